@@ -1,0 +1,79 @@
+# Two commands from nothing: `make serve` and `make test`. Everything lands in .venv; to begin again: `make clean`.
+# The rest of the command line goes into ARGS, as in: make serve ARGS="--port 9000"
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# The locks are whole and carry hashes: nothing else is resolved, and nothing is compiled.
+INSTALL := $(PIP) install --require-hashes --no-deps --only-binary :all:
+LOCKED := requirements/build.txt requirements/run.txt
+ARGS ?=
+
+.DELETE_ON_ERROR:
+.PHONY: help install install-dev weights serve test check format lint types docs fmt lock clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
+
+install: $(VENV)/run.stamp  ## .venv/bin/xenoglot, with the gateway and the embedded model's runtime
+
+install-dev: $(VENV)/dev.stamp  ## the same, and what the tests and checks need
+
+weights: install  ## the embedded model's weights, fetched once into your cache
+	@$(BIN)/xenoglot pull
+
+serve: install weights  ## a gateway in front of the embedded model
+	@exec $(BIN)/xenoglot serve $(ARGS)
+
+test: install-dev weights  ## every test; a skipped one counts as failed
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: format lint types test  ## format, lint, types, tests, and the documentation, which is among the tests
+
+format: install-dev  ## is the code formatted?
+	@$(BIN)/ruff format --check
+
+lint: install-dev  ## does the code keep the rules in pyproject.toml?
+	@$(BIN)/ruff check
+
+types: install-dev  ## do the types hold?
+	@$(BIN)/mypy
+
+docs: install-dev weights  ## the documentation alone: links, and the examples run against a live gateway
+	@$(BIN)/python -m pytest tests/docs $(ARGS)
+
+fmt: install-dev  ## format the code, and mend what can be mended
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
+	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local" "lock:--group lock" \
+	    "dev:--group dev -c requirements/run.txt"; do \
+	  echo "Locking requirements/$${set%%:*}.txt"; \
+	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \
+	    --system-certs --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$${set%%:*}.txt $${set#*:} \
+	    || exit 1; \
+	done
+
+clean:  ## remove everything that was made here; the weights stay in your cache
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python: | scripts/venv
+	@scripts/venv $(VENV)
+
+$(VENV)/run.stamp: $(LOCKED) pyproject.toml | $(BIN)/python
+	@echo "Installing Xenoglot and what it runs on"
+	@$(INSTALL) $(addprefix -r ,$(LOCKED))
+	@$(PIP) install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	@echo "Installing what the tests and checks need"
+	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/lock.stamp: requirements/lock.txt | $(BIN)/python
+	@$(INSTALL) -r requirements/lock.txt
+	@touch $@

@@ -1,0 +1,34 @@
+"""What holds for every test: a skipped one has failed, and a generated one makes the same examples on every run."""
+
+from collections.abc import Generator
+
+import pytest
+from hypothesis import settings
+
+# The same examples on every machine, and no verdict by the clock: a test that fails, fails again.
+settings.register_profile("xenoglot", derandomize=True, deadline=None, database=None)
+settings.load_profile("xenoglot")
+
+
+def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure: a test that does not run tells nothing, and a run without it must not look whole."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} did not run, and every test has to: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """See `refuse_skip`, for a test."""
+    report = yield
+    refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """See `refuse_skip`, for a whole file."""
+    report = yield
+    refuse_skip(report)
+    return report

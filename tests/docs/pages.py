@@ -1,0 +1,96 @@
+"""The pages of the project as the tests of the documentation see them: their code blocks, links and headings.
+
+A block that is run says so after its language, where no reader of the page is disturbed; the block right after it,
+if it is marked as output, is what it has to print, with `...` for what may differ:
+
+    ```python run
+    print("hello")
+    ```
+
+    ```text output
+    hello
+    ```
+
+A `python` block is a program of its own; an `sh` block is a script for bash, which stops at the first failure. Both
+find `xenoglot` on the path, and a gateway at http://127.0.0.1:8080 as the page says (another port is put in its place).
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+FENCE = re.compile(
+    r"^(?P<indent> *)(?P<fence>`{3,})(?P<info>[^`\n]*)\n(?P<text>.*?)(?P<end>^(?P=indent)(?P=fence)$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+CODE = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(?P<reference>\S+)", re.MULTILINE)
+HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced code block; `line` is the number of its first line of code, `mark` what follows the language."""
+
+    page: Path
+    line: int
+    language: str
+    mark: str
+    text: str
+    closed: bool
+
+    @property
+    def place(self) -> str:
+        """Where the block stands, as editors and terminals link it."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+class Example(NamedTuple):
+    """A block that is run, and the text it has to print; None where the page does not show it."""
+
+    block: Block
+    output: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The code blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        language, _, mark = match["info"].strip().partition(" ")
+        code = re.sub(f"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
+        line = text.count("\n", 0, match.start("text")) + 1
+        found.append(Block(page, line, language, mark.strip(), code, bool(match["end"])))
+    return found
+
+
+def examples(page: Path) -> Iterator[Example]:
+    """The blocks of a page that are run, each with the output that the page promises."""
+    for block, following in zip_longest(found := blocks(page), found[1:]):
+        if block.mark == "run":
+            yield Example(block, following.text if following and following.mark == "output" else None)
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its code blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links, those of reference links included."""
+    return [match["target"] or match["reference"] for match in LINK.finditer(CODE.sub("", prose(page)))]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names under which the headings of a page can be linked, made as GitHub makes them."""
+    found: dict[str, int] = {}
+    names = set()
+    for match in HEADING.finditer(prose(page)):
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match["text"]).lower()).replace(" ", "-")
+        names.add(f"{slug}-{found[slug]}" if slug in found else slug)
+        found[slug] = found.get(slug, 0) + 1
+    return names
