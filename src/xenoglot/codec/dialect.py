@@ -1,0 +1,128 @@
+"""What a dialect is: a record of functions that read and write one wire format, and the registry of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.stage import Stage
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.events import Event
+from xenoglot.model.failure import Failure
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.limits import RateLimits
+from xenoglot.model.request import Request
+from xenoglot.model.response import Response
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "xenoglot.dialects"
+"""The entry-point group under which dialects are found."""
+
+Headers: TypeAlias = Sequence[tuple[str, str]]
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What an encoder must know of the server it writes for. The defaults suit a server of which nothing is known.
+
+    A field that a dialect has no use for is ignored by it.
+    """
+
+    provider: str | None = None
+    """Who is there: sealed reasoning of this origin may be sent."""
+    reasoning_field: Literal["reasoning_content", "reasoning", "reasoning_details", "none"] = "reasoning_content"
+    """Where history's reasoning is written in dialects without a standard for it."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    default_max_tokens: int = 4096
+    """Written where the dialect requires a limit and the client gave none."""
+    max_tokens_limit: int | None = None
+    """The most the server generates; more is lowered to it."""
+    thinking: Literal["effort", "budget", "none"] = "effort"
+    """How the server is told to think: by a word, by a budget, or not at all."""
+    developer_role: bool = False
+    """Whether `developer` is understood; else it is written as `system`."""
+    inline_system: bool = True
+    """Whether system turns may stand between the others."""
+    tool_result_media: bool = False
+    """Whether images and files may stand in tool results; else they are moved to a user turn behind them."""
+    extended_sampling: bool = False
+    """Whether `top_k`, `min_p` and `repetition_penalty` are understood by a dialect that does not define them."""
+    cache_marks: bool = False
+    """Whether cache marks are understood by a dialect in which not every server takes them."""
+    strict_tools: bool = True
+    prefill: Literal["native", "none"] = "none"
+    """Whether a last assistant turn is continued."""
+    stop_limit: int | None = 4
+    """The most stop strings."""
+    tool_name_limit: int | None = None
+    """The longest tool name; `None` takes the dialect's own limit."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """A wire format: how to read it and how to write it. `decode` is wire to model, `encode` model to wire.
+
+    `path` is where requests are posted, `count_path` where tokens are counted. `marks` are request headers that only
+    clients of this dialect send: they decide on routes that several dialects share. `forward` are request headers that
+    an upstream of the same dialect may see; `id_prefix` begins the ids of answers that came without one. Every decoder
+    raises `WireError` for what the dialect does not allow.
+    """
+
+    name: str
+    path: str
+    count_path: str | None = None
+    marks: tuple[str, ...] = ()
+    forward: tuple[str, ...] = ()
+    tool_name_limit: int = 64
+    id_prefix: str = ""
+
+    decode_request: Callable[[JSON], Request]
+    encode_request: Callable[[Request, Losses, Target], JSONObject]
+    decode_response: Callable[[JSON], Response]
+    encode_response: Callable[[Response, Request, Losses], JSONObject]
+    stream_decoder: Callable[[], Stage[ServerSentEvent, Event]]
+    stream_encoder: Callable[[Request, Losses], Stage[Event, ServerSentEvent]]
+    decode_error: Callable[[int, JSON], Failure]
+    encode_error: Callable[[Failure], tuple[int, JSONObject]]
+    decode_limits: Callable[[Mapping[str, str], float], RateLimits | None]
+    """Rate-limit headers (lower-case names) and the time now (Unix seconds) to the model."""
+    encode_limits: Callable[[RateLimits, float], Headers]
+    authorize: Callable[[str | None], Headers]
+    """The headers an upstream of this dialect wants, given its key."""
+    encode_models: Callable[[Sequence[ModelInfo]], JSONObject]
+    encode_model: Callable[[ModelInfo], JSONObject]
+    decode_count: Callable[[JSON], Request] | None = None
+    encode_count: Callable[[int], JSONObject] | None = None
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415  it takes a third of the time of importing Xenoglot
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all dialects installed, sorted."""
+    return tuple(sorted(_entries()))
+
+
+@cache
+def get(name: str) -> Dialect:
+    """Return the dialect `name`.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    entry = _entries().get(name)
+    if entry is None:
+        raise ConfigurationError(f"there is no dialect `{name}`; installed: {', '.join(names()) or 'none'}")
+    dialect: Dialect = entry.load()
+    return dialect

@@ -1,0 +1,87 @@
+"""What a crossing cost: every thing the target could not express, where it stood and what was done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.errors import LossError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xenoglot.model.content import Extra
+    from xenoglot.model.json import JSONObject
+
+How: TypeAlias = Literal["dropped", "approximated", "emulated"]
+
+
+class Loss(Struct, frozen=True, order=True):
+    """`where` is a path into the canonical request or response, `what` names the thing, `how` and `why` its fate."""
+
+    where: str
+    what: str
+    how: How
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Return one line of ASCII for a header or a log: paths and names, never contents.
+
+        Names of unknown fields are the client's: whatever they contain, the line stays one (RFC 9110 section 5.5).
+        """
+        reason = f" ({self.why})" if self.why else ""
+        return ascii(f"{self.where} {self.what} {self.how}{reason}")[1:-1]
+
+
+class Losses:
+    """The losses of one crossing, in the order they happened, each once. `strict` refuses a crossing that has any."""
+
+    __slots__ = ("_seen", "strict")
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self._seen: dict[Loss, None] = {}
+
+    def __iter__(self) -> Iterator[Loss]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def dropped(self, where: str, what: str, why: str = "") -> None:
+        """Record what did not come across at all."""
+        self._seen[Loss(where, what, "dropped", why)] = None
+
+    def approximated(self, where: str, what: str, why: str = "") -> None:
+        """Record what came across as something near it."""
+        self._seen[Loss(where, what, "approximated", why)] = None
+
+    def emulated(self, where: str, what: str, why: str = "") -> None:
+        """Record what came across by other means, to the same effect."""
+        self._seen[Loss(where, what, "emulated", why)] = None
+
+    def settle(self) -> None:
+        """Say that the request is written; call it before anything is sent.
+
+        Raises:
+            LossError: something was lost, and the policy is strict.
+        """
+        if self.strict and self._seen:
+            raise LossError(tuple(str(loss) for loss in self._seen))
+
+    def carry(self, extra: Extra | None, where: str, dialect: str) -> JSONObject:
+        """Return the fields of `extra` that `dialect` can write: its own. Another dialect's are recorded as dropped."""
+        if extra is None:
+            return {}
+        if extra.dialect == dialect:
+            return extra.fields
+        for name, value in extra.fields.items():
+            if value is not None:
+                self.dropped(where, name, f"only {extra.dialect} has it")
+        return {}
+
+
+def form_of(extra: Extra | None, dialect: str) -> JSONObject:
+    """Return how `dialect` spelled the object that `extra` belongs to; empty where another dialect did."""
+    return extra.form if extra is not None and extra.dialect == dialect else {}

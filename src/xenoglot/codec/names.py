@@ -1,0 +1,71 @@
+"""Names and ids of tools, fitted to what a target allows and put back in its answer.
+
+OpenAI takes tool names of `[a-zA-Z0-9_-]{1,64}`, Messages of up to 128 (`FunctionDefinition.name`, `ToolParam.name` in
+the SDKs); Messages takes ids of `[a-zA-Z0-9_-]+`. What fits is not touched. What does not is shortened to a readable
+head and eight digits of its SHA-256, so the same name is the same everywhere and two names stay two.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import ToolCall
+from xenoglot.model.events import BlockEnded, BlockStarted, Event
+from xenoglot.model.request import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.request import Request
+
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGITS = 8
+
+
+def fit(name: str, limit: int) -> str:
+    """Return `name` if it is 1 to `limit` characters of `[a-zA-Z0-9_-]`, else its deterministic stand-in."""
+    cleaned = _FOREIGN.sub("_", name)
+    if cleaned == name and 0 < len(name) <= limit:
+        return name
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    head = cleaned[: max(limit - _DIGITS - 1, 0)]
+    return f"{head}_{digest}" if head else digest[:limit]
+
+
+def qualified(name: str, namespace: str | None) -> str:
+    """Return the name of a tool where the target has no namespaces."""
+    return name if namespace is None else f"{namespace}__{name}"
+
+
+class RestoreNames:
+    """Put the client's own tool names (and namespaces) back into an answer. `limit` is that of the target."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, request: Request, limit: int) -> None:
+        self._names: dict[str, tuple[str, str | None]] = {}
+        for tool in request.tools:
+            if isinstance(tool, Tool):
+                fitted = fit(qualified(tool.name, tool.namespace), limit)
+                if fitted != tool.name:
+                    self._names[fitted] = (tool.name, tool.namespace)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to put back."""
+        return bool(self._names)
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event, its tool call named as the client knows it."""
+        if isinstance(event, (BlockStarted, BlockEnded)) and isinstance(event.part, ToolCall):
+            known = self._names.get(event.part.name)
+            if known is not None:
+                return (replace(event, part=replace(event.part, name=known[0], namespace=known[1])),)
+        return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """Nothing is held back."""
+        return ()

@@ -1,0 +1,80 @@
+"""How servers say that a prompt is too long: every provider in words of its own, many with the numbers in them.
+
+Clients shorten the conversation when they are told in words they know, so the words must be recognised first
+(pitfall-123). Beside each row stand the servers that it was read off; of its groups `tokens` is the size of the
+prompt, `limit` what the model can hold.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+
+CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"})
+"""Codes and types of errors that say it without words (OpenAI and most who follow it; llama.cpp)."""
+
+_NUMBERED = (
+    # Anthropic
+    r"prompt is too long(?:: (?P<tokens>\d+) tokens > (?P<limit>\d+) maximum)?",
+    r"input length and `max_tokens` exceed context limit: (?P<tokens>\d+) \+ \d+ > (?P<limit>\d+)",
+    # OpenAI; vLLM, SGLang, DeepSeek and OpenRouter after it
+    (
+        r"maximum context length (?:is|of) (?P<limit>\d+) tokens?\b.{0,80}?\((?P<tokens>\d+) (?:in|of) (?:the )?"
+        r"(?:messages|text input|prompt)"
+    ),
+    (
+        r"maximum context length (?:is|of) (?P<limit>\d+) tokens?\b.{0,80}?"
+        r"(?:resulted in|requested|request has|contains at least|passed|contains)(?: about)? (?P<tokens>\d+)"
+    ),
+    # Mistral
+    r"prompt contains (?P<tokens>\d+) tokens.{0,80}?too large for model with (?P<limit>\d+) maximum context length",
+    # Gemini
+    (
+        r"input token count(?: is)? \(?(?P<tokens>\d+)\)?.{0,20}exceeds? the maximum number of tokens allowed"
+        r" \(?(?P<limit>\d+)"
+    ),
+    # Together, Text Generation Inference
+    r"`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?P<limit>\d+)\. Given: (?P<tokens>\d+) `?inputs`?",
+    # llama.cpp
+    r"request \((?P<tokens>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
+    # xAI
+    r"maximum prompt length is (?P<limit>\d+) but the request contains (?P<tokens>\d+) tokens",
+)
+
+_BARE = (
+    r"exceeds? the available context size",  # llama.cpp
+    r"maximum context length",  # OpenAI's, in other sentences
+    r"max(?:imum)? context length by \d+ tokens",  # Ollama
+    r"input length exceeds the (?:maximum )?context length",  # Ollama
+    r"input is too long for requested model",  # Bedrock
+    r"exceeds? (?:the |this )?(?:model'?s? )?(?:context window|context length|context size)",
+    r"context[ _]length[ _]exceeded",
+)
+
+WORDINGS = tuple(re.compile(wording, re.IGNORECASE | re.DOTALL) for wording in (*_NUMBERED, *_BARE))
+"""The first that is found counts, so those with numbers come first."""
+
+
+class Overflow(Struct, frozen=True):
+    """A prompt of `tokens` was too long for a model that holds `limit`; `None` where it was not said."""
+
+    tokens: int | None = None
+    limit: int | None = None
+
+
+def find_overflow(message: str, *codes: JSON, tokens: JSON = None, limit: JSON = None) -> Overflow | None:
+    """Return the overflow that an error tells of, or `None` if it is another error.
+
+    `codes` are the error's code and type; `tokens` and `limit` what it says of them in fields of their own.
+    """
+    said = Overflow(tokens if type(tokens) is int else None, limit if type(limit) is int else None)
+    for wording in WORDINGS:
+        if found := wording.search(message[:4096]):
+            numbers = {name: int(text) for name, text in found.groupdict().items() if text}
+            return Overflow(numbers.get("tokens", said.tokens), numbers.get("limit", said.limit))
+    return said if any(isinstance(code, str) and code in CODES for code in codes) else None

@@ -1,0 +1,205 @@
+"""Server-sent events, by the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+Lines end in LF, CRLF or CR; a leading byte order mark is dropped; a comment starts with a colon; one space after the
+colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: nobody
+decodes it before its JSON is read.
+
+Two departures, both harmless to lawful streams: an event that the end of the stream cuts off is given out if it has
+data (the standard drops it; a server that forgets the last blank line is commoner than one that dies inside a line, and
+a cut JSON is noticed anyway), and the size of one event is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_EVENT_BYTES = 32 * 1024 * 1024
+"""An event larger than this is an attack or a mistake."""
+
+_RETRY_DIGITS = 10
+"""A longer reconnection time (above a hundred days) is ignored."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class ServerSentEvent(Struct, frozen=True):
+    """One event: its data, and the name, id and reconnection time (milliseconds) if the stream gave them.
+
+    With a `comment` it is a proof of life without data, which readers skip; the decoder gives none out.
+    """
+
+    data: bytes
+    event: str | None = None
+    id: str | None = None
+    retry: int | None = None
+    comment: str | None = None
+
+
+class SSEDecoder:
+    """Bytes, cut anywhere, to events. Linear time: each byte is looked at once."""
+
+    __slots__ = (
+        "_after_cr",
+        "_data",
+        "_event",
+        "_head",
+        "_held",
+        "_id",
+        "_max",
+        "_pending",
+        "_retry",
+        "_size",
+        "_started",
+    )
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max = max_event_bytes
+        self._started = False
+        self._pending: list[bytes] = []  # pieces of a line that has no end yet
+        self._held = 0  # bytes of that line
+        self._size = 0  # bytes of the data lines of the event so far
+        self._after_cr = False  # the last read ended in CR: an LF that follows belongs to it
+        self._head = b""  # what may become a byte order mark
+        self._data: list[bytes] = []
+        self._event: str | None = None
+        self._id: str | None = None
+        self._retry: int | None = None
+
+    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
+        """Take bytes as they came from the wire; return the events they completed.
+
+        Raises:
+            WireError: an event, or a line, is larger than `max_event_bytes`. Events before it in the same chunk are
+                lost with it.
+        """
+        if not self._started:
+            chunk = self._skip_bom(chunk)
+        if self._after_cr and chunk:
+            chunk, self._after_cr = chunk.removeprefix(b"\n"), False
+        if chunk.endswith(b"\r"):
+            self._after_cr = True
+        events: list[ServerSentEvent] = []
+        first, *rest = chunk.split(b"\n") if b"\r" not in chunk else _LINE_END.split(chunk)
+        if not rest:
+            self._hold(first)
+            return events
+        self._line(self._whole(first), events)
+        for line in rest[:-1]:
+            self._line(line, events)
+        self._hold(rest[-1])
+        return events
+
+    def close(self) -> Sequence[ServerSentEvent]:
+        """The stream is over; return the event that lacked its blank line, if it has data."""
+        events: list[ServerSentEvent] = []
+        if self._pending:
+            self._line(self._whole(b""), events)
+        self._line(b"", events)
+        return events
+
+    def _skip_bom(self, chunk: bytes) -> bytes:
+        head = self._head + chunk
+        if len(head) < len(_BOM) and _BOM.startswith(head):
+            self._head = head
+            return b""
+        self._started = True
+        return head.removeprefix(_BOM)
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._pending.append(piece)
+            self._held += len(piece)
+            if self._size + self._held > self._max:
+                raise self._too_large()
+
+    def _whole(self, last: bytes) -> bytes:
+        """Return the line that `last` ends."""
+        if not self._pending:
+            return last
+        line = b"".join((*self._pending, last))
+        self._pending.clear()
+        self._held = 0
+        return line
+
+    def _too_large(self) -> WireError:
+        return WireError("$", f"a server-sent event is larger than {self._max} bytes")
+
+    def _line(self, line: bytes, events: list[ServerSentEvent]) -> None:
+        if self._size + len(line) > self._max:
+            raise self._too_large()
+        if line.startswith(b"data:"):
+            self._append(line[6:] if line[5:6] == b" " else line[5:])
+        elif not line:
+            self._dispatch(events)
+        elif line[:1] != b":":
+            self._field(line)
+
+    def _append(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + len(b"data:")  # an empty line is no smaller than that, here or on the wire
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if name == b"event":
+            self._event = text or None
+        elif name == b"data":
+            self._append(b"")
+        elif name == b"id" and "\0" not in text:
+            self._id = text
+        elif name == b"retry" and text.isascii() and text.isdigit() and len(text) <= _RETRY_DIGITS:
+            self._retry = int(text)
+
+    def _dispatch(self, events: list[ServerSentEvent]) -> None:
+        if self._data:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(ServerSentEvent(data, self._event, self._id, self._retry))
+            self._data = []
+        self._event = self._retry = None
+        self._size = 0
+
+
+class SSEEncoder:
+    """Events to bytes, one frame each. Line ends in data make several `data` lines; in a name they become blanks."""
+
+    __slots__ = ()
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[bytes]:
+        """Return the frame of one event."""
+        return (encode_event(event),)
+
+    def close(self) -> Sequence[bytes]:
+        """Nothing is held back."""
+        return ()
+
+
+def encode_event(event: ServerSentEvent) -> bytes:
+    """Return the bytes of one event, blank line included."""
+    data = event.data
+    if event.comment is not None:
+        return b": " + _single_line(event.comment) + b"\n\n"
+    if b"\n" in data or b"\r" in data:
+        data = b"\ndata: ".join(_LINE_END.split(data))
+    if event.event is None and event.id is None and event.retry is None:
+        return b"data: " + data + b"\n\n"
+    head = b""
+    if event.event is not None:
+        head = b"event: " + _single_line(event.event) + b"\n"
+    if event.id is not None:
+        head += b"id: " + _single_line(event.id) + b"\n"
+    if event.retry is not None:
+        head += b"retry: %d\n" % event.retry
+    return head + b"data: " + data + b"\n\n"
+
+
+def _single_line(text: str) -> bytes:
+    return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace")

@@ -1,0 +1,73 @@
+"""Everything that streams is a stage: `feed` gives what an item made, `close` gives what was held back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+
+In_contra = TypeVar("In_contra", contravariant=True)
+Out_co = TypeVar("Out_co", covariant=True)
+
+
+class Stage(Protocol[In_contra, Out_co]):
+    """An incremental translator. After `close`, feed nothing more."""
+
+    def feed(self, item: In_contra, /) -> Sequence[Out_co]:
+        """Take one item; return what it made, in order."""
+        ...
+
+    def close(self) -> Sequence[Out_co]:
+        """The input is over; return what was still held back."""
+        ...
+
+
+class Pipeline:
+    """Stages in a row, themselves a stage. What one `feed` made passes the whole row before `feed` returns."""
+
+    __slots__ = ("_stages",)
+
+    def __init__(self, *stages: Stage[Any, Any]) -> None:
+        self._stages = stages
+
+    def feed(self, item: Any, /) -> Sequence[Any]:  # noqa: ANN401  the types of the ends are those of the stages
+        """Take one item of the first stage; return what it made of the last."""
+        items: Sequence[Any] = (item,)
+        for stage in self._stages:
+            if not items:
+                break
+            items = self._through(items, stage)
+        return items
+
+    def close(self) -> Sequence[Any]:
+        """Close the stages in order, each after what the one before it still gave."""
+        items: Sequence[Any] = ()
+        for stage in self._stages:
+            items = [*self._through(items, stage), *stage.close()]
+        return items
+
+    @staticmethod
+    def _through(items: Sequence[Any], stage: Stage[Any, Any]) -> Sequence[Any]:
+        if len(items) == 1:
+            return stage.feed(items[0])
+        made: list[Any] = []
+        for item in items:
+            made += stage.feed(item)
+        return made
+
+
+def through(items: Iterable[In_contra], stage: Stage[In_contra, Out_co]) -> Iterator[Out_co]:
+    """Yield what `stage` makes of `items`, and closes it."""
+    for item in items:
+        yield from stage.feed(item)
+    yield from stage.close()
+
+
+async def athrough(items: AsyncIterable[In_contra], stage: Stage[In_contra, Out_co]) -> AsyncIterator[Sequence[Out_co]]:
+    """Yield, for each of `items` that made anything, all that it made; then what `close` gave."""
+    async for item in items:
+        if made := stage.feed(item):
+            yield made
+    if made := stage.close():
+        yield made

@@ -1,0 +1,53 @@
+"""The exceptions of Xenoglot.
+
+XenoglotError
++-- WireError           what came over the wire is not what its dialect allows
++-- GrammarError        a stream of events is out of order: a bug of ours, or of a backend
++-- LossError           strict mode: the target cannot express what was asked
++-- FailureError        a `Failure` raised: the answer did not come
++-- ConfigurationError  a setting is wrong; the text names it and what is allowed
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xenoglot.model.failure import Failure
+
+
+class XenoglotError(Exception):
+    """Everything that Xenoglot raises on purpose."""
+
+
+class WireError(XenoglotError):
+    """Wire data is malformed: `path` says where (`$.messages[0].content`), `problem` what is wrong with it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class GrammarError(XenoglotError):
+    """An event came where `model.events.GRAMMAR` allows none of its kind."""
+
+
+class LossError(XenoglotError):
+    """A crossing would lose something, and the policy is to refuse. `losses` names each."""
+
+    def __init__(self, losses: tuple[str, ...]) -> None:
+        super().__init__("the target cannot express: " + "; ".join(losses))
+        self.losses = losses
+
+
+class FailureError(XenoglotError):
+    """There is no answer; `failure` says why, in words every dialect can write."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class ConfigurationError(XenoglotError):
+    """A setting is wrong."""

@@ -1,0 +1,16 @@
+"""What a list of models says of each."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class ModelInfo(Struct, frozen=True, kw_only=True):
+    """One model that can be asked for; `created` in Unix seconds, the limits in tokens."""
+
+    id: str
+    display_name: str | None = None
+    created: int | None = None
+    owned_by: str | None = None
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None

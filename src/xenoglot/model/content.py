@@ -1,0 +1,214 @@
+"""What a message is made of: the parts, where their bytes are, and what was said of them beyond our understanding."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from xenoglot.model.json import JSON, JSONObject
+
+
+class Extra(Struct, frozen=True, kw_only=True):
+    """What a dialect said of an object beyond what the model holds.
+
+    `fields` are the wire fields that nobody took: written back by the same dialect, a `Loss` for any other (unless
+    they are `None`, which says nothing). `form` is how the understood fields were spelled where the dialect has more
+    than one spelling: it sends an object home as it came, and losing it costs nobody anything.
+    """
+
+    dialect: str
+    fields: JSONObject = field(default_factory=dict)
+    form: JSONObject = field(default_factory=dict)
+
+
+class CacheMark(Struct, frozen=True, kw_only=True):
+    """A wish that the prompt up to here be cached; `ttl` in the words of the dialect that wished it (`5m`, `1h`)."""
+
+    ttl: str | None = None
+    extra: Extra | None = None
+
+
+class Inline(Struct, frozen=True, tag=True):
+    """Bytes carried along, base64-encoded as they came; `media_type` like `image/png` where it was said."""
+
+    data: str
+    media_type: str | None = None
+
+
+class Remote(Struct, frozen=True, tag=True):
+    """Bytes that are fetched by whoever needs them. Nobody here opens the URL."""
+
+    url: str
+
+
+class Stored(Struct, frozen=True, tag=True):
+    """Bytes kept by the provider under an id."""
+
+    id: str
+
+
+class Plain(Struct, frozen=True, tag=True):
+    """A document given as its text."""
+
+    text: str
+    media_type: str | None = None
+
+
+class Nested(Struct, frozen=True, tag=True):
+    """A document given as parts; `form` keeps whether a lone text was a string on the wire."""
+
+    parts: tuple[Part, ...]
+    form: str | None = None
+
+
+Source: TypeAlias = Inline | Remote | Stored | Plain | Nested
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Who sealed a piece of reasoning: only that dialect of that provider can open it again."""
+
+    dialect: str
+    provider: str | None = None
+
+
+class Logprob(Struct, frozen=True, kw_only=True):
+    """The natural logarithm of one token's probability, with the likeliest alternatives at its place."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...] | None = None
+    top: tuple[Logprob, ...] | None = None
+    extra: Extra | None = None
+
+
+class Citation(Struct, frozen=True, kw_only=True):
+    """Where a text took something from.
+
+    `kind` is the dialect's own name of the form (`url_citation`, `page_location`). `start` and `end` are character
+    offsets into the text that cites. Offsets into the cited document stay in `extra`: every dialect counts them
+    differently.
+    """
+
+    kind: str
+    url: str | None = None
+    title: str | None = None
+    file_id: str | None = None
+    cited_text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    extra: Extra | None = None
+
+
+class Text(Struct, frozen=True, kw_only=True, tag=True):
+    """Plain words."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    logprobs: tuple[Logprob, ...] = ()
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Image(Struct, frozen=True, kw_only=True, tag=True):
+    """A picture; `detail` is how closely the model should look (`auto`, `low`, `high`, `original`)."""
+
+    source: Source
+    detail: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Audio(Struct, frozen=True, kw_only=True, tag=True):
+    """Sound: given as input (`source`, `format`), or spoken by the model (`id`, `transcript`, Unix `expires_at`)."""
+
+    source: Inline | Remote | Stored | None = None
+    format: str | None = None
+    id: str | None = None
+    transcript: str | None = None
+    expires_at: int | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class File(Struct, frozen=True, kw_only=True, tag=True):
+    """A document; `context` is a note on it for the model, `citable` asks the model to cite it."""
+
+    source: Source
+    name: str | None = None
+    context: str | None = None
+    citable: bool | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Reasoning(Struct, frozen=True, kw_only=True, tag=True):
+    """What the model thought on the way.
+
+    `text` is the thinking itself, `summary` what the provider tells of it, `signature` the seal under the text,
+    `encrypted` the thinking in a form that only its maker reads. `redacted` says that nothing but `encrypted` is
+    given. Signature and encrypted content go back to `origin` alone.
+    """
+
+    text: str | None = None
+    summary: tuple[str, ...] | None = None
+    signature: str | None = None
+    encrypted: str | None = None
+    redacted: bool = False
+    origin: Origin | None = None
+    id: str | None = None
+    extra: Extra | None = None
+
+
+class ToolCall(Struct, frozen=True, kw_only=True, tag=True):
+    """The model asks for a tool.
+
+    `arguments` is the text the model wrote, for a `function` meant as one JSON object but not necessarily valid; for a
+    `custom` tool it is free text. `item_id` is the id of the call as an item of the answer where the dialect has two.
+    """
+
+    id: str
+    name: str
+    arguments: str = ""
+    kind: Literal["function", "custom"] = "function"
+    namespace: str | None = None
+    item_id: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, tag=True):
+    """What a tool answered to the call `call_id`; `is_error` is `None` where nothing was said.
+
+    `name` is the tool's, for dialects that answer by name; `kind` is that of the call.
+    """
+
+    call_id: str
+    content: tuple[Part, ...] = ()
+    is_error: bool | None = None
+    name: str | None = None
+    kind: Literal["function", "custom"] = "function"
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Refusal(Struct, frozen=True, kw_only=True, tag=True):
+    """The model declines, in words of its own."""
+
+    text: str
+    logprobs: tuple[Logprob, ...] = ()
+    extra: Extra | None = None
+
+
+class Opaque(Struct, frozen=True, kw_only=True, tag=True):
+    """A whole part, tool or item that only its own dialect understands.
+
+    `text` says it in words where that can be done, for dialects that cannot hold `data`.
+    """
+
+    dialect: str
+    data: JSON
+    text: str | None = None
+
+
+Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | ToolResult | Refusal | Opaque

@@ -1,0 +1,69 @@
+"""An error as a value that travels: what went wrong, in words every dialect can write."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.model.json import JSON
+
+FailureKind: TypeAlias = Literal[
+    "invalid_request",
+    "context_overflow",
+    "authentication",
+    "billing",
+    "permission",
+    "not_found",
+    "conflict",
+    "too_large",
+    "unsupported",
+    "rate_limit",
+    "cancelled",
+    "internal",
+    "upstream",
+    "overloaded",
+    "timeout",
+]
+
+STATUS: dict[FailureKind, int] = {
+    "invalid_request": 400,
+    "context_overflow": 400,
+    "authentication": 401,
+    "billing": 402,
+    "permission": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "too_large": 413,
+    "unsupported": 400,
+    "rate_limit": 429,
+    "cancelled": 499,
+    "internal": 500,
+    "upstream": 502,
+    "overloaded": 503,
+    "timeout": 504,
+}
+"""The HTTP status a kind has where the dialect does not say otherwise (RFC 9110 section 15)."""
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Why there is no (whole) answer.
+
+    `message` is for a person and safe to show. `status` is the upstream's HTTP status, where there was one. `raw_type`
+    and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
+    `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
+    machine-readable part.
+    """
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    dialect: str | None = None
+    raw_type: str | None = None
+    code: str | None = None
+    param: str | None = None
+    retry_after: float | None = None
+    tokens: int | None = None
+    limit: int | None = None
+    request_id: str | None = None
+    details: JSON = None

@@ -1,0 +1,9 @@
+"""The names under which JSON values travel: the one place where the type system says "anything"."""
+
+from typing import Any, TypeAlias
+
+JSON: TypeAlias = Any
+"""`None`, `bool`, `int`, `float`, `str`, a list of these or a dict of these by `str`."""
+
+JSONObject: TypeAlias = dict[str, JSON]
+"""One decoded JSON object, its keys in the order of the wire."""

@@ -1,0 +1,22 @@
+"""What an upstream said of its rate limits."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """One allowance: how much there is in a window, how much is left, and in how many seconds it is whole again."""
+
+    limit: int | None = None
+    remaining: int | None = None
+    reset: float | None = None
+
+
+class RateLimits(Struct, frozen=True, kw_only=True):
+    """The allowances of one key; `tokens` counts input and output together."""
+
+    requests: Budget | None = None
+    tokens: Budget | None = None
+    input_tokens: Budget | None = None
+    output_tokens: Budget | None = None

@@ -1,0 +1,133 @@
+"""What a client asks of a model."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.model.content import CacheMark, Extra, Opaque, Part
+from xenoglot.model.json import JSON, JSONObject
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """One turn. Position is meaning: system turns stand in the list where they were said."""
+
+    role: Role
+    content: tuple[Part, ...] = ()
+    name: str | None = None
+    id: str | None = None
+    extra: Extra | None = None
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """A tool the client runs.
+
+    A `function` takes one JSON object described by `parameters` (JSON Schema, untouched); a `custom` tool takes free
+    text, restricted by `format` (the dialect's grammar object). `strict` is `None` where nothing was said, for the
+    dialects' defaults differ. A tool that the provider runs is an `Opaque`.
+    """
+
+    name: str
+    description: str | None = None
+    parameters: JSON = None
+    strict: bool | None = None
+    kind: Literal["function", "custom"] = "function"
+    format: JSON = None
+    namespace: str | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class ToolChoice(Struct, frozen=True, kw_only=True):
+    """Whether a tool may, must or must not be called; `names` narrows `auto` and `required` to some of the tools.
+
+    One name under `required` is the classic forced call.
+    """
+
+    mode: Literal["auto", "required", "none"]
+    names: tuple[str, ...] = ()
+    kind: Literal["function", "custom"] = "function"
+    extra: Extra | None = None
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How the next token is drawn and when to stop; `None` leaves it to the model's default.
+
+    `max_tokens` counts everything generated, reasoning included. `n` is the number of candidates.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    stop: tuple[str, ...] | None = None
+    n: int | None = None
+
+
+class OutputFormat(Struct, frozen=True, kw_only=True):
+    """The form the answer's text must take."""
+
+    kind: Literal["text", "json", "json_schema"]
+    schema: JSON = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    extra: Extra | None = None
+
+
+class Thinking(Struct, frozen=True, kw_only=True):
+    """How much the model should reason, and how much of it should be shown.
+
+    `mode` and `budget_tokens` are one family's way to say it, `effort` the other's; each dialect converts by
+    `model.effort`. `display` is `omitted` or `summarized`, `summary` is `auto`, `concise` or `detailed`.
+    """
+
+    mode: Literal["enabled", "adaptive", "disabled"] | None = None
+    budget_tokens: int | None = None
+    effort: Effort | None = None
+    display: str | None = None
+    summary: str | None = None
+    extra: Extra | None = None
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One call of a model, in no dialect.
+
+    `previous` refers to stored state (the id of an earlier answer that this one continues). `user` is an opaque id of
+    the end user. `service_tier` is in the words `auto`, `default`, `flex`, `priority`, `scale`, `fast`. `cache` is the
+    wish to cache the whole prompt, `cache_key` groups requests that share a prefix. `stream_usage` asks for usage at
+    the end of a stream in dialects that do not always send it.
+    """
+
+    model: str
+    messages: tuple[Message, ...] = ()
+    tools: tuple[Tool | Opaque, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    sampling: Sampling = Sampling()
+    output: OutputFormat | None = None
+    thinking: Thinking | None = None
+    verbosity: str | None = None
+    stream: bool = False
+    stream_usage: bool | None = None
+    user: str | None = None
+    metadata: JSONObject | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    previous: str | None = None
+    cache: CacheMark | None = None
+    cache_key: str | None = None
+    extra: Extra | None = None

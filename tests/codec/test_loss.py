@@ -1,0 +1,75 @@
+"""Losses: recorded once each, in order, in words that are safe to show."""
+
+import pytest
+
+from xenoglot.codec.loss import Loss, Losses, form_of
+from xenoglot.errors import LossError
+from xenoglot.model.content import Extra
+
+
+def test_each_loss_is_kept_once_in_its_order() -> None:
+    losses = Losses()
+    losses.dropped("$.sampling", "seed", "no such field")
+    losses.approximated("$.sampling", "temperature", "at most 1")
+    losses.dropped("$.sampling", "seed", "no such field")
+    losses.emulated("$.messages[2].content[0]", "is_error")
+    assert list(losses) == [
+        Loss("$.sampling", "seed", "dropped", "no such field"),
+        Loss("$.sampling", "temperature", "approximated", "at most 1"),
+        Loss("$.messages[2].content[0]", "is_error", "emulated"),
+    ]
+    assert len(losses) == 3
+    assert [str(loss) for loss in losses] == [
+        "$.sampling seed dropped (no such field)",
+        "$.sampling temperature approximated (at most 1)",
+        "$.messages[2].content[0] is_error emulated",
+    ]
+
+
+def test_the_own_dialect_gets_its_fields_and_another_a_loss() -> None:
+    extra = Extra(dialect="chat", fields={"a": 1, "b": None, "c": {}}, form={"content": "str"})
+    losses = Losses()
+    assert losses.carry(extra, "$", "chat") == {"a": 1, "b": None, "c": {}}
+    assert losses.carry(None, "$", "chat") == {}
+    assert list(losses) == []
+    assert losses.carry(extra, "$.messages[0]", "messages") == {}
+    assert list(losses) == [
+        Loss("$.messages[0]", "a", "dropped", "only chat has it"),
+        Loss("$.messages[0]", "c", "dropped", "only chat has it"),
+    ]
+
+
+def test_the_form_is_for_the_own_dialect() -> None:
+    extra = Extra(dialect="chat", form={"content": "str"})
+    assert form_of(extra, "chat") == {"content": "str"}
+    assert form_of(extra, "messages") == {}
+    assert form_of(None, "chat") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("a\r\nset-cookie: b", "a\\r\\nset-cookie: b", id="C22-line-ends"),
+        pytest.param("ü\u2028\0\x1b[0m", "\\xfc\\u2028\\x00\\x1b[0m", id="C22-control-characters"),
+        pytest.param("\ud800", "\\ud800", id="C12-half-a-pair"),
+    ],
+)
+def test_a_loss_is_one_line_of_ascii_whatever_the_field_is_called(name: str, shown: str) -> None:
+    losses = Losses()
+    losses.carry(Extra(dialect="chat", fields={name: 1}), "$", "messages")
+    assert [str(loss) for loss in losses] == [f"$ {shown} dropped (only chat has it)"]
+
+
+def test_a_strict_crossing_is_refused_once_all_its_losses_are_known() -> None:
+    strict, lenient = Losses(strict=True), Losses()
+    strict.settle()
+    for losses in (strict, lenient):
+        losses.dropped("$.sampling", "seed")
+        losses.dropped("$.sampling", "top_k", "no such field")
+    lenient.settle()
+    with pytest.raises(LossError) as caught:
+        strict.settle()
+    assert str(caught.value) == (
+        "the target cannot express: $.sampling seed dropped; $.sampling top_k dropped (no such field)"
+    )
+    assert caught.value.losses == ("$.sampling seed dropped", "$.sampling top_k dropped (no such field)")
