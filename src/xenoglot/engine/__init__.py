@@ -1,0 +1,1 @@
+"""The embedded model: its weights, and the child process that runs it."""
