@@ -1,0 +1,1 @@
+"""Things that answer a request: another server, a local model, a script, a function."""

@@ -1,0 +1,41 @@
+"""Keeping secrets out of what people read. Never applied to protocol bytes: only to logs and error messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.model.json import JSON
+
+SHORTEST = 8
+"""A secret shorter than this is not looked for: it would turn up in innocent words."""
+
+MASK = "[redacted]"
+
+
+class Redactor:
+    """Replaces the secrets it was given."""
+
+    __slots__ = ("_secrets",)
+
+    def __init__(self, secrets: Iterable[str | None] = ()) -> None:
+        found = {secret for secret in secrets if secret is not None and len(secret) >= SHORTEST}
+        self._secrets = sorted(found, key=len, reverse=True)  # the longer first: one may contain another
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without any of the secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+    def json(self, value: JSON) -> JSON:
+        """Return a JSON value without any of the secrets, in keys and texts alike."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, list):
+            return [self.json(item) for item in value]
+        if isinstance(value, dict):
+            return {self(key): self.json(item) for key, item in value.items()}
+        return value

@@ -1,0 +1,315 @@
+"""Another server, in one of the dialects: requests written for it, its answers read, or its bytes passed on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.retry_after import retry_after
+from xenoglot.backends.transport import TransportError
+from xenoglot.backends.urls import endpoint
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.reader import Reader
+from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.wire import decode_answer, encode_json
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.events import Failed
+from xenoglot.model.failure import Failure, FailureKind
+from xenoglot.model.fold import unfold
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from xenoglot.backends.backend import Answer, Call
+    from xenoglot.backends.transport import Reply, Transport
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON
+    from xenoglot.model.limits import RateLimits
+
+EVENT_STREAM = "text/event-stream"
+USER_AGENT = "xenoglot"
+MODELS_PATH = "/v1/models"
+OK = 200
+
+Item = TypeVar("Item")
+SERVER_ERROR = 500
+
+_CREDENTIALS = ("authentication", "permission")
+_SERVER_FAULTS = ("upstream", "internal", "timeout")
+_WORDS_OF_A_SERVER = ("message", "raw_type", "code", "param", "details")
+
+_KINDS: Mapping[str, FailureKind] = {
+    "connect": "upstream",
+    "tls": "upstream",
+    "timeout": "timeout",
+    "protocol": "upstream",
+    "closed": "upstream",
+    "too_large": "upstream",
+}
+_WORDS: Mapping[str, str] = {
+    "connect": "the upstream cannot be reached",
+    "tls": "the upstream's certificate or TLS handshake was refused",
+    "timeout": "the upstream did not answer in time",
+    "protocol": "the upstream's answer is not lawful HTTP",
+    "closed": "the upstream broke the connection off",
+    "too_large": "the upstream's answer is larger than allowed",
+}
+
+
+class Remote:
+    """A server behind a base URL. `headers` are sent with every request, after the dialect's own."""
+
+    def __init__(  # noqa: PLR0913  one argument per setting of an upstream
+        self,
+        name: str,
+        dialect: Dialect,
+        base_url: str,
+        *,
+        transport: Transport,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        target: Target | None = None,
+    ) -> None:
+        self.name = name
+        self.target = Target() if target is None else target
+        self._dialect = dialect
+        self._base_url = base_url
+        self._transport = transport
+        self._headers = {"user-agent": USER_AGENT, **dict(dialect.authorize(key)), **_lower(headers or {})}
+        self._redact = Redactor((key, *(headers or {}).values()))
+        self._url = endpoint(base_url, dialect.path)
+
+    async def answer(self, call: Call) -> Answer:
+        """Post the request; return the answer as it begins.
+
+        Raises:
+            FailureError: the server could not be reached, or it refused.
+        """
+        verbatim = self._passes_verbatim(call)
+        body = self._verbatim_body(call) if verbatim else self._encoded_body(call)
+        accept = EVENT_STREAM if call.request.stream else "application/json"
+        reply = await self._post(self._url, call, body, accept)
+        limits = self._limits(reply)
+        streamed = (reply.header("content-type") or "").startswith(EVENT_STREAM)
+        if streamed:
+            decoder = Pipeline(SSEDecoder(), self._dialect.stream_decoder())
+            if verbatim and call.request.stream:
+                return ByteAnswer(
+                    chunks=self._chunks(reply),
+                    aclose=reply.aclose,
+                    media_type=EVENT_STREAM,
+                    watch=decoder,
+                    limits=limits,
+                )
+            return EventAnswer(batches=self._events(reply, decoder, call), aclose=reply.aclose, limits=limits)
+        return await self._whole(reply, call, limits, verbatim=verbatim and not call.request.stream)
+
+    async def count(self, call: Call) -> int | None:
+        """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none."""
+        if self._dialect.count_path is None:
+            return None
+        request = self._dialect.encode_request(call.request, call.losses, self.target)
+        for name in ("max_tokens", "stream"):
+            request.pop(name, None)
+        url = endpoint(self._base_url, self._dialect.count_path)
+        try:
+            reply = await self._post(url, call, encode_json(request), "application/json")
+            body = Reader(await self._read_json(reply))
+            return body.count("input_tokens")
+        except FailureError as error:
+            if error.failure.kind in ("not_found", "unsupported", "upstream"):
+                return None
+            raise
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return the server's list of models."""
+        url = endpoint(self._base_url, MODELS_PATH)
+        try:
+            reply = await self._transport.send("GET", url, [*self._headers.items(), ("accept", "application/json")])
+        except TransportError as error:
+            raise FailureError(_transport_failure(error)) from None
+        if reply.status != OK:
+            raise FailureError(await self._refusal(reply))
+        listed = Reader(await self._read_json(reply))
+        return tuple(
+            ModelInfo(id=identifier, owned_by=item.take_if("owned_by", str), created=item.take_if("created", int))
+            for item in listed.objects("data")
+            if (identifier := item.take_if("id", str)) is not None
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held: the transport belongs to whoever made it."""
+
+    def _passes_verbatim(self, call: Call) -> bool:
+        return call.body is not None and call.dialect == self._dialect.name and self.target == Target()
+
+    def _verbatim_body(self, call: Call) -> bytes:
+        """Return the client's bytes; only the model's name is replaced, where it has another name here."""
+        body = call.body or b""
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        name = encode_json(call.request.model)
+        if bytes(fields["model"]) == name:
+            return body
+        fields["model"] = msgspec.Raw(name)
+        return encode_json(fields)
+
+    def _encoded_body(self, call: Call) -> bytes:
+        body = self._dialect.encode_request(call.request, call.losses, self.target)
+        call.losses.settle()
+        return encode_json(body)
+
+    async def _post(self, url: str, call: Call, body: bytes, accept: str) -> Reply:
+        headers = {"content-type": "application/json", "accept": accept, **self._headers}
+        if call.dialect == self._dialect.name:
+            headers.update(call.headers)
+        try:
+            reply = await self._transport.send("POST", url, list(headers.items()), body)
+        except TransportError as error:
+            raise FailureError(_transport_failure(error)) from None
+        if reply.status != OK:
+            raise FailureError(await self._refusal(reply))
+        return reply
+
+    async def _whole(self, reply: Reply, call: Call, limits: RateLimits | None, *, verbatim: bool) -> Answer:
+        """Return an answer that came in one piece."""
+        data = await self._read(reply)
+        body = self._parse(data)
+        if isinstance(body, dict) and body.get("error") is not None:
+            raise FailureError(self._failure(SERVER_ERROR, body, reply))
+        try:
+            events = list(unfold(self._dialect.decode_response(body)))
+        except WireError as error:
+            raise FailureError(_not_understood(error)) from None
+        if verbatim:
+            return ByteAnswer(
+                chunks=_once(data),
+                aclose=reply.aclose,
+                media_type="application/json",
+                watch=_Known(events),
+                limits=limits,
+            )
+        restored = [event for item in events for event in self._restore(call).feed(item)]
+        return EventAnswer(batches=_once(restored), aclose=reply.aclose, limits=limits)
+
+    def _restore(self, call: Call) -> RestoreNames:
+        return RestoreNames(call.request, self.target.tool_name_limit or self._dialect.tool_name_limit)
+
+    async def _chunks(self, reply: Reply) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in reply:
+                yield chunk
+        except TransportError as error:
+            raise FailureError(_transport_failure(error)) from None
+        finally:
+            await reply.aclose()
+
+    async def _events(self, reply: Reply, decoder: Stage[bytes, Event], call: Call) -> AsyncIterator[Sequence[Event]]:
+        names = self._restore(call)
+        stage = Pipeline(decoder, names) if names else decoder
+        try:
+            async for chunk in reply:
+                if events := stage.feed(chunk):
+                    last = events[-1]
+                    if type(last) is Failed:
+                        yield (*events[:-1], Failed(failure=self._fit_to_show(last.failure)))
+                        return
+                    yield events
+            if events := stage.close():
+                yield events
+        except TransportError as error:
+            if _incomplete(stage):
+                yield (Failed(failure=_transport_failure(error)),)
+        except WireError as error:
+            yield (Failed(failure=_not_understood(error)),)
+        finally:
+            await reply.aclose()
+
+    async def _read(self, reply: Reply) -> bytes:
+        try:
+            return await reply.read()
+        except TransportError as error:
+            raise FailureError(_transport_failure(error)) from None
+        finally:
+            await reply.aclose()
+
+    async def _read_json(self, reply: Reply) -> JSON:
+        return self._parse(await self._read(reply))
+
+    @staticmethod
+    def _parse(data: bytes) -> JSON:
+        try:
+            return decode_answer(data)
+        except WireError as error:
+            raise FailureError(_not_understood(error)) from None
+
+    async def _refusal(self, reply: Reply) -> Failure:
+        """Return what a status other than 200 says."""
+        data = await self._read(reply)
+        try:
+            body: JSON = decode_answer(data)
+        except WireError:
+            body = None  # an HTML page of some proxy: nothing in it is for the client
+        return self._failure(reply.status, body, reply)
+
+    def _failure(self, status: int, body: JSON, reply: Reply) -> Failure:
+        failure = self._fit_to_show(self._dialect.decode_error(status, body))
+        return replace(failure, retry_after=retry_after(dict(reply.headers), time.time()))
+
+    def _fit_to_show(self, failure: Failure) -> Failure:
+        """Return what the client may know of a failure that the server told in its own words."""
+        if failure.dialect is None:
+            return failure
+        if failure.kind in _CREDENTIALS:  # the client's own key is fine: it must not be told otherwise (U40)
+            return Failure(kind="upstream", message="the upstream refused the gateway's credentials")
+        if failure.kind in _SERVER_FAULTS:  # their texts can hold anything: paths, hosts, traces (R32)
+            said = "" if failure.status in (None, SERVER_ERROR) else f" (status {failure.status})"
+            return replace(failure, message=f"the upstream failed{said}", details=None)
+        words = {name: self._redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER}
+        return replace(failure, **words)
+
+    def _limits(self, reply: Reply) -> RateLimits | None:
+        return self._dialect.decode_limits(dict(reply.headers), time.time())
+
+
+class _Known:
+    """A stage for bytes whose events are known already."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def feed(self, _chunk: bytes, /) -> Sequence[Event]:
+        return self._events
+
+    def close(self) -> Sequence[Event]:
+        return ()
+
+
+async def _once(item: Item) -> AsyncIterator[Item]:
+    yield item
+
+
+def _incomplete(stage: Stage[bytes, Event]) -> bool:
+    """Whether the stream lacked its end: then a decoder's `close` says that it failed."""
+    return any(type(event) is Failed for event in stage.close())
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _transport_failure(error: TransportError) -> Failure:
+    return Failure(kind=_KINDS[error.kind], message=_WORDS[error.kind])
+
+
+def _not_understood(error: WireError) -> Failure:
+    return Failure(kind="upstream", message=f"the upstream's answer was not understood: {error}")

@@ -1,0 +1,265 @@
+"""The HTTP client towards upstreams: HTTP/1.1 over TCP, TLS and unix sockets, the only one in the house.
+
+It is small because each part costs CPU per request and per token, and the usual clients cost 3 to 100 times as much:
+asyncio protocols over httptools (llhttp), no task, queue or future per piece of body. It follows no redirect, keeps no
+cookies and reads no environment variable; but it can wait, stop and clean up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from math import inf
+from typing import TYPE_CHECKING, Self
+
+from xenoglot.backends.http1 import encode_head, locate
+from xenoglot.backends.transport_bounds import Deadlines, Limits, TransportError
+from xenoglot.backends.transport_coding import inflater
+from xenoglot.backends.transport_connection import Connection, Pool
+from xenoglot.backends.transport_exchange import Exchange, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from types import TracebackType
+
+    from xenoglot.backends.http1 import Head, Origin
+    from xenoglot.backends.transport_bounds import Kind
+
+__all__ = ["Deadlines", "Limits", "Reply", "Transport", "TransportError"]
+
+NAME_MISMATCH = frozenset((62, 64))
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH: the two whose OpenSSL message quotes the host."""
+
+
+class Reply:
+    """A response: its head is here, its body comes as it is read.
+
+    Iterate it for the decoded body, one item per network read; or `read` it whole. Close it in any case, best by
+    `async with`: a response that is not read to its end holds its connection.
+    """
+
+    __slots__ = ("_exchange", "_head", "_inflater", "_limits", "status")
+
+    def __init__(self, head: Head, exchange: Exchange, limits: Limits) -> None:
+        self.status = head.status
+        self._head = head
+        self._exchange = exchange
+        self._limits = limits
+        codings = head.values(b"content-encoding")
+        self._inflater = inflater(codings, limits) if codings else None
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """In the upstream's order, names in lower case, values as latin-1."""
+        return self._head.headers
+
+    def header(self, name: str) -> str | None:
+        """The first value of the header field of this lower-case name."""
+        return next(iter(self._head.values(name.encode("latin-1"))), None)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Raises `TransportError` for a body that is cut, broken, late or closed: only a whole one just ends."""
+        exchange = self._exchange
+        while True:
+            if exchange.pieces or (self._inflater is not None and self._inflater.pending):
+                if piece := self._decode():
+                    return piece
+            elif exchange.error is not None:
+                raise exchange.error
+            elif exchange.complete:
+                self._check_end()
+                raise StopAsyncIteration
+            else:
+                await exchange.news()
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """The whole decoded body, of at most `limit` bytes (else `Limits.body_bytes`); a larger one is an error."""
+        most = self._limits.body_bytes if limit is None else limit
+        pieces = []
+        size = 0
+        async for piece in self:
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise self._give_up(TransportError("too_large", "body", f"the body is larger than {most} bytes"))
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """Be done with it: the connection closes at once, or has gone back to the pool with the body's last byte."""
+        exchange = self._exchange
+        if not exchange.complete or exchange.pieces:
+            self._give_up(TransportError("closed", "body", "the response was closed by its reader"))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _decode(self) -> bytes:
+        if self._inflater is None:
+            return self._exchange.take()
+        try:
+            return self._inflater.feed(b"" if self._inflater.pending else self._exchange.take())
+        except TransportError as error:
+            raise self._give_up(error) from None
+
+    def _check_end(self) -> None:
+        if self._inflater is not None:
+            try:
+                self._inflater.close()
+            except TransportError as error:
+                raise self._give_up(error) from None
+
+    def _give_up(self, error: TransportError) -> TransportError:
+        self._inflater = None
+        self._exchange.fail(error)
+        return error
+
+
+class Transport:
+    """Sends requests over connections it keeps. It belongs to the event loop of its first request."""
+
+    def __init__(
+        self,
+        *,
+        deadlines: Deadlines | None = None,
+        limits: Limits | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.deadlines = deadlines or Deadlines()
+        self.limits = limits or Limits()
+        self._ssl_context = ssl_context
+        self._pool: Pool | None = None
+        self._closed = False
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes = b"",
+        *,
+        socket_path: str | None = None,
+    ) -> Reply:
+        """Send a request and wait for the head of its response, whatever its status.
+
+        `headers` are the end-to-end fields; `host`, lengths and connection fields are written here. With `socket_path`
+        the connection is to that unix socket, and the URL only says what to ask there. A request on a kept connection
+        that turns out to be closing is sent once more, on a fresh one.
+
+        Raises:
+            TransportError: there is no response, or none that is allowed; nothing of it stays open.
+        """
+        pool = self._bound()
+        total_at = pool.loop.time() + seconds(self.deadlines.total)
+        location = locate(url, socket_path)
+        head = encode_head(method, location, headers, len(body))
+        kept = pool.take(location.origin)
+        if kept is not None:
+            exchange = Exchange(kept, self.deadlines, total_at)
+            kept.begin(method, head, body, exchange)
+            await exchange.answered()
+            if not exchange.stale:
+                return self._reply(exchange)
+        connection = await self._connect(pool, location.origin, total_at)
+        exchange = Exchange(connection, self.deadlines, total_at)
+        connection.begin(method, head, body, exchange)
+        await exchange.answered()
+        return self._reply(exchange)
+
+    async def aclose(self) -> None:
+        """Close every connection; what is still being read fails. Returns when the sockets are closed."""
+        self._closed = True
+        if self._pool is not None:
+            await self._pool.aclose()
+
+    def _bound(self) -> Pool:
+        if self._closed:
+            raise closed()
+        loop = asyncio.get_running_loop()
+        if self._pool is None:
+            self._pool = Pool(loop, self.limits)
+        elif self._pool.loop is not loop:
+            raise RuntimeError("a Transport belongs to the event loop of its first request: make one for each loop")
+        return self._pool
+
+    def _reply(self, exchange: Exchange) -> Reply:
+        head = exchange.head
+        if head is None:
+            raise exchange.error or closed()
+        try:
+            return Reply(head, exchange, self.limits)
+        except TransportError as error:
+            exchange.fail(error)
+            raise
+
+    async def _connect(self, pool: Pool, origin: Origin, total_at: float) -> Connection:
+        """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""
+        connection = Connection(pool, origin)
+        patience = min(seconds(self.deadlines.connect), total_at - pool.loop.time())
+        try:
+            async with asyncio.timeout(None if patience == inf else patience):
+                await self._dial(pool.loop, connection)
+        except TimeoutError:
+            error = TransportError("timeout", "connect", "no connection within the deadline", sent=False)
+        except OSError as failure:
+            error = connect_error(failure, origin)
+        except (asyncio.CancelledError, GeneratorExit):
+            connection.close()
+            raise
+        else:
+            if connection.usable and not self._closed:
+                pool.connections.add(connection)
+                return connection
+            error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=False)
+        connection.close()
+        raise error
+
+    async def _dial(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+        origin = connection.origin
+        secure = self._tls() if origin.scheme == "https" else None
+        name = origin.host if secure else None
+        if origin.socket_path is None:
+            await loop.create_connection(lambda: connection, origin.host, origin.port, ssl=secure, server_hostname=name)
+        else:
+            await loop.create_unix_connection(lambda: connection, origin.socket_path, ssl=secure, server_hostname=name)
+
+    def _tls(self) -> ssl.SSLContext:
+        """The caller's context; or the system's authorities, names checked, read at the first https request."""
+        if self._ssl_context is None:
+            self._ssl_context = ssl.create_default_context()
+            self._ssl_context.set_alpn_protocols(["http/1.1"])
+        return self._ssl_context
+
+
+def closed() -> TransportError:
+    """The transport was closed before this request was sent."""
+    return TransportError("closed", "request", "the transport was closed", sent=False)
+
+
+def connect_error(failure: OSError, origin: Origin) -> TransportError:
+    """Why there is no connection, without the address."""
+    kind: Kind = "tls"
+    match failure:
+        case ssl.SSLCertVerificationError():
+            named = failure.verify_code in NAME_MISMATCH
+            reason = "it is for another host" if named else failure.verify_message
+            problem = f"the upstream's certificate is not accepted: {reason}"
+        case ssl.SSLError():
+            problem = f"no TLS with the upstream: {failure.reason}"
+        case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError() if origin.scheme == "https":
+            problem = "the upstream broke off the TLS handshake"
+        case socket.gaierror():
+            kind, problem = "connect", "the upstream's host name cannot be resolved"
+        case _:
+            reason = os.strerror(failure.errno) if failure.errno else "every address of it failed"
+            kind, problem = "connect", f"no connection to the upstream: {reason}"
+    return TransportError(kind, "connect", problem, sent=False)

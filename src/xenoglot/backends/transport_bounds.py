@@ -1,0 +1,58 @@
+"""What an exchange with an upstream may cost in time and bytes, and the error when it costs more or goes wrong."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["connect", "tls", "timeout", "protocol", "closed", "too_large"]
+Stage = Literal["request", "connect", "head", "body"]
+
+MEBIBYTE = 1024 * 1024
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to wait, in seconds on the event loop's monotonic clock; `None` means without end.
+
+    `connect` covers name lookup, TCP and TLS. `first_byte` runs from the request's first byte until the response's head
+    is whole, so one header byte a second does not stretch it. `idle` is the longest silence inside a body; it stands
+    still while the reader itself is the slow one. `total` covers everything, from the call to the body's last byte.
+    """
+
+    connect: float | None = 5.0
+    first_byte: float | None = 600.0
+    idle: float | None = 300.0
+    total: float | None = 3600.0
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much to take from an upstream, and how many connections to keep."""
+
+    head_bytes: int = 65_536
+    """Names and values of one response's header fields, trailers included."""
+    header_count: int = 256
+    body_bytes: int = 64 * MEBIBYTE
+    """A body read whole, after decoding. A body that is iterated has no such end: its reader decides."""
+    decoded_bytes: int = 256 * MEBIBYTE
+    """What one compressed body may grow to ..."""
+    decoded_ratio: int = 100
+    """... and how many times its compressed size, once it is larger than a mebibyte."""
+    idle_connections: int = 64
+    """Kept open per origin for the next request; the oldest goes first."""
+    idle_seconds: float = 30.0
+
+
+class TransportError(Exception):
+    """There is no response, or not the whole of it.
+
+    `kind` says what went wrong, `stage` how far it had come, `sent` whether bytes of the request may have reached the
+    upstream: while it is false, sending the request again is safe. The text never holds a host, a path or the value
+    of a header field.
+    """
+
+    def __init__(self, kind: Kind, stage: Stage, problem: str, *, sent: bool = True) -> None:
+        super().__init__(problem)
+        self.kind: Kind = kind
+        self.stage: Stage = stage
+        self.sent = sent

@@ -1,0 +1,26 @@
+"""Secrets go, innocent words stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from xenoglot.backends.redaction import Redactor
+
+
+@pytest.mark.parametrize(
+    ("secrets", "text", "shown"),
+    [
+        pytest.param(["sk-secret-1"], "wrong key sk-secret-1!", "wrong key [redacted]!", id="S08-named"),
+        pytest.param(["x"], "x-request-id: x", "x-request-id: x", id="too-short-to-be-told-from-words"),
+        pytest.param([None, ""], "nothing", "nothing", id="no-secrets"),
+        pytest.param(["12345678", "12345678-long"], "12345678-long", "[redacted]", id="the-longer-first"),
+        pytest.param(["sk-secret-1"], "sk-secret-1sk-secret-1", "[redacted][redacted]", id="each-time"),
+    ],
+)
+def test_redactor(secrets: list[str | None], text: str, shown: str) -> None:
+    assert Redactor(secrets)(text) == shown
+
+
+def test_json_is_searched_through() -> None:
+    value = {"sk-secret-1": ["a sk-secret-1", {"b": 1, "c": None}]}
+    assert Redactor(["sk-secret-1"]).json(value) == {"[redacted]": ["a [redacted]", {"b": 1, "c": None}]}

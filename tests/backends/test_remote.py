@@ -1,0 +1,425 @@
+"""The remote backend against a scripted server: what is sent, what is made of the answer, and of every fault."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backends.wire import Peer, answering, leakless, response, serving
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
+from xenoglot.backends.remote import Remote
+from xenoglot.backends.transport import Transport
+from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import FailureError, LossError
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import Text, ToolCall
+from xenoglot.model.events import Failed
+from xenoglot.model.failure import Failure
+from xenoglot.model.fold import fold
+from xenoglot.model.request import Message, Request, Sampling, Tool
+from xenoglot.model.response import Candidate, Finish, Response, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.backends.wire import Wire
+    from xenoglot.model.events import Event
+
+KEY = "sk-upstream-secret"
+JSON_TYPE = "content-type: application/json"
+REQUEST = Request(model="m", messages=(Message(role="user", content=(Text(text="Hi"),)),))
+STREAMED = Request(model="m", messages=REQUEST.messages, stream=True)
+BODY = b'{"messages":[{"role":"user","content":"Hi"}],  "model": "m", "x": 1.0}'
+ANSWER = (
+    b'{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",'
+    b'"message":{"role":"assistant","content":"Hello"}}],"usage":{"prompt_tokens":3,"completion_tokens":1,'
+    b'"total_tokens":4}}'
+)
+HELLO = Response(
+    id="c1",
+    model="m",
+    created=1,
+    candidates=(Candidate(content=(Text(text="Hello"),), finish=Finish(reason="stop", raw="stop", dialect="chat")),),
+    usage=Usage(input_tokens=3, output_tokens=1),
+)
+HEAD = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":'
+CHUNKS = [
+    HEAD + b'[{"index":0,"delta":{"role":"assistant","content":"Hel"}}]}\n\n',
+    HEAD + b'[{"index":0,"delta":{"content":"lo"}}]}\n\n',
+    HEAD
+    + b'[{"index":0,"delta":{},"finish_reason":"stop"}],'
+    + b'"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}\n\n',
+    b"data: [DONE]\n\n",
+]
+STREAM = b"".join(CHUNKS)
+EVENT_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+CUT = EVENT_STREAM + b"content-length: 100000\r\n\r\n"
+
+
+def sse(data: bytes) -> bytes:
+    return EVENT_STREAM + b"content-length: %d\r\n\r\n" % len(data) + data
+
+
+def call(request: Request = REQUEST, **fields: object) -> Call:
+    return Call(request=request, losses=Losses(), **fields)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def upstream(*responses: bytes, dialect: str = "chat", **settings: object) -> AsyncIterator[tuple[Remote, Wire]]:
+    """A remote backend and the server behind it, which gives one response after the other and then closes."""
+
+    async def script(peer: Peer) -> None:
+        await answering(*responses)(peer)
+        peer.close()
+
+    async with serving(script) as wire, aclosing(Transport()) as transport:
+        yield Remote("up", get(dialect), wire.url, transport=transport, key=KEY, **settings), wire  # type: ignore[arg-type]
+
+
+async def told(remote: Remote, asked: Call) -> Response | Failure:
+    """The answer, folded; or the failure, whether it came as a status or in the stream."""
+    try:
+        answer = await remote.answer(asked)
+    except FailureError as error:
+        return error.failure
+    assert isinstance(answer, EventAnswer)
+    events: list[Event] = []
+    async with aclosing(answer):
+        async for batch in answer.batches:
+            events += batch
+    return fold(events)
+
+
+def sent(wire: Wire) -> tuple[str, dict[str, str], bytes]:
+    """The first request: its line, its headers, its body."""
+    head, _, body = wire.requests[0][0].partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    return line, {name: value for name, _, value in (field.partition(": ") for field in fields)}, body
+
+
+@leakless
+async def test_what_is_sent_across() -> None:
+    request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(max_tokens=5, seed=1))
+    async with upstream(response(ANSWER, JSON_TYPE), headers={"X-Team": "a"}) as (remote, wire):
+        asked = call(request, dialect="messages", headers=(("anthropic-beta", "b"),), body=b"not passed on")
+        assert await told(remote, asked) == HELLO
+        line, headers, body = sent(wire)
+    assert line == "POST /v1/chat/completions HTTP/1.1"
+    assert {name: value for name, value in headers.items() if name not in ("host", "content-length")} == {
+        "content-type": "application/json",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "authorization": f"Bearer {KEY}",
+        "user-agent": "xenoglot",
+        "x-team": "a",
+    }
+    assert json.loads(body) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 5,
+        "seed": 1,
+    }
+
+
+@leakless
+async def test_a_dialect_sees_its_own_headers() -> None:
+    async with upstream(response(b"{}", JSON_TYPE), dialect="messages") as (remote, wire):
+        await told(remote, call(dialect="messages", headers=(("anthropic-beta", "b"), ("anthropic-version", "v"))))
+        _, headers, _ = sent(wire)
+    assert {name: headers[name] for name in ("x-api-key", "anthropic-version", "anthropic-beta")} == {
+        "x-api-key": KEY,
+        "anthropic-version": "v",
+        "anthropic-beta": "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        pytest.param("m", BODY, id="untouched"),
+        pytest.param(
+            "other", b'{"messages":[{"role":"user","content":"Hi"}],"model":"other","x":1.0}', id="renamed-order-kept"
+        ),
+    ],
+)
+@leakless
+async def test_the_same_dialect_is_passed_on(model: str, body: bytes) -> None:
+    request = Request(model=model, messages=REQUEST.messages)
+    async with upstream(response(ANSWER, JSON_TYPE)) as (remote, wire):
+        answer = await remote.answer(call(request, dialect="chat", body=BODY))
+        assert isinstance(answer, ByteAnswer)
+        chunks = [chunk async for chunk in answer.chunks]
+        assert (b"".join(chunks), answer.media_type) == (ANSWER, "application/json")
+        assert fold([event for chunk in chunks for event in answer.watch.feed(chunk)]) == HELLO
+        assert sent(wire)[2] == body
+
+
+@leakless
+async def test_a_stream_of_the_same_dialect_is_passed_on_and_watched() -> None:
+    async with upstream(sse(STREAM)) as (remote, _):
+        answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
+        assert isinstance(answer, ByteAnswer)
+        async with aclosing(answer):
+            chunks = [chunk async for chunk in answer.chunks]
+        events = [event for chunk in chunks for event in answer.watch.feed(chunk)]
+        assert (b"".join(chunks), answer.media_type) == (STREAM, "text/event-stream")
+        assert fold([*events, *answer.watch.close()]) == HELLO
+
+
+@leakless
+async def test_a_server_with_quirks_gets_no_bytes_passed_on() -> None:
+    target = Target(max_tokens_field="max_completion_tokens")
+    request = get("chat").decode_request({"model": "m", "messages": [], "max_tokens": 3})
+    async with upstream(response(ANSWER, JSON_TYPE), target=target) as (remote, wire):
+        assert await told(remote, call(request, dialect="chat", body=BODY)) == HELLO
+        assert json.loads(sent(wire)[2]) == {"model": "m", "messages": [], "max_completion_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("request_", "data"),
+    [
+        pytest.param(REQUEST, sse(STREAM), id="pitfall-117-U25-json-asked-stream-came"),
+        pytest.param(STREAMED, response(ANSWER, JSON_TYPE), id="pitfall-117-U25-stream-asked-json-came"),
+        pytest.param(STREAMED, sse(STREAM), id="stream"),
+        pytest.param(REQUEST, response(ANSWER), id="no-content-type"),
+        pytest.param(STREAMED, sse(STREAM + b"data: {oops\n\n"), id="U16-events-after-the-end"),
+    ],
+)
+@pytest.mark.parametrize("body", [None, BODY], ids=["across", "same-dialect"])
+@leakless
+async def test_either_form_of_answer_is_read(request_: Request, data: bytes, body: bytes | None) -> None:
+    async with upstream(data) as (remote, _):
+        answer = await remote.answer(call(request_, dialect="chat", body=body))
+        async with aclosing(answer):
+            if isinstance(answer, EventAnswer):
+                events = [event async for batch in answer.batches for event in batch]
+            else:
+                events = [event async for chunk in answer.chunks for event in answer.watch.feed(chunk)]
+        assert fold(events) == HELLO
+
+
+UNREADABLE = "the upstream's answer was not understood: $: not valid JSON: "
+STREAM_UNREADABLE = "the upstream's stream cannot be read: "
+BROKEN_OFF = "the upstream broke the connection off"
+ENDED_EARLY = "the upstream's stream ended early"
+
+
+def status(code: int, body: bytes, *fields: str) -> bytes:
+    return response(body, JSON_TYPE, *fields).replace(b"200 OK", b"%d Said" % code, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "failure"),
+    [
+        pytest.param(b"", Failure(kind="upstream", message=BROKEN_OFF), id="U11-reset-before-any-byte"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + ANSWER,
+            Failure(kind="upstream", message=BROKEN_OFF),
+            id="U12-cut-body",
+        ),
+        pytest.param(
+            b"HTTP/9\r\n\r\n",
+            Failure(kind="upstream", message="the upstream's answer is not lawful HTTP"),
+            id="U43-malformed-head",
+        ),
+        pytest.param(
+            response(b"<html>", "content-type: text/html"),
+            Failure(kind="upstream", message=UNREADABLE + "invalid character (byte 0)"),
+            id="U24-html",
+        ),
+        pytest.param(
+            response(b"", JSON_TYPE),
+            Failure(kind="upstream", message=UNREADABLE + "Input data was truncated"),
+            id="U24-empty",
+        ),
+        pytest.param(
+            response(b'{"error":{"message":"no such luck","type":"server_error"}}', JSON_TYPE),
+            Failure(
+                kind="internal", message="the upstream failed", status=500, dialect="chat", raw_type="server_error"
+            ),
+            id="U23-error-object-in-200",
+        ),
+        pytest.param(
+            status(502, b"<html><h1>Bad Gateway 10.1.2.3</h1>"),
+            Failure(kind="upstream", message="the upstream failed (status 502)", status=502, dialect="chat"),
+            id="U26-R32-html-502",
+        ),
+        pytest.param(
+            status(401, b'{"error":{"message":"bad key %s","type":"invalid_request_error"}}' % KEY.encode()),
+            Failure(kind="upstream", message="the upstream refused the gateway's credentials"),
+            id="U40-401",
+        ),
+        pytest.param(
+            status(403, b"{}"),
+            Failure(kind="upstream", message="the upstream refused the gateway's credentials"),
+            id="U40-403",
+        ),
+        pytest.param(
+            status(
+                429,
+                b'{"error":{"message":"slow down, %s","type":"rate_limit_error","code":"rate"}}' % KEY.encode(),
+                "retry-after: 7",
+            ),
+            Failure(
+                kind="rate_limit",
+                message="slow down, [redacted]",
+                status=429,
+                dialect="chat",
+                raw_type="rate_limit_error",
+                code="rate",
+                retry_after=7.0,
+                details={"message": "slow down, [redacted]", "type": "rate_limit_error", "code": "rate"},
+            ),
+            id="U37-S08-429",
+        ),
+        pytest.param(
+            status(404, b'{"error":{"message":"no model m","type":"invalid_request_error","code":"model_not_found"}}'),
+            Failure(
+                kind="not_found",
+                message="no model m",
+                status=404,
+                dialect="chat",
+                raw_type="invalid_request_error",
+                code="model_not_found",
+                details={"message": "no model m", "type": "invalid_request_error", "code": "model_not_found"},
+            ),
+            id="U41-404",
+        ),
+    ],
+)
+@leakless
+async def test_faults_become_failures(data: bytes, failure: Failure) -> None:
+    async with upstream(data) as (remote, _):
+        assert await told(remote, call()) == failure
+
+
+@pytest.mark.parametrize(
+    ("data", "failure"),
+    [
+        pytest.param(
+            CUT + CHUNKS[0], Failure(kind="upstream", message=BROKEN_OFF), id="U13-pitfall-104-cut-after-text"
+        ),
+        pytest.param(
+            sse(CHUNKS[0]), Failure(kind="upstream", message=ENDED_EARLY), id="U14-clean-end-without-terminal-event"
+        ),
+        pytest.param(
+            sse(CHUNKS[0] + CHUNKS[3]), Failure(kind="upstream", message=ENDED_EARLY), id="U15-done-without-finish"
+        ),
+        pytest.param(
+            sse(CHUNKS[0] + b'data: {"choices": [{"ind\n\n'),
+            Failure(kind="upstream", message=STREAM_UNREADABLE + "$: not valid JSON: Input data was truncated"),
+            id="U17-truncated-json",
+        ),
+        pytest.param(
+            sse(CHUNKS[0] + b'data: {"error":{"message":"too busy","type":"overloaded_error"}}\n\n' + CHUNKS[1]),
+            Failure(
+                kind="overloaded",
+                message="too busy",
+                dialect="chat",
+                raw_type="overloaded_error",
+                details={"message": "too busy", "type": "overloaded_error"},
+            ),
+            id="U22-pitfall-105-C-W1-error-in-the-stream",
+        ),
+    ],
+)
+@leakless
+async def test_broken_streams_fail(data: bytes, failure: Failure) -> None:
+    async with upstream(data) as (remote, _):
+        assert await told(remote, call(STREAMED)) == failure
+
+
+@leakless
+async def test_a_cut_after_the_end_costs_nothing() -> None:
+    async with upstream(CUT + STREAM) as (remote, _):
+        assert await told(remote, call(STREAMED)) == HELLO
+
+
+@leakless
+async def test_a_stream_passed_on_is_seen_to_be_cut() -> None:
+    async with upstream(sse(CHUNKS[0])) as (remote, _):
+        answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
+        assert isinstance(answer, ByteAnswer)
+        async with aclosing(answer):
+            async for chunk in answer.chunks:
+                answer.watch.feed(chunk)
+        failure = Failure(kind="upstream", message=ENDED_EARLY)
+        assert answer.watch.close() == [Failed(failure=failure)]
+
+
+@leakless
+async def test_names_of_tools_are_fitted_and_put_back() -> None:
+    name = "mcp__server.with.dots__" + "tool" * 20
+    request = Request(model="m", messages=REQUEST.messages, tools=(Tool(name=name),))
+    async with serving(_echo_tool) as wire, aclosing(Transport()) as transport:
+        remote = Remote("up", get("chat"), wire.url, transport=transport)
+        answer = await told(remote, call(request))
+    assert isinstance(answer, Response)
+    part = answer.candidates[0].content[0]
+    assert isinstance(part, ToolCall)
+    assert (part.name, part.arguments) == (name, "{}")
+
+
+async def _echo_tool(peer: Peer) -> None:
+    asked = json.loads((await peer.request()).partition(b"\r\n\r\n")[2])
+    name = asked["tools"][0]["function"]["name"]
+    assert len(name) <= 64
+    calls = [{"id": "1", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    peer.send(response(json.dumps({"id": "c1", "choices": [choice]}).encode(), JSON_TYPE))
+
+
+@leakless
+async def test_strict_mode_sends_nothing_that_loses() -> None:
+    request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(seed=1, max_tokens=2))
+    asked = Call(request=request, losses=Losses(strict=True))
+    async with upstream(dialect="messages") as (remote, wire):
+        with pytest.raises(LossError) as error:
+            await remote.answer(asked)
+        assert wire.requests == []
+    assert error.value.losses == ("$.sampling seed dropped (the dialect has no such field)",)
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        pytest.param(response(b'{"input_tokens":12}', JSON_TYPE), 12, id="pitfall-124-the-server-knows"),
+        pytest.param(status(404, b"{}"), None, id="no-such-endpoint"),
+        pytest.param(response(b'{"tokens":12}', JSON_TYPE), None, id="not-said"),
+    ],
+)
+@leakless
+async def test_counting(data: bytes, count: int | None) -> None:
+    async with upstream(data, dialect="messages") as (remote, wire):
+        assert await remote.count(call()) == count
+        line, _, body = sent(wire)
+    assert line == "POST /v1/messages/count_tokens HTTP/1.1"
+    assert json.loads(body) == {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+@leakless
+async def test_a_dialect_without_counting_is_not_asked() -> None:
+    async with upstream() as (remote, wire):
+        assert await remote.count(call()) is None
+        assert wire.requests == []
+
+
+@leakless
+async def test_models() -> None:
+    listed = {"object": "list", "data": [{"id": "a", "created": 5, "owned_by": "o"}, {"id": "b", "type": "model"}, {}]}
+    async with upstream(response(json.dumps(listed).encode(), JSON_TYPE)) as (remote, wire):
+        models = (ModelInfo(id="a", created=5, owned_by="o"), ModelInfo(id="b"))
+        assert await remote.models() == models
+        assert sent(wire)[0] == "GET /v1/models HTTP/1.1"
+
+
+@leakless
+async def test_models_that_cannot_be_listed() -> None:
+    async with upstream(status(500, b"oops")) as (remote, _):
+        with pytest.raises(FailureError, match=r"^the upstream failed$"):
+            await remote.models()
