@@ -1,0 +1,1 @@
+"""The gateway: other programs' requests in, answers out, over HTTP."""

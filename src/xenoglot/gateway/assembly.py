@@ -1,0 +1,88 @@
+"""From the configuration to what runs: backends made, and let go again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from math import isinf
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
+
+from xenoglot.backends.remote import Remote
+from xenoglot.backends.transport import Transport
+from xenoglot.codec import dialect as dialects
+from xenoglot.engine import weights
+from xenoglot.engine.backend import Engine
+from xenoglot.engine.child import Settings
+from xenoglot.gateway.config import EMBEDDED, Embedded
+from xenoglot.gateway.gateway import Gateway
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.gateway.config import Config, Upstream
+
+
+@asynccontextmanager
+async def assembled(config: Config, *, ready: bool = False) -> AsyncGenerator[Gateway]:
+    """Give a gateway with all its backends, and let go of them at the end.
+
+    Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded when it
+    is first asked, or now if it has to be `ready`.
+
+    Raises:
+        ConfigurationError: a backend cannot be made.
+        EngineError: the embedded model cannot be had; the message says what to do.
+    """
+    async with AsyncExitStack() as stack:
+        backends: dict[str, Backend] = {}
+        for name, upstream in config.upstreams.items():
+            transport = Transport(deadlines=endless(upstream.deadlines))
+            stack.push_async_callback(transport.aclose)
+            backends[name] = remote(name, upstream, transport, config)
+        if not config.has_embedded:
+            yield Gateway(config, backends)
+            return
+        transport = Transport()
+        stack.push_async_callback(transport.aclose)
+        engine = await embedded(config.embedded or Embedded(), transport)
+        stack.push_async_callback(engine.aclose)
+        if ready:
+            await engine.start()
+        yield Gateway(config, {**backends, EMBEDDED: engine}, embedded_model=engine.name)
+
+
+async def embedded(settings: Embedded, transport: Transport) -> Engine:
+    """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
+    if settings.gguf is None:
+        found = weights.locate() or await asyncio.to_thread(weights.fetch, progress=_tell)
+    else:
+        found = weights.from_path(settings.gguf)
+    shape = Settings(slots=settings.slots, context=settings.context)
+    return Engine(found, shape, transport=transport, name=settings.name)
+
+
+def _tell(progress: str) -> None:
+    sys.stderr.write(f"{progress}\n")
+
+
+def remote(name: str, upstream: Upstream, transport: Transport, config: Config) -> Remote:
+    """Return the backend of one upstream."""
+    return Remote(
+        name,
+        dialects.get(upstream.dialect),
+        upstream.base_url,
+        transport=transport,
+        key=None if upstream.key_env is None else config.secrets[upstream.key_env],
+        headers=upstream.headers,
+        target=upstream.target,
+    )
+
+
+def endless(deadlines: Deadlines) -> Deadlines:
+    """Return the deadlines, those that TOML writes as `inf` being none at all."""
+    return replace(deadlines, **{name: None for name, value in asdict(deadlines).items() if value and isinf(value)})

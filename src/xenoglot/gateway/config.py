@@ -1,0 +1,369 @@
+"""What the gateway is told: a TOML file or a few flags, checked whole before anything starts.
+
+    [server]                            # where it listens, and what it allows
+    host = "127.0.0.1"
+    port = 8080
+
+    [keys]
+    env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one parted by blanks
+
+    [upstreams.main]
+    dialect = "chat"
+    base_url = "https://models.example/v1"
+    key_env = "MAIN_KEY"
+    deadlines = { idle = 120.0 }
+    target = { provider = "example", thinking = "budget" }
+
+    [[models]]
+    name = "claude-*"                   # a name, or a pattern: `*` is any number of characters
+    upstream = "main"
+    model = "large"                     # without it, the name as the client gave it
+    defaults = { max_tokens = 4096 }
+    on_loss = "refuse"
+
+Keys stand in the environment, never in the file.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.codec import dialect as dialects
+from xenoglot.codec.dialect import Target
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.schema import Problems, join, read, shown, unknown
+from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
+from xenoglot.model.request import Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from xenoglot.model.json import JSONObject
+
+EMBEDDED = "embedded"
+"""The name under which `[[models]]` mean the embedded model."""
+
+OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "max_tokens": (1, 2**31),
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "top_k": (0, 2**31),
+    "min_p": (0, 1),
+    "frequency_penalty": (-2, 2),
+    "presence_penalty": (-2, 2),
+    "top_logprobs": (0, 20),
+    "n": (1, 128),
+}
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """Where the gateway listens; the body's limit in bytes, the others in seconds."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    body_limit: Count = 32 * 1024 * 1024
+    ping_interval: Annotated[float, Meta(gt=0, le=3_600)] = 15.0
+    drain_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside the loopback ones, that a request to a loopback address may give as its host."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins (`https://app.example`) whose pages a browser may let ask."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+
+class Keys(Struct, frozen=True, kw_only=True):
+    """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
+
+    env: tuple[str, ...] = ()
+
+
+class Upstream(Struct, frozen=True, kw_only=True):
+    """A server that answers; `key_env` is the environment variable that holds our key for it."""
+
+    dialect: str
+    base_url: str
+    key_env: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    deadlines: Deadlines = Deadlines()
+    target: Target = Target()
+
+
+class Embedded(Struct, frozen=True, kw_only=True):
+    """The embedded model: a GGUF file (without `gguf`, the usual one), the slots that share `context` tokens."""
+
+    enabled: bool = True
+    gguf: str | None = None
+    name: str | None = None
+    slots: Count = 4
+    context: Annotated[int, Meta(ge=256)] = 8192
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A name that clients may ask for, or a pattern of names, and what answers to it."""
+
+    name: str
+    upstream: str | None = None
+    model: str | None = None
+    defaults: Sampling = Sampling()
+    on_loss: OnLoss | None = None
+
+
+class Secrets:
+    """The values of the environment variables that the configuration names; never shown."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values.values())
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self._values)})"
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """The whole configuration; what `load` and `from_flags` give has been checked."""
+
+    server: Server = Server()
+    keys: Keys = Keys()
+    upstreams: dict[str, Upstream] = field(default_factory=dict)
+    embedded: Embedded | None = None
+    models: tuple[Model, ...] = ()
+    on_loss: OnLoss = "warn"
+    secrets: Secrets = Secrets({})
+
+    @property
+    def client_keys(self) -> tuple[str, ...]:
+        """The keys that clients may show; none means that nobody needs one."""
+        return tuple(key for name in self.keys.env for key in self.secrets[name].split())
+
+    @property
+    def has_embedded(self) -> bool:
+        """Whether the embedded model is served: where it is said so, or where there is nothing else."""
+        return not self.upstreams if self.embedded is None else self.embedded.enabled
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The names of all that answer."""
+        return (*self.upstreams, EMBEDDED) if self.has_embedded else tuple(self.upstreams)
+
+
+class _File(Struct, frozen=True, kw_only=True):
+    """What may stand in the file: a `Config` but for its secrets."""
+
+    server: Server = Server()
+    keys: Keys = Keys()
+    upstreams: dict[str, Upstream] = field(default_factory=dict)
+    embedded: Embedded | None = None
+    models: tuple[Model, ...] = ()
+    on_loss: OnLoss = "warn"
+
+
+def load(path: Path | str, environ: Mapping[str, str], *, host: str | None = None, port: int | None = None) -> Config:
+    """Return the configuration in the file `path`; `host` and `port` stand before the file's.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or something in it is wrong; the text names all that is.
+    """
+    try:
+        plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"`{path}` cannot be read: {os.strerror(error.errno or 0)}"
+        raise ConfigurationError(message) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"`{path}` is not TOML: {error}"
+        raise ConfigurationError(message) from None
+    said = {"host": host, "port": port}
+    if isinstance(plain.get("server", {}), dict):
+        plain["server"] = plain.get("server", {}) | {key: value for key, value in said.items() if value is not None}
+    return check(plain, environ, str(path))
+
+
+def from_flags(  # noqa: PLR0913  one argument per flag
+    environ: Mapping[str, str],
+    *,
+    upstream: str | None = None,
+    dialect: str | None = None,
+    model: str | None = None,
+    key_env: str | None = None,
+    client_key_env: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    gguf: str | None = None,
+) -> Config:
+    """Return the configuration that a few flags stand for: one upstream, or the embedded model.
+
+    Raises:
+        ConfigurationError: something is wrong; the text names the flags.
+    """
+    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
+    if upstream is None and any(alone.values()):
+        needless = ", ".join(flag for flag, value in alone.items() if value)
+        message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
+        raise ConfigurationError(message)
+    server = {"host": host, "port": port}
+    plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
+    if client_key_env is not None:
+        plain["keys"] = {"env": [client_key_env]}
+    if gguf is not None:
+        plain["embedded"] = {"gguf": gguf}
+    if upstream is not None:
+        main = {"dialect": dialect or "chat", "base_url": upstream}
+        plain["upstreams"] = {"upstream": main if key_env is None else main | {"key_env": key_env}}
+    if model is not None:
+        plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
+    return check(plain, environ, "the command line", _FLAGS)
+
+
+_FLAGS = {
+    "upstreams.upstream.base_url": "--upstream",
+    "upstreams.upstream.dialect": "--dialect",
+    "upstreams.upstream.key_env": "--key-env",
+    "models[0].name": "--model",
+    "models[1].name": "--model",
+    "keys.env[0]": "--client-key-env",
+    "keys.env": "--client-key-env",
+    "server.host": "--host",
+    "server.port": "--port",
+    "embedded.gguf": "--gguf",
+}
+
+
+def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapping[str, str] | None = None) -> Config:
+    """Return `plain` as a configuration; `names` are what its paths are called where it came from.
+
+    Raises:
+        ConfigurationError: it is none; the text has a line for each thing that is wrong.
+    """
+    problems = Problems(names or {})
+    file = read(_File, plain, "", problems) or _File()
+    config = Config(
+        server=file.server,
+        keys=file.keys,
+        upstreams=file.upstreams,
+        embedded=file.embedded,
+        models=file.models,
+        on_loss=file.on_loss,
+        secrets=_secrets(file, environ, problems),
+    )
+    _check_server(config, problems)
+    for name, upstream in config.upstreams.items():
+        _check_upstream(name, upstream, join("upstreams", name), problems)
+    _check_models(config, plain, problems)
+    if problems.lines:
+        lines = problems.lines
+        told = lines[0] if len(lines) == 1 else f"{len(lines)} mistakes\n" + "\n".join(f"  {line}" for line in lines)
+        message = f"{where}: {told}"
+        raise ConfigurationError(message)
+    return config
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Return whether `host`, an address or a name without port, is of this machine alone."""
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
+def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Secrets:
+    wanted = [(f"keys.env[{index}]", name) for index, name in enumerate(file.keys.env)]
+    for name, upstream in file.upstreams.items():
+        if upstream.key_env is not None:
+            wanted.append((join(join("upstreams", name), "key_env"), upstream.key_env))
+    values: dict[str, str] = {}
+    for path, name in wanted:
+        value = environ.get(name)
+        if value is None:
+            problems.add(path, f"the environment variable {shown(name)} is not set")
+        elif not value.strip():
+            problems.add(path, f"the environment variable {shown(name)} is empty")
+        elif not value.strip().isprintable() and path.startswith("upstreams"):
+            problems.add(path, f"the environment variable {shown(name)} holds characters that no header can carry")
+        values[name] = (value or "").strip()
+    return Secrets(values)
+
+
+def _check_server(config: Config, problems: Problems) -> None:
+    server = config.server
+    if not server.loopback and not config.keys.env:
+        problems.add(
+            "server.host",
+            f"found {shown(server.host)}, which others can reach; that needs client keys: name an environment variable "
+            "that holds them (`--client-key-env`, or `env` under `[keys]`), or listen on 127.0.0.1",
+        )
+    for index, origin in enumerate(server.allowed_origins):
+        if problem := origin_problem(origin):
+            problems.add(f"server.allowed_origins[{index}]", problem)
+
+
+def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems) -> None:
+    if name == EMBEDDED or not _NAME.fullmatch(name):
+        problems.add(path, f"found {shown(name)}; a name is letters, digits and `.`, `_`, `-`, and not `{EMBEDDED}`")
+    if upstream.dialect not in dialects.names():
+        allowed = ", ".join(dialects.names())
+        problems.add(join(path, "dialect"), f"found {shown(upstream.dialect)}; expected one of {allowed}")
+    if problem := url_problem(upstream.base_url):
+        problems.add(join(path, "base_url"), problem)
+    for key, value in upstream.headers.items():
+        if problem := header_problem(key, value):
+            problems.add(join(join(path, "headers"), key), problem)
+    for key in ("connect", "first_byte", "idle", "total"):
+        seconds = getattr(upstream.deadlines, key)
+        if seconds is not None and not seconds > 0:
+            problems.add(join(join(path, "deadlines"), key), f"found {seconds}; expected more than 0 seconds")
+
+
+def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None:
+    backends = config.backends
+    if not backends:
+        problems.add("upstreams", "nothing answers: name an upstream, or leave the embedded model enabled")
+    if len(config.upstreams) > 1 and not plain.get("models"):
+        problems.add("models", "with more than one upstream, say which models each of them answers")
+    seen: dict[str, int] = {}
+    for index, model in enumerate(config.models):
+        path = f"models[{index}]"
+        if model.name in seen:
+            problems.add(f"{path}.name", f"found {shown(model.name)}, which is models[{seen[model.name]}] already")
+        seen.setdefault(model.name, index)
+        _check_model(model, path, backends, problems)
+
+
+def _check_model(model: Model, path: str, backends: tuple[str, ...], problems: Problems) -> None:
+    for key, value in (("name", model.name), ("model", model.model)):
+        if value is not None and (not value or not value.isprintable()):
+            problems.add(f"{path}.{key}", f"found {shown(value)}; expected a name of printable characters")
+    if model.model is not None and "*" in model.model:
+        problems.add(f"{path}.model", f"found {shown(model.model)}; only `name` can be a pattern")
+    if model.upstream is None and len(backends) != 1:
+        problems.add(f"{path}.upstream", f"required where there is more than one: {', '.join(backends)}")
+    elif model.upstream is not None and model.upstream not in backends:
+        problems.add(f"{path}.upstream", f"found {shown(model.upstream)}: {unknown(model.upstream, backends)}")
+    for key, (low, high) in _RANGES.items():
+        value = getattr(model.defaults, key)
+        if value is not None and not low <= value <= high:
+            problems.add(f"{path}.defaults.{key}", f"found {value}; expected {low} to {high}")

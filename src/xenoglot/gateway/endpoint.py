@@ -1,0 +1,205 @@
+"""What the gateway serves, apart from the answers of models: the table's rows, and who may pass to them."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import Call
+from xenoglot.codec import dialect as dialects
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import FailureError
+from xenoglot.gateway import relay
+from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
+from xenoglot.gateway.estimate import estimate
+from xenoglot.gateway.listing import available
+from xenoglot.gateway.printable import for_log
+from xenoglot.gateway.respond import fail, send, send_json
+from xenoglot.gateway.routes import ANYTHING, Endpoint
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request
+
+USUAL_DIALECT = "chat"
+"""Whose errors and lists are written where nothing tells which a client speaks."""
+
+COUNT = "x-xenoglot-count"
+"""Response header of a token count: `exact`, by the model's own tokenizer, or `estimate`."""
+
+METHOD_NOT_ALLOWED = 405
+UPGRADE_REQUIRED = 426
+NO_CONTENT = 204
+TEXT = "text/plain; charset=utf-8"
+ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models are here.\n"
+
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,1000}")
+
+
+def endpoints() -> tuple[Endpoint, ...]:
+    """Return the rows of the route table: two for each dialect installed, and the few that belong to none."""
+    rows = [
+        Endpoint(method="GET", path="/", policy="key", handler=_about),
+        Endpoint(method="HEAD", path="/", policy="open", handler=_nothing),
+        Endpoint(method="HEAD", path="/api/hello", policy="open", handler=_nothing),
+        Endpoint(method="GET", path="/health", policy="open", handler=_health),
+        Endpoint(method="GET", path="/v1/models", policy="key", handler=_models),
+        Endpoint(method="GET", path=f"/v1/models/{ANYTHING}", policy="key", handler=_model),
+    ]
+    for dialect in map(dialects.get, dialects.names()):
+        rows.append(Endpoint(method="POST", path=dialect.path, policy="key", handler=relay.serve, dialect=dialect))
+        if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
+            count = partial(_count, dialect.decode_count, dialect.encode_count)
+            rows.append(Endpoint(method="POST", path=dialect.count_path, policy="key", handler=count, dialect=dialect))
+    return tuple(rows)
+
+
+def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]]) -> Dialect:
+    """Return the dialect to answer in: the route's; that of which the headers bear a mark; the usual one."""
+    for row in rows.values():
+        if row.dialect is not None:
+            return row.dialect
+    names = {name for name, _ in headers}
+    for dialect in map(dialects.get, dialects.names()):
+        if not names.isdisjoint(dialect.marks):
+            return dialect
+    return dialects.get(USUAL_DIALECT)
+
+
+async def serve(
+    exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, gateway: Gateway, record: Record
+) -> None:
+    """Check one request and hand it to its endpoint.
+
+    Raises:
+        FailureError: there is no answer, and nothing has been sent.
+    """
+    method = exchange.method
+    row = rows.get(method) or (rows.get("GET") if method == "HEAD" else None)
+    if row is not None:
+        record.route = row.path
+    record.dialect = dialect.name
+    refusal = _refusal(exchange, row, gateway, record)
+    if refusal is not None:
+        await fail(exchange, dialect, refusal.failure, record, status=refusal.status)
+    elif method == "OPTIONS" and record.origin is not None:
+        await _preflight(exchange, rows, record)
+    elif _needs_upgrade(exchange):
+        problem = "the gateway speaks HTTP/1.1 alone: send the request by POST and without `upgrade`"
+        await _refuse(exchange, dialect, record, problem, UPGRADE_REQUIRED, ("upgrade", "HTTP/1.1"))
+    elif not rows:
+        raise FailureError(Failure(kind="not_found", message=f"nothing is served at `{for_log(exchange.path)}`"))
+    elif row is None:
+        allowed = ", ".join(sorted({*rows, *(("HEAD",) if "GET" in rows else ())}))
+        problem = f"`{for_log(method, 20)}` is not for this path: {allowed}"
+        await _refuse(exchange, dialect, record, problem, METHOD_NOT_ALLOWED, ("allow", allowed))
+    else:
+        await row.handler(exchange, dialect, gateway, record)
+
+
+def _refusal(exchange: Exchange, row: Endpoint | None, gateway: Gateway, record: Record) -> Refusal | None:
+    """Return why the request may not pass; what is not in the table is behind the key too."""
+    headers, server = exchange.headers, gateway.config.server
+    refusal = check_host(headers, server) or check_origin(headers, server)
+    if refusal is not None:
+        return refusal
+    record.origin = exchange.header("origin")
+    preflight = exchange.method == "OPTIONS" and record.origin is not None
+    if not preflight and (row is None or row.policy == "key"):
+        failure = gateway.keyring.refusal(headers)
+        if failure is not None:
+            return Refusal(failure)
+    return check_media(headers) if exchange.method == "POST" and row is not None else None
+
+
+def _needs_upgrade(exchange: Exchange) -> bool:
+    """Return whether the request cannot be served without the other protocol that it proposes.
+
+    A proposal may be passed over (RFC 9110 section 7.8), but the HTTP parser gives out no body behind one.
+    """
+    proposed = (exchange.header("upgrade") or "").strip().lower()
+    return proposed == "websocket" or (bool(proposed) and exchange.method == "POST")
+
+
+async def _refuse(  # noqa: PLR0913, PLR0917  the parts of a refusal
+    exchange: Exchange, dialect: Dialect, record: Record, problem: str, status: int, header: tuple[str, str]
+) -> None:
+    failure = Failure(kind="invalid_request", message=problem)
+    await fail(exchange, dialect, failure, record, status=status, more=[header])
+
+
+async def _preflight(exchange: Exchange, rows: Mapping[str, Endpoint], record: Record) -> None:
+    """Tell a browser what a page of an allowed origin may send (https://fetch.spec.whatwg.org/#http-cors-protocol)."""
+    wanted = exchange.header("access-control-request-headers") or ""
+    allowed = [
+        ("access-control-allow-methods", ", ".join(rows)),
+        ("access-control-allow-headers", wanted if _HEADER_NAMES.fullmatch(wanted) else "content-type"),
+        ("access-control-max-age", "600"),
+    ]
+    record.begin(NO_CONTENT)
+    await exchange.start(NO_CONTENT, [*record.headers(), *allowed])
+    await exchange.end()
+
+
+async def _nothing(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, record: Record) -> None:
+    await send(exchange, record, 200, b"", media_type=TEXT)
+
+
+async def _about(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, record: Record) -> None:
+    await send(exchange, record, 200, ABOUT, media_type=TEXT)
+
+
+async def _health(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, record: Record) -> None:
+    await send_json(exchange, record, {"status": "ok"})
+
+
+async def _models(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    await send_json(exchange, record, dialect.encode_models(await _available(exchange, gateway)))
+
+
+async def _model(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    name = unquote(exchange.path.partition("/models/")[2])
+    for model in await _available(exchange, gateway):
+        if model.id == name:
+            await send_json(exchange, record, dialect.encode_model(model))
+            return
+    raise FailureError(gateway.unknown_model(name))
+
+
+async def _available(exchange: Exchange, gateway: Gateway) -> Sequence[ModelInfo]:
+    await exchange.read_body(gateway.config.server.body_limit)  # nothing is in it; now the client's leaving is noticed
+    return await available(gateway.router, gateway.backends)
+
+
+async def _count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and what every handler gets
+    decode: Callable[[JSON], Request],
+    encode: Callable[[int], JSONObject],
+    exchange: Exchange,
+    dialect: Dialect,
+    gateway: Gateway,
+    record: Record,
+) -> None:
+    """Say how many tokens a prompt is: by who would answer it, else by estimate."""
+    request = decode(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    record.asked(request.model, stream=False)
+    route = gateway.route(request.model)
+    record.routed(route)
+    headers = tuple(header for header in exchange.headers if header[0] in dialect.forward)
+    asked = replace(request, model=route.model)
+    call = Call(request=asked, losses=Losses(), dialect=dialect.name, headers=headers)
+    counted = await gateway.backend(route.backend).count(call)
+    how = (COUNT, "estimate" if counted is None else "exact")
+    await send_json(exchange, record, encode(estimate(request) if counted is None else counted), more=[how])

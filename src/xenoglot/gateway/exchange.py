@@ -1,0 +1,61 @@
+"""One HTTP request and its response, as a server hands them to an endpoint. Endpoint and relay know no server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from xenoglot.errors import XenoglotError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class BodyTooLargeError(XenoglotError):
+    """The request's body is larger than allowed; it was not read to its end."""
+
+
+class ClientGoneError(XenoglotError):
+    """The client closed its connection; whoever is at work for it should stop."""
+
+
+class Exchange(Protocol):
+    """What a server gives an endpoint.
+
+    While `write` waits, the client is slower than the upstream: that wait is the back-pressure. When the client goes
+    away, the task that serves it is cancelled.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Sequence[tuple[str, str]]
+    """Names in lower case, in the order of the wire, repeated ones apart."""
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header `name` (lower case)."""
+        ...
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            BodyTooLargeError: it is longer than `limit` bytes.
+            ClientGoneError: the client left before it was complete.
+        """
+        ...
+
+    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Send the head of the response."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body; `start` came before."""
+        ...
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece: the response is complete."""
+        ...
+
+    def abort(self) -> None:
+        """Break the connection off without the final chunk, so that no reader takes the response for complete."""
+        ...

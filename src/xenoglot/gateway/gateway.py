@@ -1,0 +1,159 @@
+"""The gateway: what answers, who may ask, and the outermost shell around each request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.redaction import Redactor
+from xenoglot.errors import FailureError, WireError, whereabouts
+from xenoglot.gateway import endpoint
+from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.keys import Keyring
+from xenoglot.gateway.observe import Observer
+from xenoglot.gateway.printable import for_log
+from xenoglot.gateway.relay import invalid
+from xenoglot.gateway.respond import break_off, fail
+from xenoglot.gateway.routes import Routes
+from xenoglot.gateway.routing import Router, rules
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routes import Endpoint
+    from xenoglot.gateway.routing import Route
+
+INTERNAL = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
+STOPPING = Failure(kind="overloaded", message="the gateway is being stopped", retry_after=5.0)
+CANCELLED = Failure(kind="cancelled", message="the client left")
+
+OK = 200
+LAST_WORD_SECONDS = 1.0
+"""How long a client that does not read may keep the news that we stop waiting."""
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class Gateway:
+    """Answers exchanges. `backends` are by the names that `config` has for them; `clock` gives seconds."""
+
+    def __init__(
+        self,
+        config: Config,
+        backends: Mapping[str, Backend],
+        *,
+        embedded_model: str | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.config = config
+        self.backends = backends
+        self.router = Router(rules(config, embedded_model))
+        self.keyring = Keyring(config.client_keys)
+        self.routes = Routes(endpoint.endpoints())
+        self.redact = Redactor((*config.client_keys, *config.secrets))
+        self._observer = Observer(clock)
+        self._tasks: set[asyncio.Task[object] | None] = set()
+        self._stopping = False
+
+    def route(self, model: str) -> Route:
+        """Return who answers to `model`.
+
+        Raises:
+            FailureError: nobody does.
+        """
+        route = self.router.resolve(model)
+        if route is None:
+            raise FailureError(self.unknown_model(model))
+        return route
+
+    def backend(self, name: str) -> Backend:
+        """Return the backend that the configuration calls `name`."""
+        return self.backends[name]
+
+    @staticmethod
+    def unknown_model(model: str) -> Failure:
+        """Return the failure of a request for a model that is not here."""
+        message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
+        return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one request, whatever happens, and write its line to the log."""
+        record = self._observer.record(exchange.method)
+        rows = self.routes.find(exchange.path)
+        dialect = endpoint.dialect_of(rows, exchange.headers)
+        try:
+            with self._serving():
+                await self._guard(exchange, rows, dialect, record)
+        finally:
+            self._observer.write(record)
+
+    def stop_now(self) -> None:
+        """Break off what is being served: streams with an error event, everything else with a status."""
+        self._stopping = True
+        for task in self._tasks:
+            if task is not None:
+                task.cancel()
+
+    async def aclose(self) -> None:
+        """Let go of all backends."""
+        for backend in self.backends.values():
+            await backend.aclose()
+
+    @contextmanager
+    def _serving(self) -> Generator[None]:
+        """Have the current task among those that `stop_now` breaks off."""
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+    async def _guard(self, exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, record: Record) -> None:
+        """Serve, and turn what is raised into an answer."""
+        try:
+            await endpoint.serve(exchange, rows, dialect, self, record)
+        except FailureError as error:
+            await self._give_up(exchange, dialect, error.failure, record)
+        except WireError as error:
+            await self._give_up(exchange, dialect, invalid(error), record)
+        except BodyTooLargeError as error:
+            await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
+        except ClientGoneError:
+            record.failed(CANCELLED)
+        except asyncio.CancelledError:
+            await self._leave(exchange, dialect, record)
+        except Exception as error:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
+            _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
+            await self._give_up(exchange, dialect, INTERNAL, record)
+
+    async def _give_up(self, exchange: Exchange, dialect: Dialect, failure: Failure, record: Record) -> None:
+        """Write the failure, or end what was begun as nothing whole ends."""
+        if record.status is None:
+            await fail(exchange, dialect, failure, record)
+        else:
+            record.failed(failure)
+            exchange.abort()
+
+    async def _leave(self, exchange: Exchange, dialect: Dialect, record: Record) -> None:
+        """Be cancelled: by the client, who hears nothing any more, or because we stop, which it is told."""
+        if not self._stopping:
+            record.failed(CANCELLED)
+            raise asyncio.CancelledError
+        try:
+            async with asyncio.timeout(LAST_WORD_SECONDS):
+                if record.stream and record.status == OK:
+                    await break_off(exchange, dialect, STOPPING, record)
+                else:
+                    await self._give_up(exchange, dialect, STOPPING, record)
+        except TimeoutError:
+            exchange.abort()

@@ -1,0 +1,66 @@
+"""Which models can be asked for: those that are named, and those of the backends to which a pattern leads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.errors import FailureError
+from xenoglot.model.catalog import ModelInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.routing import Router
+
+PATIENCE = 10.0
+"""Seconds that a backend has to say what it has; one that is slower is left out."""
+
+
+async def available(router: Router, backends: Mapping[str, Backend]) -> tuple[ModelInfo, ...]:
+    """Return the models, the named ones first.
+
+    Raises:
+        FailureError: nothing is named, and no backend says what it has.
+    """
+    answers = await asyncio.gather(*(_ask(name, backends[name]) for name in _asked(router, backends)))
+    found = {name: _named(router, name, answers) for name in router.names}
+    for backend, models in answers:
+        for model in models if not isinstance(models, FailureError) else ():
+            route = router.resolve(model.id)
+            if route is not None and route.backend == backend and not route.substituted:
+                found.setdefault(model.id, model)
+    errors = [models for _, models in answers if isinstance(models, FailureError)]
+    if errors and not found:
+        raise errors[0]
+    return tuple(found.values())
+
+
+def _asked(router: Router, backends: Mapping[str, Backend]) -> list[str]:
+    """Return the backends whose own names can be asked for, each once."""
+    leading = [rule.backend for rule in router.patterns if rule.model is None]
+    named = [route.backend for name in router.names if (route := router.resolve(name)) and route.model == name]
+    return [name for name in backends if name in (*leading, *named)]
+
+
+async def _ask(name: str, backend: Backend) -> tuple[str, Sequence[ModelInfo] | FailureError]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return name, await backend.models()
+    except TimeoutError:
+        return name, ()
+    except FailureError as error:
+        return name, error
+
+
+def _named(router: Router, name: str, answers: Sequence[tuple[str, Sequence[ModelInfo] | FailureError]]) -> ModelInfo:
+    """Return what its backend says of the model that answers to `name`, under that name."""
+    route = router.resolve(name)
+    for backend, models in answers:
+        for model in models if not isinstance(models, FailureError) else ():
+            if route is not None and (backend, model.id) == (route.backend, route.model):
+                return replace(model, id=name)
+    return ModelInfo(id=name)

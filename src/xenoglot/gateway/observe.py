@@ -1,0 +1,159 @@
+"""What is written down of each request: one line of JSON, with names and numbers and never a word of what was said."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.codec.loss import Loss
+from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.printable import for_log
+from xenoglot.model.failure import FailureKind
+from xenoglot.model.fold import merge_usage
+from xenoglot.model.response import FinishReason, Usage
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.routing import Route
+    from xenoglot.model.failure import Failure
+    from xenoglot.model.json import JSONObject
+
+ACCESS = logging.getLogger("xenoglot.access")
+"""One line per request, at level INFO, the message being a JSON object."""
+
+SUBSTITUTED = "x-xenoglot-substituted-model"
+"""Response header: the model that answers in place of the one asked for."""
+
+CLIENT_GONE = 499
+"""The status written down where the client left before it was given one (as nginx does)."""
+
+MAX_LOSSES = 20
+"""How many losses one line names."""
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_read", "cache_write", "reasoning")
+
+
+class Record(Struct, kw_only=True):
+    """One request as the log will tell of it; whoever learns something says it here.
+
+    Times are in seconds of `clock`. `route` is the row of the route table, never the path as it came. `model` is what
+    the client asked for, `backend` and `target` are who answers and under which name, `substituted` says that it is
+    another model than the one asked for. `None` is what was never learnt.
+    """
+
+    request_id: str
+    method: str
+    started: float
+    clock: Callable[[], float]
+    route: str | None = None
+    dialect: str | None = None
+    model: str | None = None
+    stream: bool | None = None
+    backend: str | None = None
+    target: str | None = None
+    substituted: bool = False
+    status: int | None = None
+    answered: float | None = None
+    usage: Usage | None = None
+    finish: FinishReason | None = None
+    losses: Iterable[Loss] = ()
+    failure: FailureKind | None = None
+    origin: str | None = None
+    """The browser origin that may read the answer, where one asked and is allowed."""
+
+    def asked(self, model: str, *, stream: bool) -> None:
+        """Note what the client asks for."""
+        self.model = model
+        self.stream = stream
+
+    def routed(self, route: Route) -> None:
+        """Note who will answer."""
+        self.backend = route.backend
+        self.target = route.model
+        self.substituted = route.substituted
+
+    def begin(self, status: int) -> None:
+        """Note that the response begins now."""
+        self.status = status
+        self.answered = self.clock()
+
+    def used(self, usage: Usage) -> None:
+        """Note a snapshot of the usage."""
+        self.usage = merge_usage(self.usage, usage)
+
+    def failed(self, failure: Failure) -> None:
+        """Note that there will be no (whole) answer."""
+        self.failure = failure.kind
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers that every answer has: its id (under both names in use), and who answers instead."""
+        named = [
+            ("x-request-id", self.request_id),
+            ("request-id", self.request_id),
+            ("x-content-type-options", "nosniff"),
+        ]
+        if self.substituted and self.target is not None:
+            named.append((SUBSTITUTED, self.target))
+        if self.origin is not None:
+            named += [("access-control-allow-origin", self.origin), ("vary", "origin")]
+        return named
+
+
+class Observer:
+    """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+
+    def record(self, method: str) -> Record:
+        """Return the record of a request that begins now, with an id that nobody can guess."""
+        return Record(request_id=f"req_{secrets.token_hex(12)}", method=method, started=self.clock(), clock=self.clock)
+
+    def write(self, record: Record) -> None:
+        """Write the one line of a request that is over."""
+        if ACCESS.isEnabledFor(logging.INFO):
+            ACCESS.info("%s", encode_json(line(record, self.clock())).decode())
+
+
+def line(record: Record, now: float) -> JSONObject:
+    """Return what the log says of `record` at the time `now`."""
+    status = record.status
+    if status is None and record.failure == "cancelled":
+        status = CLIENT_GONE
+    return {
+        "request": record.request_id,
+        "method": for_log(record.method),
+        "route": record.route,
+        "dialect": record.dialect,
+        "model": _name(record.model),
+        "backend": record.backend,
+        "target": _name(record.target),
+        "substituted": record.substituted,
+        "stream": record.stream,
+        "status": status,
+        "ttfb_ms": _milliseconds(record.started, record.answered),
+        "total_ms": _milliseconds(record.started, now),
+        "usage": _usage(record.usage),
+        "finish": record.finish,
+        "failure": record.failure,
+        "losses": [for_log(str(loss)) for loss in islice(record.losses, MAX_LOSSES)],
+    }
+
+
+def _name(name: str | None) -> str | None:
+    return None if name is None else for_log(name)
+
+
+def _milliseconds(start: float, end: float | None) -> float | None:
+    return None if end is None else round((end - start) * 1000, 3)
+
+
+def _usage(usage: Usage | None) -> JSONObject | None:
+    if usage is None:
+        return None
+    counts: JSONObject = {name: getattr(usage, name) for name in _COUNTS}
+    return {**counts, "estimated": True} if usage.estimated else counts

@@ -1,0 +1,354 @@
+"""A model request, answered: read, routed, asked of a backend, and written back in the client's dialect.
+
+Theory of operation. The answer arrives in batches, one for each read of the upstream, and each batch leaves in one
+write; while the client is slower than the upstream, that write waits, and so does the next read. The head of the
+response is held until the first batch is there, so that a failure before it can still be a status; after it, a failure
+is the dialect's error event, and the connection is broken off: no reader may take the rest for a whole answer. While
+the upstream is silent a timer, not a task, looks on and sends the dialect's sign of life. Where both ends speak the
+same dialect the bytes pass untouched, and a decoder beside them only watches.
+
+A client that goes away cancels this task; every way out closes the upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import SSEEncoder
+from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.gateway.routing import apply_defaults
+from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
+from xenoglot.model.failure import Failure
+from xenoglot.model.fold import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.backends.backend import Answer, Backend, EventAnswer
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.stage import Stage
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request
+
+OK = 200
+EVENT_STREAM = "text/event-stream"
+JSON_TYPE = "application/json"
+LOSSES_HEADER = "x-xenoglot-losses"
+LONGEST_HEADER = 2000
+"""Characters of losses that go into the header; the log has them all."""
+
+_FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Answer one request posted to `dialect.path`.
+
+    Raises:
+        FailureError: there is no answer, and nothing has been sent: the caller writes the error.
+    """
+    body = await exchange.read_body(gateway.config.server.body_limit)
+    request = decode_request(dialect, body)
+    record.asked(request.model, stream=request.stream)
+    route = gateway.route(request.model)
+    record.routed(route)
+    asked = apply_defaults(replace(request, model=route.model), route)
+    call = Call(
+        request=asked,
+        losses=Losses(strict=route.on_loss == "refuse"),
+        dialect=dialect.name,
+        body=body if asked.sampling is request.sampling else None,
+        headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
+    )
+    record.losses = call.losses
+    relay = _Relay(exchange, dialect, gateway, record, request, call, gateway.backend(route.backend))
+    try:
+        await (relay.stream() if request.stream else relay.whole())
+    except LossError as error:
+        raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
+    except WireError as error:  # the target's encoder refuses what the request asks
+        raise FailureError(invalid(error)) from None
+
+
+def decode_request(dialect: Dialect, body: bytes) -> Request:
+    """Return what `body` asks.
+
+    Raises:
+        FailureError: it is not a request of the dialect; the failure names the field.
+    """
+    try:
+        return dialect.decode_request(decode_json(body))
+    except WireError as error:
+        raise FailureError(invalid(error)) from None
+
+
+def invalid(error: WireError) -> Failure:
+    """Return the failure that tells a client what is wrong with its request, and where."""
+    where = error.path.removeprefix("$").removeprefix(".")
+    message = f"{where}: {error.problem}" if where else error.problem
+    return Failure(kind="invalid_request", message=message, param=error.path)
+
+
+class _Relay:
+    """One request on its way through."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
+        self,
+        exchange: Exchange,
+        dialect: Dialect,
+        gateway: Gateway,
+        record: Record,
+        request: Request,
+        call: Call,
+        backend: Backend,
+    ) -> None:
+        self._exchange = exchange
+        self._dialect = dialect
+        self._interval = gateway.config.server.ping_interval
+        self._record = record
+        self._request = request
+        self._call = call
+        self._backend = backend
+
+    async def whole(self) -> None:
+        """Answer in one piece."""
+        answer = await self._ask()
+        try:
+            body = await self._whole_body(answer)
+        finally:
+            await answer.aclose()
+        self._record.begin(OK)
+        await self._exchange.start(OK, self._headers(answer, JSON_TYPE, ("content-length", str(len(body)))))
+        await self._exchange.end(body)
+
+    async def stream(self) -> None:
+        """Answer piece by piece."""
+        writer = _StreamWriter(self._exchange, self._encoder(), self._interval)
+        answer: Answer | None = None
+        try:
+            writer.watch(lambda: self._open(answer))
+            answer = await self._ask()
+            if isinstance(answer, ByteAnswer):
+                await self._pass_bytes(answer, writer)
+            else:
+                await self._pass_events(answer, writer)
+        except FailureError as error:
+            if not writer.opened:
+                raise
+            self._record.failed(error.failure)
+            await writer.fail(replace(error.failure, request_id=self._record.request_id))
+        finally:
+            writer.stop()
+            if answer is not None:
+                await answer.aclose()
+
+    async def _ask(self) -> Answer:
+        return await self._backend.answer(self._call)
+
+    async def _pass_events(self, answer: EventAnswer, writer: _StreamWriter) -> None:
+        async for batch in answer.batches:
+            self._observe(batch)
+            await writer.write_events(batch)
+            if writer.failed:
+                return
+        self._must_have_finished()
+        await writer.finish()
+
+    async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
+        async for chunk in answer.chunks:
+            self._observe(answer.watch.feed(chunk))
+            await writer.write_bytes(chunk)
+        ending = answer.watch.close()
+        self._observe(ending)
+        if ending and type(ending[-1]) is Failed:
+            raise FailureError(ending[-1].failure)
+        await writer.finish_bytes(failed=self._record.failure is not None)
+
+    async def _whole_body(self, answer: Answer) -> bytes:
+        if isinstance(answer, ByteAnswer):
+            chunks = [chunk async for chunk in answer.chunks]
+            self._observe(answer.watch.feed(b"".join(chunks)))
+            return b"".join(chunks)
+        folder = Folder()
+        identify = self._identify()
+        async for batch in answer.batches:
+            self._observe(batch)
+            for event in batch:
+                folder.feed(identify.feed(event)[0])
+        if folder.failure is not None:
+            raise FailureError(folder.failure)
+        self._must_have_finished()
+        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._call.losses))
+
+    def _must_have_finished(self) -> None:
+        """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code."""
+        if self._record.finish is None:
+            raise FailureError(Failure(kind="upstream", message="the answer ended early"))
+
+    def _encoder(self) -> Pipeline:
+        return Pipeline(self._identify(), self._dialect.stream_encoder(self._request, self._call.losses), SSEEncoder())
+
+    def _identify(self) -> _Identify:
+        token = self._record.request_id.removeprefix("req_")
+        return _Identify(self._dialect.id_prefix + token, self._call.request.model)
+
+    def _observe(self, events: Sequence[Event]) -> None:
+        """Note what the log wants to know."""
+        for event in events:
+            match event:
+                case UsageReported(usage=usage):
+                    self._record.used(usage)
+                case Finished(finish=finish):
+                    self._record.finish = finish.reason
+                case Failed(failure=failure):
+                    self._record.failed(failure)
+                case _:
+                    pass
+
+    def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
+        self._record.begin(OK)
+        return self._headers(answer, EVENT_STREAM)
+
+    def _headers(self, answer: Answer | None, media_type: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
+        headers = [("content-type", media_type), *more]
+        if media_type == EVENT_STREAM:
+            headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+        if answer is not None and answer.limits is not None:
+            headers += self._dialect.encode_limits(answer.limits, time.time())
+        if self._call.losses:
+            said = "; ".join(str(loss) for loss in self._call.losses)
+            headers.append((LOSSES_HEADER, said[:LONGEST_HEADER]))
+        return [*headers, *self._record.headers()]
+
+
+class _Identify:
+    """Give an answer that came without id, model or time those of our own making."""
+
+    __slots__ = ("_id", "_model")
+
+    def __init__(self, identifier: str, model: str) -> None:
+        self._id = identifier
+        self._model = model
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event; `Started` is completed."""
+        if type(event) is Started and None in (event.id, event.model, event.created):
+            event = replace(
+                event,
+                id=event.id or self._id,
+                model=event.model or self._model,
+                created=int(time.time()) if event.created is None else event.created,
+            )
+        return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """Nothing is held back."""
+        return ()
+
+
+class _StreamWriter:
+    """A streamed response: its head held until there is something to say, its silences bridged."""
+
+    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], interval: float) -> None:
+        self.opened = False
+        self.failed = False
+        self._exchange = exchange
+        self._encoder = encoder
+        self._interval = interval
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._between_frames = True
+        self._lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ping: asyncio.Task[None] | None = None
+        self._head: Callable[[], list[tuple[str, str]]] = list
+
+    def watch(self, head: Callable[[], list[tuple[str, str]]]) -> None:
+        """Begin to bridge silences; `head` gives the headers when the response opens."""
+        self._head = head
+        self._timer = self._loop.call_later(self._interval, self._look)
+
+    def stop(self) -> None:
+        """Bridge no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._ping is not None:
+            self._ping.cancel()
+
+    async def write_events(self, batch: Sequence[Event]) -> None:
+        """Write what the events of one read make.
+
+        Raises:
+            FailureError: the answer failed before anything was sent.
+        """
+        last = batch[-1]
+        if type(last) is Failed:
+            if not self.opened:
+                raise FailureError(last.failure)
+            self.failed = True
+        await self._write(self._encode(batch))
+        if self.failed:
+            self._exchange.abort()
+
+    async def write_bytes(self, chunk: bytes) -> None:
+        """Pass bytes on."""
+        self._between_frames = chunk.endswith(_FRAME_ENDS)
+        await self._write(chunk)
+
+    async def fail(self, failure: Failure) -> None:
+        """Say that the answer is broken, and break off."""
+        if not self.failed:
+            self.failed = True
+            separator = b"" if self._between_frames else b"\n\n"
+            await self._write(separator + self._encode((Failed(failure=failure),)))
+        self._exchange.abort()
+
+    async def finish(self) -> None:
+        """Write what was held back, and end."""
+        data = b"".join(self._encoder.close())
+        await self._open()
+        await self._exchange.end(data)
+
+    async def finish_bytes(self, *, failed: bool) -> None:
+        """End a response whose bytes are all there; one whose bytes told of a failure is broken off."""
+        if failed:
+            self.failed = True
+            self._exchange.abort()
+        else:
+            await self._open()
+            await self._exchange.end()
+
+    def _encode(self, batch: Sequence[Event]) -> bytes:
+        return b"".join([frame for event in batch for frame in self._encoder.feed(event)])
+
+    async def _write(self, data: bytes) -> None:
+        async with self._lock:
+            await self._open()
+            if data:
+                await self._exchange.write(data)
+            self._last = self._loop.time()
+
+    async def _open(self) -> None:
+        if not self.opened:
+            self.opened = True
+            await self._exchange.start(OK, self._head())
+
+    def _look(self) -> None:
+        """Send a sign of life if nothing was written for an interval; look again when the next could be due."""
+        now = self._loop.time()
+        due = self._last + self._interval
+        if now >= due:
+            due = now + self._interval
+            if self._between_frames and not self._lock.locked():  # a write that waits for the client is life enough
+                self._ping = self._loop.create_task(self._write(self._encode((Ping(),))))
+        self._timer = self._loop.call_at(due, self._look)

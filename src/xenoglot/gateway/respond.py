@@ -1,0 +1,109 @@
+"""Answers that are no model's: JSON, and failures in the words of a dialect."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import encode_event
+from xenoglot.codec.wire import encode_json
+from xenoglot.model.events import Failed
+from xenoglot.model.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.failure import Failure, FailureKind
+    from xenoglot.model.json import JSON
+
+Headers: TypeAlias = "list[tuple[str, str]]"
+
+LONGEST_WAIT = 60
+"""Seconds: clients sleep for whatever they are told, up to weeks."""
+
+USUAL_WAIT = 5
+"""Seconds said where a rate limit came without any: some clients give the turn up when nothing is said."""
+
+FUTILE: frozenset[FailureKind] = frozenset(
+    {
+        "invalid_request",
+        "context_overflow",
+        "authentication",
+        "billing",
+        "permission",
+        "not_found",
+        "conflict",
+        "too_large",
+        "unsupported",
+        "cancelled",
+    }
+)
+"""Kinds that come again however often the request is sent."""
+
+
+async def send(  # noqa: PLR0913  the parts of a response
+    exchange: Exchange,
+    record: Record,
+    status: int,
+    body: bytes,
+    *,
+    media_type: str,
+    more: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Send a whole answer."""
+    record.begin(status)
+    length = ("content-length", str(len(body)))
+    await exchange.start(status, [("content-type", media_type), length, *record.headers(), *more])
+    await exchange.end(body)
+
+
+async def send_json(
+    exchange: Exchange, record: Record, body: JSON, status: int = 200, more: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Send a JSON value."""
+    await send(exchange, record, status, encode_json(body), media_type="application/json", more=more)
+
+
+async def fail(  # noqa: PLR0913  the parts of a refusal
+    exchange: Exchange,
+    dialect: Dialect,
+    failure: Failure,
+    record: Record,
+    *,
+    status: int | None = None,
+    more: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Send `failure` as `dialect` writes it; `status` stands where HTTP has a word of its own for the case.
+
+    Nothing may have been sent before; see `break_off` for the case that it was.
+    """
+    record.failed(failure)
+    usual, body = dialect.encode_error(replace(failure, request_id=record.request_id))
+    await send_json(exchange, record, body, status or usual, (*advice(failure), *more))
+
+
+async def break_off(exchange: Exchange, dialect: Dialect, failure: Failure, record: Record) -> None:
+    """Say in the middle of a stream that it failed, in the dialect's own event, and end it as nothing whole ends."""
+    record.failed(failure)
+    encoder = dialect.stream_encoder(Request(model=record.model or ""), Losses())
+    events = encoder.feed(Failed(failure=replace(failure, request_id=record.request_id)))
+    # Whatever was written last, whole or cut, is over with a blank line; another one means nothing.
+    await exchange.write(b"\n\n" + b"".join(encode_event(event) for event in events))
+    exchange.abort()
+
+
+def advice(failure: Failure) -> Headers:
+    """Return the headers that tell a client when to come again, or that it need not."""
+    wait = failure.retry_after
+    if wait is None and failure.kind == "rate_limit":
+        wait = USUAL_WAIT
+    told: Headers = [] if wait is None else [("retry-after", str(max(0, math.ceil(min(wait, LONGEST_WAIT)))))]
+    if failure.kind in FUTILE:
+        told.append(("x-should-retry", "false"))
+    return told

@@ -1,0 +1,34 @@
+"""Fixtures for tests over HTTP: gateways that run, and their access log."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gateway.serving import AccessLines, Running, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+
+@pytest.fixture
+def gateway_server() -> Generator[Callable[..., Running]]:
+    """Give a function that starts a gateway (see `serving.run`); all of them are stopped at the end."""
+    with ExitStack() as stack:
+        yield lambda *arguments, **settings: stack.enter_context(run(*arguments, **settings))
+
+
+@pytest.fixture
+def access_lines() -> Generator[AccessLines]:
+    """Give the lines that the gateway writes to its access log."""
+    lines = AccessLines()
+    logger = logging.getLogger("xenoglot.access")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(lines)
+    yield lines
+    logger.removeHandler(lines)
+    logger.setLevel(before)

@@ -1,0 +1,128 @@
+"""Backends and answers that the tests of the gateway share."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.backend import EventAnswer
+from xenoglot.errors import FailureError
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import Text
+from xenoglot.model.events import BlockStarted, Started, TextDelta
+from xenoglot.model.failure import Failure
+from xenoglot.model.response import Candidate, Finish, Response, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from xenoglot.backends.backend import Answer, Call
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
+
+HELLO = Response(
+    id="answer-1",
+    model="m",
+    created=1_700_000_000,
+    candidates=(Candidate(content=(Text(text="Hello"),), finish=Finish(reason="stop")),),
+    usage=Usage(input_tokens=5, output_tokens=2),
+)
+
+CHAT: JSONObject = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+MESSAGES: JSONObject = {**CHAT, "max_tokens": 16}
+PATHS: dict[str, JSONObject] = {"/v1/chat/completions": CHAT, "/v1/messages": MESSAGES}
+
+BEGUN = (Started(id="answer-1", model="m", created=1), BlockStarted(part=Text(text="")), TextDelta(text="Hel"))
+
+
+class Backend:
+    """A backend that answers nothing; what follows overrides a part of it."""
+
+    def __init__(self, name: str = "scripted") -> None:
+        self.name = name
+
+    async def answer(self, _call: Call) -> Answer:
+        """Refuse."""
+        raise FailureError(Failure(kind="overloaded", message="no answer"))
+
+    async def count(self, _call: Call) -> int | None:
+        """Not know."""
+        return None
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Have one model."""
+        return (ModelInfo(id="m", created=1_700_000_000, owned_by="tests"),)
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+class Hanging(Backend):
+    """Says `begun`, if anything, and waits until it is told to `go_on`; it notices when it is stopped."""
+
+    def __init__(self, begun: Sequence[Event] = (), ending: Sequence[Event] = ()) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+        self.stopped = threading.Event()
+        self._begun = begun
+        self._ending = ending
+        self._goes_on: asyncio.Future[None] | None = None
+
+    def go_on(self) -> None:
+        """Say the ending; to be called from another thread, after `asked` is set."""
+        assert self._goes_on is not None
+        self._goes_on.get_loop().call_soon_threadsafe(self._goes_on.set_result, None)
+
+    async def answer(self, _call: Call) -> Answer:
+        """Begin, and hang; or hang at once."""
+        if not self._begun:
+            await self._hang()
+        batches = self._batches()
+        return EventAnswer(batches=batches, aclose=batches.aclose)
+
+    async def _batches(self) -> AsyncGenerator[Sequence[Event], None]:
+        yield self._begun
+        await self._hang()
+        yield self._ending
+
+    async def _hang(self) -> None:
+        self._goes_on = asyncio.get_running_loop().create_future()
+        self.asked.set()
+        try:
+            await self._goes_on
+        finally:
+            self.stopped.set()
+
+
+class Endless(Backend):
+    """Talks for as long as it is asked for more; `said` is how many pieces that were."""
+
+    said = 0
+
+    async def answer(self, _call: Call) -> Answer:
+        """Begin."""
+        batches = self._batches()
+        return EventAnswer(batches=batches, aclose=batches.aclose)
+
+    async def _batches(self) -> AsyncGenerator[Sequence[Event], None]:
+        yield BEGUN
+        while True:
+            self.said += 1
+            yield (TextDelta(text="x"),)
+
+
+class Broken(Backend):
+    """Fails as only a bug fails, with words that nobody should see."""
+
+    async def answer(self, call: Call) -> Answer:
+        """Raise."""
+        raise RuntimeError(f"canary-of-the-prompt: {call.request.messages}")
+
+
+class Counting(Backend):
+    """Knows its tokens."""
+
+    async def count(self, _call: Call) -> int | None:
+        """Say a number."""
+        return 42

@@ -1,0 +1,72 @@
+"""Keys: one way in for three headers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+
+from xenoglot.gateway import keys
+from xenoglot.gateway.keys import AMBIGUOUS, MISSING, WRONG, Keyring
+
+if TYPE_CHECKING:
+    from xenoglot.model.failure import Failure
+
+KEY, OTHER = "sk-first-0123456789", "sk-secönd-'\"; DROP"
+WIRE = OTHER.encode().decode("latin-1")  # as a server hands it over
+RING = Keyring((KEY, OTHER))
+
+
+@pytest.mark.parametrize(
+    ("headers", "refusal"),
+    [
+        pytest.param([("authorization", f"Bearer {KEY}")], None, id="bearer"),
+        pytest.param([("authorization", f"bearer   {KEY} ")], None, id="bearer-with-blanks"),
+        pytest.param([("x-api-key", KEY)], None, id="x-api-key"),
+        pytest.param([("api-key", KEY)], None, id="api-key"),
+        pytest.param([("x-api-key", WIRE)], None, id="R10-second-key-not-ascii"),
+        pytest.param([("authorization", f"Bearer {KEY}"), ("x-api-key", KEY)], None, id="R17-the-same-twice"),
+        pytest.param([("authorization", f"Bearer {KEY}"), ("x-api-key", WIRE)], AMBIGUOUS, id="R17-two-lawful-ones"),
+        pytest.param([("x-api-key", KEY), ("x-api-key", "x")], AMBIGUOUS, id="R17-two-of-one-header"),
+        pytest.param([("authorization", "Bearer "), ("x-api-key", KEY)], None, id="an-empty-one-is-none"),
+        pytest.param([], MISSING, id="nothing"),
+        pytest.param([("authorization", "Bearer")], MISSING, id="a-bare-word"),
+        pytest.param([("x-api-key", "")], MISSING, id="empty"),
+        pytest.param([("authorization", KEY)], WRONG, id="no-scheme"),
+        pytest.param([("authorization", f"Basic {KEY}")], WRONG, id="another-scheme"),
+        pytest.param([("x-api-key", KEY[:-1])], WRONG, id="R15-last-byte-missing"),
+        pytest.param([("x-api-key", KEY[:-1] + "8")], WRONG, id="R15-last-byte-other"),
+        pytest.param([("x-api-key", KEY + "\0")], WRONG, id="R10-nul"),
+        pytest.param([("x-api-key", KEY * 4000)], WRONG, id="R10-long"),
+        pytest.param([("x-api-key", f"{KEY} {WIRE}")], WRONG, id="both-in-one"),
+        pytest.param([("cookie", f"x-api-key={KEY}")], MISSING, id="S07-elsewhere"),
+    ],
+)
+def test_who_is_let_in(headers: list[tuple[str, str]], refusal: Failure | None) -> None:
+    assert RING.refusal(headers) == refusal
+
+
+@pytest.mark.parametrize("headers", [[], [("x-api-key", "whatever")], [("x-api-key", "a"), ("api-key", "b")]])
+def test_without_keys_everybody_is(headers: list[tuple[str, str]]) -> None:
+    assert Keyring().refusal(headers) is None
+
+
+def test_r18_every_key_is_compared_whatever_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def counting(left: bytes, right: bytes) -> bool:
+        seen.append((len(left), len(right)))
+        return left == right
+
+    monkeypatch.setattr(keys, "compare_digest", counting)
+    for credential in (KEY, WIRE, "unknown"):
+        RING.refusal([("x-api-key", credential)])
+    assert seen == [(32, 32)] * 6
+
+
+def test_s05_no_credential_is_compared_by_equality() -> None:
+    tree = ast.parse(inspect.getsource(Keyring.refusal).lstrip())
+    compared = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    assert compared == ["len(shown) != 1"]

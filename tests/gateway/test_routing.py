@@ -1,0 +1,120 @@
+"""Who answers to which name, under which name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xenoglot.gateway.config import Config, Embedded, Model, Upstream
+from xenoglot.gateway.routing import Route, Router, Rule, apply_defaults, matches, rules
+from xenoglot.model.request import Request, Sampling
+
+ONE = {"main": Upstream(dialect="chat", base_url="http://one.example")}
+TWO = {**ONE, "other": Upstream(dialect="chat", base_url="http://two.example")}
+OWN = "SmolLM2-135M-Instruct"
+
+DEFAULTS = Sampling(max_tokens=64, temperature=0.5)
+NAMED = Config(
+    upstreams=TWO,
+    models=(
+        Model(name="claude-*", upstream="main"),
+        Model(name="claude-*-haiku*", upstream="other", model="never reached"),
+        Model(name="claude-small", upstream="other", model="small", defaults=DEFAULTS, on_loss="refuse"),
+        Model(name="*-mini", upstream="other", model="mini"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "own", "model", "route"),
+    [
+        pytest.param(Config(upstreams=ONE), None, "any", Route(backend="main", model="any"), id="lone-upstream"),
+        pytest.param(Config(), OWN, OWN, Route(backend="embedded", model=OWN), id="embedded-by-its-name"),
+        pytest.param(
+            Config(), OWN, "gpt-4o", Route(backend="embedded", model=OWN, substituted=True), id="embedded-instead"
+        ),
+        pytest.param(
+            Config(upstreams=ONE, embedded=Embedded()),
+            OWN,
+            OWN,
+            Route(backend="embedded", model=OWN),
+            id="both-embedded",
+        ),
+        pytest.param(
+            Config(upstreams=ONE, embedded=Embedded()), OWN, "any", Route(backend="main", model="any"), id="both-other"
+        ),
+        pytest.param(
+            NAMED,
+            None,
+            "claude-small",
+            Route(backend="other", model="small", defaults=DEFAULTS, on_loss="refuse"),
+            id="exact-before-patterns",
+        ),
+        pytest.param(
+            NAMED, None, "claude-3-haiku", Route(backend="main", model="claude-3-haiku"), id="first-pattern-wins"
+        ),
+        pytest.param(NAMED, None, "o9-mini", Route(backend="other", model="mini"), id="pattern-with-a-target"),
+        pytest.param(NAMED, None, "o9", None, id="nobody"),
+        pytest.param(NAMED, None, "CLAUDE-small", None, id="case-counts"),
+        pytest.param(Config(upstreams=ONE), None, "", None, id="C21-empty"),
+        pytest.param(Config(upstreams=ONE), None, "x" * 257, None, id="C21-long"),
+        pytest.param(Config(upstreams=ONE), None, "a\r\nb", None, id="C22-newline"),
+        pytest.param(Config(upstreams=ONE), None, "../a/b", Route(backend="main", model="../a/b"), id="S13-path-like"),
+        pytest.param(
+            Config(models=(Model(name="tiny", defaults=DEFAULTS),)),
+            OWN,
+            "tiny",
+            Route(backend="embedded", model=OWN, defaults=DEFAULTS),
+            id="alias-of-the-embedded-model",
+        ),
+        pytest.param(Config(models=(Model(name="tiny"),)), OWN, "other", None, id="named-models-end-substitution"),
+    ],
+)
+def test_resolve(config: Config, own: str | None, model: str, route: Route | None) -> None:
+    assert Router(rules(config, own)).resolve(model) == route
+
+
+def test_a_name_given_twice_goes_to_the_first() -> None:
+    router = Router((Rule(name="a", backend="first"), Rule(name="a", backend="second")))
+    assert router.resolve("a") == Route(backend="first", model="a")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("*", "", True),
+        ("a*", "a", True),
+        ("a*a", "a", False),
+        ("a*a", "aa", True),
+        ("a*b*c", "axbyc", True),
+        ("a*b*c", "acb", False),
+        ("*b*b*", "ab", False),
+        ("*b*b*", "abb", True),
+        ("a**c", "ac", True),
+        ("a.c*", "abc", False),
+        ("[a]*", "a", False),
+        ("a?*", "ab", False),
+    ],
+)
+def test_matches(pattern: str, name: str, *, fits: bool) -> None:
+    assert matches(pattern, name) is fits
+
+
+@given(st.lists(st.text("ab", max_size=3), min_size=2, max_size=5), st.lists(st.text("abc", max_size=4), max_size=5))
+def test_whatever_stands_for_the_stars_fits(pieces: list[str], between: list[str]) -> None:
+    filler = (between + [""] * len(pieces))[: len(pieces) - 1]
+    name = pieces[0] + "".join(left + right for left, right in zip(filler, pieces[1:], strict=True))
+    assert matches("*".join(pieces), name)
+
+
+def test_defaults_stand_only_where_nothing_is_said() -> None:
+    route = Route(backend="main", model="m", defaults=Sampling(max_tokens=64, temperature=0.0, stop=("END",)))
+    request = Request(model="m", sampling=Sampling(temperature=1.5, seed=7))
+    expected = Request(model="m", sampling=Sampling(max_tokens=64, temperature=1.5, seed=7, stop=("END",)))
+    assert apply_defaults(request, route) == expected
+
+
+def test_defaults_that_change_nothing_leave_the_request_itself() -> None:
+    request = Request(model="m", sampling=Sampling(max_tokens=1))
+    assert apply_defaults(request, Route(backend="main", model="m", defaults=Sampling(max_tokens=64))) is request
