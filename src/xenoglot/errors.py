@@ -13,7 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import types
+
     from xenoglot.model.failure import Failure
+
+
+_LONGEST_CHAIN = 20
 
 
 class XenoglotError(Exception):
@@ -51,3 +56,22 @@ class FailureError(XenoglotError):
 
 class ConfigurationError(XenoglotError):
     """A setting is wrong."""
+
+
+def whereabouts(error: BaseException) -> str:
+    """Return where `error` came from and of which class it is. Its text is left out: it may quote what was said."""
+    links: list[str] = []
+    link: BaseException | None = error
+    while link is not None and len(links) < _LONGEST_CHAIN:
+        links.append(f"{type(link).__module__}.{type(link).__qualname__} at {_frames(link.__traceback__)}")
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return "; from ".join(links)
+
+
+def _frames(traceback: types.TracebackType | None) -> str:
+    frames: list[str] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        frames.append(f"{traceback.tb_frame.f_globals.get('__name__', '?')}.{code.co_name}:{traceback.tb_lineno}")
+        traceback = traceback.tb_next
+    return " > ".join(frames)

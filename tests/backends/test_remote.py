@@ -375,6 +375,18 @@ async def _echo_tool(peer: Peer) -> None:
 
 
 @leakless
+async def test_free_text_tools_come_back_as_such() -> None:
+    content = [{"type": "tool_use", "id": "1", "name": "patch", "input": {"input": "*** a"}}]
+    message = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": content}
+    body = json.dumps({**message, "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}})
+    request = Request(model="m", messages=REQUEST.messages, tools=(Tool(name="patch", kind="custom"),))
+    async with upstream(response(body.encode(), JSON_TYPE), dialect="messages") as (remote, _):
+        answer = await told(remote, call(request))
+    assert isinstance(answer, Response)
+    assert answer.candidates[0].content == (ToolCall(id="1", name="patch", kind="custom", arguments="*** a"),)
+
+
+@leakless
 async def test_strict_mode_sends_nothing_that_loses() -> None:
     request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(seed=1, max_tokens=2))
     asked = Call(request=request, losses=Losses(strict=True))

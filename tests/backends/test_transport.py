@@ -173,7 +173,7 @@ async def test_an_unasked_answer_is_not_taken_for_one() -> None:
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
         pool = transport._bound()
-        connection = await transport._connect(pool, locate(wire.url).origin, inf)
+        connection = await transport._connect(pool, locate(wire.url).origin, inf, sent=False)
         await turns()
         assert not connection.usable
         await becomes(0, lambda: connections(transport))
@@ -224,7 +224,7 @@ async def test_a_closed_transport_fails_what_is_being_read_and_sends_no_more() -
             await reply.read()
         with pytest.raises(TransportError, match="the transport was closed") as caught:
             await transport.send("GET", wire.url, [])
-        assert (caught.value.kind, caught.value.sent) == ("closed", False)
+        assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "request", False)
         await reply.aclose()
 
 

@@ -168,6 +168,30 @@ async def test_the_replacement_is_fresh_and_the_only_one_u46() -> None:
 
 
 @leakless
+async def test_what_fails_after_a_stale_connection_may_have_been_sent_u46() -> None:
+    async with serving(gives_up_second) as wire, aclosing(Transport()) as transport:
+        await ask(transport, wire.url)
+        wire.stop_listening()
+        with pytest.raises(TransportError) as caught:
+            await ask(transport, wire.url)
+        assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("connect", "connect", True)
+
+
+@leakless
+async def test_a_transport_that_closes_does_not_ask_again() -> None:
+    async with serving(answering(response(b"ok"), b"")) as wire:
+        transport = Transport()
+        await ask(transport, wire.url)
+        asking = asyncio.create_task(ask(transport, wire.url))
+        await becomes([2], wire.asked)
+        await transport.aclose()
+        with pytest.raises(TransportError, match="the transport was closed") as caught:
+            await asking
+        assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "head", True)
+        assert wire.asked() == [2]
+
+
+@leakless
 async def test_a_fresh_connection_that_closes_is_not_retried_u11() -> None:
     async def script(peer: Peer) -> None:
         await peer.request()

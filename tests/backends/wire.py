@@ -132,6 +132,7 @@ class Wire:
     def __init__(self, script: Script) -> None:
         self.peers: list[Peer] = []
         self.url = ""
+        self.server: asyncio.Server
         self._script = script
         self._scenes: set[asyncio.Task[None]] = set()
 
@@ -158,6 +159,10 @@ class Wire:
         finally:
             writer.transport.abort()
 
+    def stop_listening(self) -> None:
+        """Take no more connections; those that are there go on."""
+        self.server.close()
+
     async def stop(self) -> None:
         """End every script; one that failed fails the test."""
         for scene in self._scenes:
@@ -172,15 +177,15 @@ async def serving(script: Script, *, tls: ssl.SSLContext | None = None, path: st
     """Play `script` for every connection, on a port of the loopback interface or a unix socket."""
     wire = Wire(script)
     if path is None:
-        server = await asyncio.start_server(wire.accept, "127.0.0.1", 0, ssl=tls)
-        wire.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        wire.server = await asyncio.start_server(wire.accept, "127.0.0.1", 0, ssl=tls)
+        wire.url = f"{'https' if tls else 'http'}://127.0.0.1:{wire.server.sockets[0].getsockname()[1]}"
     else:
-        server = await asyncio.start_unix_server(wire.accept, path, ssl=tls)
+        wire.server = await asyncio.start_unix_server(wire.accept, path, ssl=tls)
         wire.url = "http://local"
     try:
         yield wire
     finally:
-        server.close()
+        wire.stop_listening()
         await wire.stop()
         await turns()
 

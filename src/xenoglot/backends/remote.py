@@ -13,11 +13,12 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
+from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.sse import SSEDecoder
-from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.catalog import ModelInfo
@@ -198,11 +199,14 @@ class Remote:
                 watch=_Known(events),
                 limits=limits,
             )
-        restored = [event for item in events for event in self._restore(call).feed(item)]
+        restored = list(through(events, Pipeline(*self._restoring(call))))
         return EventAnswer(batches=_once(restored), aclose=reply.aclose, limits=limits)
 
-    def _restore(self, call: Call) -> RestoreNames:
-        return RestoreNames(call.request, self.target.tool_name_limit or self._dialect.tool_name_limit)
+    def _restoring(self, call: Call) -> list[Stage[Event, Event]]:
+        """Return the stages that give the client back the tools it knows; often none."""
+        limit = self.target.tool_name_limit or self._dialect.tool_name_limit
+        names, custom = RestoreNames(call.request, limit), UnwrapCustom(call.request)
+        return [*((names,) if names else ()), *((custom,) if custom else ())]
 
     async def _chunks(self, reply: Reply) -> AsyncIterator[bytes]:
         try:
@@ -214,8 +218,8 @@ class Remote:
             await reply.aclose()
 
     async def _events(self, reply: Reply, decoder: Stage[bytes, Event], call: Call) -> AsyncIterator[Sequence[Event]]:
-        names = self._restore(call)
-        stage = Pipeline(decoder, names) if names else decoder
+        restoring = self._restoring(call)
+        stage = Pipeline(decoder, *restoring) if restoring else decoder
         try:
             async for chunk in reply:
                 if events := stage.feed(chunk):

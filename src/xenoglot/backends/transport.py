@@ -1,8 +1,8 @@
 """The HTTP client towards upstreams: HTTP/1.1 over TCP, TLS and unix sockets, the only one in the house.
 
 It is small because each part costs CPU per request and per token, and the usual clients cost 3 to 100 times as much:
-asyncio protocols over httptools (llhttp), no task, queue or future per piece of body. It follows no redirect, keeps no
-cookies and reads no environment variable; but it can wait, stop and clean up.
+asyncio protocols over httptools (llhttp), no task, queue or timer per piece of body. It follows no redirect, keeps no
+cookies and knows no proxy; but it can wait, stop and clean up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xenoglot.backends.http1 import Head, Origin
-    from xenoglot.backends.transport_bounds import Kind
+    from xenoglot.backends.transport_bounds import Kind, Stage
 
 __all__ = ["Deadlines", "Limits", "Reply", "Transport", "TransportError"]
 
@@ -167,16 +167,19 @@ class Transport:
             exchange = Exchange(kept, self.deadlines, total_at)
             kept.begin(method, head, body, exchange)
             await exchange.answered()
-            if not exchange.stale:
+            if self._closed or not exchange.stale:
                 return self._reply(exchange)
-        connection = await self._connect(pool, location.origin, total_at)
+        connection = await self._connect(pool, location.origin, total_at, sent=kept is not None)
         exchange = Exchange(connection, self.deadlines, total_at)
         connection.begin(method, head, body, exchange)
         await exchange.answered()
         return self._reply(exchange)
 
     async def aclose(self) -> None:
-        """Close every connection; what is still being read fails. Returns when the sockets are closed."""
+        """Close every connection; what is still being read fails. Returns when the sockets are closed.
+
+        A request that is still on its way to a connection fails as soon as that is there, or its deadline.
+        """
         self._closed = True
         if self._pool is not None:
             await self._pool.aclose()
@@ -201,7 +204,7 @@ class Transport:
             exchange.fail(error)
             raise
 
-    async def _connect(self, pool: Pool, origin: Origin, total_at: float) -> Connection:
+    async def _connect(self, pool: Pool, origin: Origin, total_at: float, *, sent: bool) -> Connection:
         """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""
         connection = Connection(pool, origin)
         patience = min(seconds(self.deadlines.connect), total_at - pool.loop.time())
@@ -209,9 +212,9 @@ class Transport:
             async with asyncio.timeout(None if patience == inf else patience):
                 await self._dial(pool.loop, connection)
         except TimeoutError:
-            error = TransportError("timeout", "connect", "no connection within the deadline", sent=False)
+            error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
-            error = connect_error(failure, origin)
+            error = TransportError(*connect_problem(failure, origin), sent=sent)
         except (asyncio.CancelledError, GeneratorExit):
             connection.close()
             raise
@@ -219,7 +222,7 @@ class Transport:
             if connection.usable and not self._closed:
                 pool.connections.add(connection)
                 return connection
-            error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=False)
+            error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
         connection.close()
         raise error
 
@@ -245,7 +248,7 @@ def closed() -> TransportError:
     return TransportError("closed", "request", "the transport was closed", sent=False)
 
 
-def connect_error(failure: OSError, origin: Origin) -> TransportError:
+def connect_problem(failure: OSError, origin: Origin) -> tuple[Kind, Stage, str]:
     """Why there is no connection, without the address."""
     kind: Kind = "tls"
     match failure:
@@ -262,4 +265,4 @@ def connect_error(failure: OSError, origin: Origin) -> TransportError:
         case _:
             reason = os.strerror(failure.errno) if failure.errno else "every address of it failed"
             kind, problem = "connect", f"no connection to the upstream: {reason}"
-    return TransportError(kind, "connect", problem, sent=False)
+    return kind, "connect", problem

@@ -11,7 +11,7 @@ from xenoglot.backends.transport_bounds import TransportError
 
 if TYPE_CHECKING:
     from xenoglot.backends.http1 import Origin
-    from xenoglot.backends.transport_bounds import Kind, Limits, Stage
+    from xenoglot.backends.transport_bounds import Kind, Limits
     from xenoglot.backends.transport_exchange import Exchange
 
 SMALL_BODY = 64 * 1024
@@ -54,6 +54,10 @@ class Connection(asyncio.Protocol):
         if exchange is not None:
             exchange.end(error)
         self.close()
+
+    def stop(self, kind: Kind, problem: str) -> None:
+        """Fail for a reason that lies outside the response."""
+        self.fail(TransportError(kind, "body" if self._parser.head else "head", problem))
 
     def close(self) -> None:
         """Close now, without a word: what is unwritten and unread is dropped."""
@@ -107,9 +111,7 @@ class Connection(asyncio.Protocol):
         if exc is None:
             self.eof_received()
         else:
-            stage: Stage = "body" if self._parser.head else "head"
-            kind: Kind = "tls" if isinstance(exc, ssl.SSLError) else "closed"
-            self.fail(TransportError(kind, stage, "the connection to the upstream broke"))
+            self.stop("tls" if isinstance(exc, ssl.SSLError) else "closed", "the connection to the upstream broke")
         self._pool.lost(self)
 
     def _finish(self, exchange: Exchange) -> None:
@@ -172,7 +174,7 @@ class Pool:
             self._sweeper.cancel()
             self._sweeper = None
         for connection in tuple(self.connections):
-            connection.fail(TransportError("closed", "body", "the transport was closed"))
+            connection.stop("closed", "the transport was closed")
         if self.connections:
             self._emptied = self.loop.create_future()
             await self._emptied

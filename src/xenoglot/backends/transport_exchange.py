@@ -158,4 +158,4 @@ class Exchange:
 
     def _time_out(self, problem: str) -> None:
         if self.connection is not None:
-            self.connection.fail(TransportError("timeout", "body" if self.head else "head", problem))
+            self.connection.stop("timeout", problem)

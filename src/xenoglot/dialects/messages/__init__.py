@@ -1,0 +1,84 @@
+"""Anthropic's Messages (https://docs.claude.com/en/api/messages), with the fields of its betas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.dialect import Dialect
+from xenoglot.dialects.messages.decoder import StreamDecoder
+from xenoglot.dialects.messages.encoder import StreamEncoder
+from xenoglot.dialects.messages.error import decode_error, encode_error
+from xenoglot.dialects.messages.fields import NAME
+from xenoglot.dialects.messages.limits import decode_limits, encode_limits, timestamp
+from xenoglot.dialects.messages.part_encoder import NAME_LIMIT
+from xenoglot.dialects.messages.request_decoder import decode_count, decode_request
+from xenoglot.dialects.messages.request_encoder import encode_request
+from xenoglot.dialects.messages.response import decode_response, encode_response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.json import JSONObject
+
+VERSION = "2023-06-01"
+"""The one version of the interface there is (https://docs.claude.com/en/api/versioning)."""
+
+
+def authorize(key: str | None) -> list[tuple[str, str]]:
+    """Return the headers that a server of this dialect wants: its key, if it has one, and the version."""
+    version = ("anthropic-version", VERSION)
+    return [version] if key is None else [("x-api-key", key), version]
+
+
+def encode_model(model: ModelInfo) -> JSONObject:
+    """Return one model; a date that nobody knows is the epoch (`anthropic/types/model_info.py`)."""
+    body: JSONObject = {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.display_name or model.id,
+        "created_at": timestamp(model.created or 0),
+    }
+    if model.max_input_tokens is not None:
+        body["max_input_tokens"] = model.max_input_tokens
+    if model.max_output_tokens is not None:
+        body["max_tokens"] = model.max_output_tokens
+    return body
+
+
+def encode_models(models: Sequence[ModelInfo]) -> JSONObject:
+    """Return all models as one page."""
+    data = [encode_model(model) for model in models]
+    first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    return {"data": data, "has_more": False, "first_id": first, "last_id": last}
+
+
+def encode_count(input_tokens: int) -> JSONObject:
+    """Return the answer of `count_tokens`."""
+    return {"input_tokens": input_tokens}
+
+
+MESSAGES = Dialect(
+    name=NAME,
+    path="/v1/messages",
+    count_path="/v1/messages/count_tokens",
+    marks=("anthropic-version",),
+    forward=("anthropic-version", "anthropic-beta"),
+    tool_name_limit=NAME_LIMIT,
+    id_prefix="msg_",
+    decode_request=decode_request,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    encode_response=encode_response,
+    stream_decoder=StreamDecoder,
+    stream_encoder=StreamEncoder,
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    encode_models=encode_models,
+    encode_model=encode_model,
+    decode_count=decode_count,
+    encode_count=encode_count,
+)

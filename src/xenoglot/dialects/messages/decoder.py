@@ -1,0 +1,224 @@
+"""Streams of the wire, read as events.
+
+The wire has blocks too, and a lawful server opens one at a time, so what comes in order goes on in order. What a server
+sends for a block while another is open waits until that one is closed. A missing `message_stop` is forgiven once the
+reason of the end has been told, for nothing can follow it; a stream that ends without a reason is broken (pitfall-103).
+
+Source: https://docs.claude.com/en/docs/build-with-claude/streaming and `anthropic/types/beta/beta_raw_*_event.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from xenoglot.codec.reader import Reader
+from xenoglot.codec.wire import decode_answer
+from xenoglot.dialects.messages.error import broken, read_error
+from xenoglot.dialects.messages.fields import NAME
+from xenoglot.dialects.messages.growth import Growth, begin
+from xenoglot.dialects.messages.response import AT_THE_END, take_finish, take_head
+from xenoglot.dialects.messages.usage import decode_usage
+from xenoglot.errors import WireError
+from xenoglot.model.content import Extra, Part, ToolCall
+from xenoglot.model.events import (
+    Event,
+    Failed,
+    Finished,
+    OpaqueDelta,
+    Ping,
+    Started,
+    TextDelta,
+    UsageReported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.model.json import JSON, JSONObject
+
+ENDED_EARLY = "the upstream's stream ended early"
+"""What is said of a stream without an end (U14)."""
+
+
+class _TextDelta(msgspec.Struct, tag="text_delta", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _TextEvent(msgspec.Struct, tag="content_block_delta", forbid_unknown_fields=True, gc=False):
+    index: int
+    delta: _TextDelta
+
+
+_decode_text = msgspec.json.Decoder(_TextEvent).decode
+
+
+def _grown_text(data: bytes, index: int) -> str | None:
+    """Return the text of the commonest event, a text that grows, or `None` for anything else.
+
+    Typed decoding is the quickest way there is, and what is not of exactly this shape is read again with all care.
+    """
+    try:
+        event = _decode_text(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return event.delta.text if event.index == index else None
+
+
+class StreamDecoder:
+    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+
+    __slots__ = ("_answer_id", "_block", "_calls", "_done", "_finished", "_late", "_started", "_usage", "_waiting")
+
+    def __init__(self) -> None:
+        self._started = self._finished = self._done = False
+        self._answer_id = ""
+        self._block: Growth | None = None
+        self._waiting: dict[int, list[JSONObject]] = {}  # events of blocks that are not open yet, by index
+        self._usage: JSONObject = {}
+        self._late: JSONObject = {}  # fields of `message_start` that `message_delta` tells anew
+        self._calls: list[Part] = []
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
+        """Take one server-sent event; return what it tells."""
+        if self._done or not event.data or event.data == b"[DONE]":
+            return ()
+        block = self._block
+        if block is not None and block.is_text and (text := _grown_text(event.data, block.index)) is not None:
+            return (TextDelta(text=text),)
+        try:
+            return self._feed(decode_answer(event.data))
+        except WireError as error:
+            return self._fail(f"the upstream's stream is malformed: {error}")
+
+    def close(self) -> Sequence[Event]:
+        """The stream is over: fail if the answer is not."""
+        if self._done or self._finished:
+            return ()
+        return self._fail(ENDED_EARLY)
+
+    def _feed(self, data: JSON) -> Sequence[Event]:
+        reader = Reader(data)
+        kind = reader.take("type", str)
+        match kind:
+            case "message_start":
+                return self._start(reader)
+            case "content_block_start" | "content_block_delta" | "content_block_stop":
+                return self._grow(data, reader)
+            case "message_delta":
+                return self._finish(data, reader)
+            case "message_stop":
+                return self._end()
+            case _:
+                return self._aside(data, kind)
+
+    def _aside(self, data: JSONObject, kind: str | None) -> Sequence[Event]:
+        """Take what is no part of the message: a sign of life, an error, or an event of a kind that we do not know."""
+        if kind == "ping":
+            return (Ping(),)
+        if kind == "error" or data.get("error") is not None:
+            self._done = True
+            return (Failed(failure=read_error(data)),)
+        return (OpaqueDelta(dialect=NAME, data=data, name=kind),)
+
+    def _fail(self, message: str) -> Sequence[Event]:
+        self._done = True
+        return (Failed(failure=broken(message)),)
+
+    def _start(self, event: Reader) -> Sequence[Event]:
+        if self._started:
+            return ()
+        message = Reader(event.need("message", dict), event.at("message"))
+        answer_id, model = take_head(message)
+        message.take("content", list)
+        message.rest().pop("stop_details", None)
+        usage, tier = self._report(message.take_any("usage"))
+        take_finish(message, ())
+        self._late = {key: message.rest().pop(key) for key in AT_THE_END if key in message.rest()}
+        self._started = True
+        self._answer_id = answer_id or ""
+        started = Started(id=answer_id, model=model, service_tier=tier, extra=message.extra(NAME))
+        return (started, *usage)
+
+    def _must_have_started(self) -> None:
+        if not self._started:
+            raise WireError("$.type", "`message_start` must come first")
+
+    def _report(self, value: JSON) -> tuple[Sequence[Event], str | None]:
+        """Return the snapshot that `value` makes whole: what it leaves out, or says `null`, stays (pitfall-99)."""
+        if not isinstance(value, dict) or not value:
+            return (), None
+        self._usage = {**value, **self._usage, **{key: item for key, item in value.items() if item is not None}}
+        usage, tier = decode_usage(self._usage)
+        return (UsageReported(usage=usage),), tier
+
+    def _grow(self, data: JSONObject, event: Reader) -> Sequence[Event]:
+        """Take the start, a delta or the stop of a block."""
+        if self._finished:
+            return ()
+        self._must_have_started()
+        index = event.take("index", int)
+        block = self._block
+        if block is not None and index not in (None, block.index):
+            self._waiting.setdefault(index or 0, []).append(data)
+            return ()
+        events = self._step(data, event, (block.index if block and index is None else index) or 0)
+        return (*events, *self._resume()) if self._waiting else events
+
+    def _step(self, data: JSONObject, event: Reader, index: int) -> Sequence[Event]:
+        block = self._block
+        if data["type"] == "content_block_start":
+            closed = self._stop()
+            content = event.need("content_block", dict)
+            self._block, events = begin(content, f"$.content[{index}]", index, self._answer_id)
+            if isinstance(self._block.header, ToolCall):
+                self._calls.append(self._block.header)
+            return (*closed, *events)
+        if data["type"] == "content_block_stop":
+            return self._stop()
+        if block is None:
+            raise WireError("$.index", "a block grows that is not open")
+        return block.grow(data, Reader(event.need("delta", dict), event.at("delta")))
+
+    def _stop(self) -> Sequence[Event]:
+        block, self._block = self._block, None
+        return () if block is None else block.end()
+
+    def _resume(self) -> Sequence[Event]:
+        """Let the blocks that waited have their turn, as far as they came."""
+        events: list[Event] = []
+        while self._waiting and self._block is None:
+            index = next(iter(self._waiting))
+            for data in self._waiting.pop(index):
+                events += self._step(data, Reader(data), index)
+        return events
+
+    def _finish(self, data: JSONObject, event: Reader) -> Sequence[Event]:
+        """Take a `message_delta`; one without a reason is but a report of usage."""
+        self._must_have_started()
+        usage, _ = self._report(event.take_any("usage"))
+        delta = Reader(event.take("delta", dict) or {}, event.at("delta"))
+        finish = take_finish(delta, self._calls)
+        if finish is None or self._finished:
+            rest = event.rest() or delta.rest()
+            return (*usage, OpaqueDelta(dialect=NAME, data=data, name="message_delta")) if rest else usage
+        events = self._close_all()
+        self._finished = True
+        late = {**self._late, **delta.rest(), **event.rest()}
+        extra = Extra(dialect=NAME, fields=late) if late else None
+        return (*events, *usage, Finished(finish=finish, extra=extra))
+
+    def _close_all(self) -> list[Event]:
+        """Close what is open, and what waited for its turn."""
+        events: list[Event] = []
+        while self._block is not None or self._waiting:
+            events += self._stop()
+            events += self._resume()
+        return events
+
+    def _end(self) -> Sequence[Event]:
+        events = self.close()
+        self._done = True
+        return events

@@ -1,0 +1,72 @@
+"""Rate limits in headers, both ways (https://docs.claude.com/en/api/rate-limits#response-headers)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from xenoglot.model.limits import Budget, RateLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "anthropic-ratelimit-"
+
+BUDGETS = {
+    "requests": "requests",
+    "tokens": "tokens",
+    "input_tokens": "input-tokens",
+    "output_tokens": "output-tokens",
+}
+"""Field of `RateLimits` -> its word in the headers."""
+
+
+def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
+    """Return the limits that `headers` (lower-case names) tell at `now` (Unix seconds), or `None` if they tell none."""
+    budgets = {field: _decode_budget(headers, word, now) for field, word in BUDGETS.items()}
+    return RateLimits(**budgets) if any(budgets.values()) else None
+
+
+def _decode_budget(headers: Mapping[str, str], word: str, now: float) -> Budget | None:
+    limit = _count(headers.get(f"{PREFIX}{word}-limit"))
+    remaining = _count(headers.get(f"{PREFIX}{word}-remaining"))
+    reset = _seconds(headers.get(f"{PREFIX}{word}-reset"), now)
+    return None if limit is remaining is reset is None else Budget(limit=limit, remaining=remaining, reset=reset)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _seconds(text: str | None, now: float) -> float | None:
+    """Return how far the time in `text` (RFC 3339) is from `now`, not below zero."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - now)
+
+
+def timestamp(seconds: float) -> str:
+    """Return Unix seconds as the dialect writes times (RFC 3339, in UTC, whole seconds)."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:
+    """Return the headers that tell `limits` at `now` (Unix seconds)."""
+    headers = []
+    for field, word in BUDGETS.items():
+        budget: Budget | None = getattr(limits, field)
+        if budget is None:
+            continue
+        if budget.limit is not None:
+            headers.append((f"{PREFIX}{word}-limit", str(budget.limit)))
+        if budget.remaining is not None:
+            headers.append((f"{PREFIX}{word}-remaining", str(budget.remaining)))
+        if budget.reset is not None:
+            headers.append((f"{PREFIX}{word}-reset", timestamp(now + budget.reset)))
+    return headers

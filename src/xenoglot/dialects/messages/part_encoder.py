@@ -1,0 +1,303 @@
+"""Parts written as content blocks of the wire."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import fit, qualified
+from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.parts import RAW_ARGUMENTS, TITLES, UNSIGNED, input_of, pack
+from xenoglot.model.content import (
+    Audio,
+    File,
+    Image,
+    Inline,
+    Nested,
+    Opaque,
+    Part,
+    Plain,
+    Reasoning,
+    Refusal,
+    Remote,
+    Source,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.dialect import Target
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import CacheMark, Citation, Extra
+    from xenoglot.model.json import JSONObject
+
+ID_LIMIT = 64
+NAME_LIMIT = 128
+"""`ToolParam.name`: at most 128 characters."""
+
+_MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+"""How the base64 of each image type that the dialect takes begins."""
+
+
+_PLACES: dict[type[Part], str] = {
+    Reasoning: "assistant",
+    ToolCall: "assistant",
+    ToolResult: "user",
+    Image: "user",
+    File: "user",
+}
+"""The only role whose turns can hold such a part; the others can stand anywhere."""
+
+
+class PartEncoder:
+    """Writes parts into one request (`target` given) or one answer, and notes what did not come across.
+
+    `home` says that the whole came from this dialect: then nothing is improved.
+    """
+
+    __slots__ = ("_home", "_losses", "_target")
+
+    def __init__(self, losses: Losses, *, home: bool, target: Target | None = None) -> None:
+        self._losses = losses
+        self._home = home
+        self._target = target
+
+    def blocks(self, parts: Sequence[Part], where: str, role: str) -> list[JSONObject]:
+        """Return the blocks of all parts that a turn of `role` can hold."""
+        numbered = ((self.block(part, f"{where}[{index}]", role), index) for index, part in enumerate(parts))
+        return [block for block, _ in numbered if block is not None]
+
+    def block(self, part: Part, where: str, role: str) -> JSONObject | None:
+        """Return the block of one part, or `None` if nothing of it can stand here."""
+        place = _PLACES.get(type(part), role)
+        if place != role and not self._home:
+            self._losses.dropped(where, type(part).__name__, f"it has no place in a turn of role `{role}`")
+            return None
+        match part:
+            case Text() | Refusal() | Opaque() | Audio():
+                return self._words(part, where)
+            case Reasoning():
+                return self._reasoning(part, where)
+            case ToolCall():
+                return self._call(part, where)
+            case ToolResult():
+                return self._result(part, where)
+            case _:
+                return self._medium(part, where)
+
+    def _words(self, part: Text | Refusal | Opaque | Audio, where: str) -> JSONObject | None:
+        match part:
+            case Text():
+                return self._text(part, where)
+            case Opaque():
+                return self._opaque(part, where)
+            case Audio():
+                return self._audio(part, where)
+            case Refusal(text=text):
+                self._losses.approximated(where, "refusal", "written as text")
+                return self._text(Text(text=text, logprobs=part.logprobs, extra=part.extra), where)
+
+    def _audio(self, part: Audio, where: str) -> JSONObject | None:
+        if part.transcript is None:
+            self._losses.dropped(where, "audio", "the dialect takes and gives no sound")
+            return None
+        self._losses.approximated(where, "audio", "only its transcript is written")
+        return self._text(Text(text=part.transcript, cache=part.cache, extra=part.extra), where)
+
+    def _medium(self, part: Image | File, where: str) -> JSONObject | None:
+        return self._image(part, where) if isinstance(part, Image) else self._file(part, where)
+
+    def citation(self, citation: Citation, where: str) -> JSONObject | None:
+        """Return one citation, or `None` if the dialect has none like it."""
+        own = with_said(
+            {"type": citation.kind},
+            url=citation.url,
+            file_id=citation.file_id,
+            cited_text=citation.cited_text,
+        )
+        if citation.kind == "url_citation":
+            if self._target is not None:  # as input it would need an `encrypted_index` that only a search gives
+                self._losses.dropped(where, "citation", "only the server's own citations can be sent to it")
+                return None
+            self._losses.approximated(where, "citation", "written as a `web_search_result_location`")
+            own |= {"type": "web_search_result_location", "title": citation.title, "encrypted_index": ""}
+            own.setdefault("cited_text", "")
+        elif citation.title is not None:
+            own[TITLES.get(citation.kind, "document_title")] = citation.title
+        return with_rest(own, citation.extra, where, self._losses)
+
+    def signature(self, part: Reasoning, where: str) -> str | None:
+        """Return the `signature` of a thinking block; `None` where the wire had none."""
+        form = form_of(part.extra, NAME)
+        if "signature" in form:
+            return form["signature"]  # type: ignore[no-any-return]
+        if part.origin is not None and part.origin.dialect != NAME and (part.signature or part.encrypted):
+            self._losses.emulated(where, "signature", f"only {part.origin.dialect} can open it; wrapped to come back")
+            return pack(part)
+        return part.signature or UNSIGNED
+
+    def _cached(self, own: JSONObject, cache: CacheMark | None, extra: Extra | None, where: str) -> JSONObject:
+        if cache is not None:
+            own["cache_control"] = encode_cache(cache, where, self._losses, home=self._home)
+        return with_rest(own, extra, where, self._losses)
+
+    def _text(self, part: Text, where: str) -> JSONObject | None:
+        if not self._home and self._target is not None and not part.text.strip():
+            if part.text:  # an empty text says nothing, so nothing is lost
+                self._losses.dropped(where, "text", "a block of text must hold more than blanks")
+            return None
+        own: JSONObject = {"type": "text", "text": part.text}
+        numbered = (
+            self.citation(citation, f"{where}.citations[{index}]") for index, citation in enumerate(part.citations)
+        )
+        if citations := [citation for citation in numbered if citation is not None]:
+            own["citations"] = citations
+        elif form_of(part.extra, NAME).get("citations") == "empty":
+            own["citations"] = []
+        if part.logprobs:
+            self._losses.dropped(where, "logprobs", "the dialect has none")
+        return self._cached(own, part.cache, part.extra, where)
+
+    def _opaque(self, part: Opaque, where: str) -> JSONObject | None:
+        if part.dialect == NAME and isinstance(part.data, dict):
+            return part.data
+        if part.text is None:
+            self._losses.dropped(where, "opaque", f"only {part.dialect} understands it")
+            return None
+        self._losses.approximated(where, "opaque", f"only {part.dialect} understands it; its words are written")
+        return self._text(Text(text=part.text), where)
+
+    def _reasoning(self, part: Reasoning, where: str) -> JSONObject | None:
+        if self._target is not None and not self._may_return(part, self._target):
+            self._losses.dropped(where, "reasoning", "the server takes back only what it sealed itself")
+            return None
+        own_seal = part.origin is not None and part.origin.dialect == NAME
+        if part.redacted and own_seal:
+            return with_rest({"type": "redacted_thinking", "data": part.encrypted}, part.extra, where, self._losses)
+        text = part.text
+        if text is None:
+            text = "\n\n".join(part.summary or ())
+        own = with_said({"type": "thinking", "thinking": text}, signature=self.signature(part, where))
+        return with_rest(own, part.extra, where, self._losses)
+
+    def _may_return(self, part: Reasoning, target: Target) -> bool:
+        """Whether the server can take this reasoning: it sealed it, or nobody knows better than the client."""
+        origin = part.origin
+        if origin is None or origin.dialect != NAME:
+            return self._home and target.provider is None
+        provider_fits = None in (origin.provider, target.provider) or origin.provider == target.provider
+        return provider_fits and (self._home or part.signature is not None or part.encrypted is not None)
+
+    def _call(self, part: ToolCall, where: str) -> JSONObject:
+        own: JSONObject = {
+            "type": "tool_use",
+            "id": self.call_id(part.id),
+            "name": self.tool_name(part.name, part.namespace, where),
+        }
+        if part.kind == "custom":
+            self._losses.emulated(where, "kind", "the free text of a custom tool is written as `input`")
+            own["input"] = {"input": part.arguments}
+        else:
+            own["input"] = self._input(part, where)
+        return self._cached(own, part.cache, part.extra, where)
+
+    def _input(self, part: ToolCall, where: str) -> JSONObject:
+        value = input_of(part.arguments)
+        if value is not None:
+            return value
+        if not self._home:
+            self._losses.approximated(where, "arguments", f"no JSON object; written as `{RAW_ARGUMENTS}`")
+        return {RAW_ARGUMENTS: part.arguments}
+
+    def call_id(self, call_id: str) -> str:
+        """Return the id of a call as the server of this request takes it; in an answer, as it is."""
+        return call_id if self._home or self._target is None else fit(call_id, ID_LIMIT)
+
+    def tool_name(self, name: str, namespace: str | None, where: str) -> str:
+        """Return the name of a tool as the server of this request takes it; in an answer, as the client knows it."""
+        if self._target is None:
+            return name
+        fitted = fit(qualified(name, namespace), self._target.tool_name_limit or NAME_LIMIT)
+        if fitted != name:
+            self._losses.emulated(where, "name", "shortened to what the server allows; the answer has it back")
+        return fitted
+
+    def _result(self, part: ToolResult, where: str) -> JSONObject:
+        own: JSONObject = {"type": "tool_result", "tool_use_id": self.call_id(part.call_id)}
+        spelled = form_of(part.extra, NAME).get("content")
+        content = self.blocks(part.content, f"{where}.content", "user")
+        if text := lone_text(content, spelled=spelled == "string" or not self._home):
+            own["content"] = text[0]
+        elif content or spelled == "empty":
+            own["content"] = content
+        if part.is_error is not None:
+            own["is_error"] = part.is_error
+        return self._cached(own, part.cache, part.extra, where)
+
+    def _image(self, part: Image, where: str) -> JSONObject | None:
+        source = self._source(part.source, where)
+        if source is None or source["type"] not in ("base64", "url", "file"):
+            self._losses.dropped(where, "image", "the dialect takes images as base64, by URL or by file id")
+            return None
+        if part.detail is not None:
+            self._losses.dropped(where, "detail", "the dialect has no such wish")
+        return self._cached({"type": "image", "source": source}, part.cache, part.extra, where)
+
+    def _file(self, part: File, where: str) -> JSONObject | None:
+        source = self._source(part.source, where)
+        if source is None or not (self._home or _is_document(source)):
+            self._losses.dropped(where, "file", "the dialect takes documents as PDF or text")
+            return None
+        own: JSONObject = {"type": "document", "source": source}
+        if part.citable is not None:
+            own["citations"] = {"enabled": part.citable}
+        with_said(own, title=part.name, context=part.context)
+        return self._cached(own, part.cache, part.extra, where)
+
+    def _source(self, source: Source, where: str) -> JSONObject | None:
+        match source:
+            case Inline(data=data, media_type=media_type) if self._home:
+                return with_said({"type": "base64", "data": data}, media_type=media_type)
+            case Inline():
+                return self._inline(source, where)
+            case Remote(url=url):
+                return {"type": "url", "url": url}
+            case Stored(id=file_id):
+                return {"type": "file", "file_id": file_id}
+            case Plain(text=text, media_type=media_type):
+                return with_said({"type": "text", "data": text}, media_type=media_type if self._home else "text/plain")
+            case Nested(parts=parts, form=form):
+                content = self.blocks(parts, f"{where}.source", "user")
+                text_alone = lone_text(content, spelled=form == "string")
+                return {"type": "content", "content": text_alone[0] if text_alone else content}
+
+    def _inline(self, source: Inline, where: str) -> JSONObject | None:
+        media_type = source.media_type
+        if media_type is None:
+            media_type = next((kind for head, kind in _MAGIC.items() if source.data.startswith(head)), None)
+        if media_type is None:
+            return None
+        if media_type.startswith("text/"):
+            try:
+                text = b64decode(source.data, validate=True).decode()
+            except ValueError:
+                return None
+            self._losses.emulated(where, "source", "the text of the file is written as text")
+            return {"type": "text", "media_type": "text/plain", "data": text}
+        return {"type": "base64", "media_type": media_type, "data": source.data}
+
+
+def _is_document(source: JSONObject) -> bool:
+    return source["type"] != "base64" or bool(source["media_type"] == "application/pdf")
+
+
+def lone_text(content: list[JSONObject], *, spelled: bool) -> tuple[str] | None:
+    """Return the text of a list that is but one plain block of text, if it is `spelled` as a string."""
+    if not spelled or len(content) != 1 or content[0].keys() != {"type", "text"} or content[0]["type"] != "text":
+        return None
+    return (content[0]["text"],)

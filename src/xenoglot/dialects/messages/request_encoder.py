@@ -1,0 +1,245 @@
+"""Canonical requests, written for a server of this dialect.
+
+What came from this dialect goes home as it came, unless the `Target` asks for something else; what comes from another
+is made lawful here, and each difference is a `Loss`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
+from xenoglot.dialects.messages.thinking import encode_thinking
+from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
+from xenoglot.dialects.messages.turns import Turn, fold_system, mend
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from xenoglot.codec.dialect import Target
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Message, OutputFormat, Request, Sampling
+
+MARK_LIMIT = 4
+"""The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
+
+_TIERS: dict[str, tuple[str, str]] = {
+    "auto": ("service_tier", "auto"),
+    "default": ("service_tier", "standard_only"),
+    "fast": ("speed", "fast"),
+    "priority": ("service_tier", "auto"),
+    "flex": ("service_tier", "standard_only"),
+    "scale": ("service_tier", "auto"),
+}
+_EXACT_TIERS = ("auto", "default", "fast")
+
+_NO_FIELD = "the dialect has no such field"
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return `request` as the body of a call.
+
+    Raises:
+        WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request:
+            several candidates (pitfall-46), or a conversation that the server is to remember.
+    """
+    if request.sampling.n is not None and request.sampling.n > 1:
+        raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
+    if request.previous is not None:
+        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+    return _RequestEncoder(request, losses, target).body()
+
+
+class _RequestEncoder:
+    def __init__(self, request: Request, losses: Losses, target: Target) -> None:
+        self._request = request
+        self._losses = losses
+        self._target = target
+        self._home = request.extra is not None and request.extra.dialect == NAME
+        self._form = form_of(request.extra, NAME)
+        self._parts = PartEncoder(losses, home=self._home, target=target)
+        self._body: JSONObject = {"model": request.model}
+
+    def body(self) -> JSONObject:
+        request, losses, home = self._request, self._losses, self._home
+        self._conversation()
+        self._sampling(request.sampling)
+        if tools := encode_tools(request, self._parts, losses, home=home, strict=self._target.strict_tools):
+            self._body["tools"] = tools
+        elif self._form.get("tools") == "empty":
+            self._body["tools"] = []
+        if tools or home:
+            with_said(self._body, tool_choice=encode_choice(request, self._parts, losses, home=home))
+        else:
+            drop_choice(request, losses)
+        if request.output is not None:
+            self._output(request.output)
+        self._rest()
+        if request.thinking is not None:
+            encode_thinking(request.thinking, self._body, losses, self._target, home=home)
+        if not home:
+            _limit_marks(self._body, losses)
+        return with_rest(self._body, request.extra, "$", losses)
+
+    def _conversation(self) -> None:
+        messages = self._request.messages
+        hoisted = next((index for index, message in enumerate(messages) if not _is_head(message)), len(messages))
+        if hoisted and ((system := self._system(messages[:hoisted])) or self._home):
+            self._body["system"] = system
+        turns = [
+            turn
+            for index, message in enumerate(messages[hoisted:], hoisted)
+            if (turn := self._turn(message, f"$.messages[{index}]")) is not None
+        ]
+        if not self._target.inline_system:
+            turns = fold_system(turns, self._losses)
+        if not self._home:
+            turns = mend(turns, self._losses, prefill=self._target.prefill == "native")
+        self._body["messages"] = [turn.encode() for turn in turns]
+
+    def _system(self, messages: Sequence[Message]) -> str | list[JSONObject]:
+        blocks: list[JSONObject] = []
+        for index, message in enumerate(messages):
+            where = f"$.messages[{index}]"
+            self._report(message, where)
+            self._losses.carry(message.extra, where, NAME)
+            blocks += self._parts.blocks(message.content, f"{where}.content", "system")
+        spelled = len(messages) == 1 and (not self._home or form_of(messages[0].extra, NAME).get("content") == "string")
+        text = lone_text(blocks, spelled=spelled)
+        return blocks if text is None else text[0]
+
+    def _turn(self, message: Message, where: str) -> Turn | None:
+        self._report(message, where)
+        role = {"tool": "user", "developer": "system"}.get(message.role, message.role)
+        blocks = self._parts.blocks(message.content, f"{where}.content", role)
+        fields = with_rest({}, message.extra, where, self._losses)
+        if not blocks and (message.content or not self._home) and not fields:
+            self._losses.dropped(where, "message", "nothing of it is left to say")
+            return None
+        spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
+        return Turn(role, blocks, where, fields=fields, spelled=spelled)
+
+    def _report(self, message: Message, where: str) -> None:
+        if message.role == "developer":
+            self._losses.approximated(where, "role", "`developer` is written as `system`")
+        for field in ("name", "id"):
+            if getattr(message, field) is not None:
+                self._losses.dropped(where, field, "a message of the dialect has none")
+
+    def _sampling(self, sampling: Sampling) -> None:
+        body, losses, home = self._body, self._losses, self._home
+        where = "$.sampling"
+        self._max_tokens(sampling.max_tokens)
+        with_said(body, temperature=sampling.temperature, top_p=sampling.top_p, top_k=sampling.top_k)
+        for field in () if home else ("temperature", "top_p"):
+            if body.get(field, 0) > 1:
+                body[field] = 1.0
+                losses.approximated(where, field, "the dialect's highest is 1")
+        stop = [text for text in sampling.stop or () if home or text.strip()]
+        if len(stop) < len(sampling.stop or ()):
+            losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
+        if stop or (home and sampling.stop is not None):
+            body["stop_sequences"] = stop
+        self._foreign_sampling(sampling, where)
+
+    def _foreign_sampling(self, sampling: Sampling, where: str) -> None:
+        for field in ("min_p", "repetition_penalty"):
+            value = getattr(sampling, field)
+            if value is not None and self._target.extended_sampling:
+                self._body[field] = value
+            elif value is not None:
+                self._losses.dropped(where, field, _NO_FIELD)
+        for field in ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs"):
+            if getattr(sampling, field) is not None:
+                self._losses.dropped(where, field, _NO_FIELD)
+
+    def _max_tokens(self, wanted: int | None) -> None:
+        if wanted is None:
+            if self._home:  # it may be missing where tokens are only counted
+                return
+            wanted = self._target.default_max_tokens
+            self._losses.approximated("$.sampling", "max_tokens", f"the dialect requires it; {wanted} is written")
+        limit = self._target.max_tokens_limit
+        if limit is not None and wanted > limit:
+            wanted = limit
+            self._losses.approximated("$.sampling", "max_tokens", f"the server generates at most {limit}")
+        self._body["max_tokens"] = wanted
+
+    def _output(self, output: OutputFormat) -> None:
+        losses = self._losses
+        if output.kind == "json":
+            losses.dropped("$.output", "kind", "the dialect takes a schema or nothing; the prompt must ask for JSON")
+        if output.kind != "json_schema":
+            return
+        schema = output.schema
+        if not isinstance(schema, dict):
+            schema = {"type": "object"}
+            losses.approximated("$.output", "schema", "a schema of the dialect is an object")
+        own = with_rest({"type": "json_schema", "schema": schema}, output.extra, "$.output", losses)
+        if self._form.get("output") == "output_format":
+            self._body["output_format"] = own
+        else:
+            self._body["output_config"] = {"format": own}
+        for field in ("name", "description"):
+            if getattr(output, field) is not None:
+                losses.dropped("$.output", field, "the dialect gives a schema none")
+        if output.strict is not None:
+            losses.approximated("$.output", "strict", "the dialect holds to every schema strictly")
+
+    def _rest(self) -> None:
+        request, body, losses = self._request, self._body, self._losses
+        if request.stream:
+            body["stream"] = True
+        elif self._form.get("stream") is False:
+            body["stream"] = False
+        if request.user is not None:
+            body["metadata"] = {"user_id": request.user}
+        if request.cache is not None:
+            body["cache_control"] = encode_cache(request.cache, "$.cache", losses, home=self._home)
+        if request.service_tier is not None:
+            _encode_tier(request.service_tier, body, losses)
+        for field in ("metadata", "verbosity", "cache_key"):
+            if getattr(request, field) is not None:
+                losses.dropped("$", field, _NO_FIELD)
+        if request.store:  # not to store is what the dialect does anyway
+            losses.dropped("$", "store", _NO_FIELD)
+
+
+def _is_head(message: Message) -> bool:
+    """Whether a message is hoisted to `system` if all before it are; one that stood among the messages is not."""
+    return message.role in ("system", "developer") and not form_of(message.extra, NAME).get("inline")
+
+
+def _encode_tier(tier: str, body: JSONObject, losses: Losses) -> None:
+    known = _TIERS.get(tier)
+    if known is None:
+        losses.dropped("$", "service_tier", "the dialect has no such tier")
+        return
+    field, word = known
+    body[field] = word
+    if tier not in _EXACT_TIERS:
+        losses.approximated("$", "service_tier", f"`{tier}` is written as `{word}`")
+
+
+def _limit_marks(body: JSONObject, losses: Losses) -> None:
+    """Take away the first of the cache marks where there are more than allowed: the later, the longer the prefix."""
+    marked = [block for block in _blocks(body) if "cache_control" in block]
+    spare = len(marked) + ("cache_control" in body) - MARK_LIMIT
+    for block in marked[: max(0, spare)]:
+        del block["cache_control"]
+        losses.dropped("$", "cache", f"the dialect allows {MARK_LIMIT} marks")
+
+
+def _blocks(body: JSONObject) -> Iterator[JSONObject]:
+    """Yield all that a cache mark can stand on, in the order of the prompt."""
+    yield from body.get("tools", ())
+    contents: list[JSON] = [body.get("system"), *(message.get("content") for message in body["messages"])]
+    for content in contents:
+        for block in content if isinstance(content, list) else ():
+            inner = block.get("content")
+            yield from inner if isinstance(inner, list) else ()
+            yield block

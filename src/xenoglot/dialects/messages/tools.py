@@ -1,0 +1,110 @@
+"""The tools of a request and the choice among them, written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.loss import form_of
+from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
+from xenoglot.model.request import Tool
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.dialects.messages.part_encoder import PartEncoder
+    from xenoglot.model.content import Opaque
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+
+_MODES = {"auto": "auto", "required": "any", "none": "none"}
+
+
+def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: bool, strict: bool) -> list[JSONObject]:
+    """Return the tools; `strict` says whether the server can hold to a schema."""
+    allowed = () if home else _narrowed(request, losses)
+    tools: list[JSONObject] = []
+    for index, tool in enumerate(request.tools):
+        where = f"$.tools[{index}]"
+        if not isinstance(tool, Tool):
+            tools += _server_tool(tool, where, losses)
+        elif not allowed or tool.name in allowed:
+            tools.append(_encode_tool(tool, where, parts, losses, home=home))
+    if not strict and any(encoded.get("strict") for encoded in tools):
+        losses.dropped("$.tools", "strict", "the server does not hold to schemas")
+        tools = [{key: value for key, value in encoded.items() if key != "strict"} for encoded in tools]
+    return tools
+
+
+def _narrowed(request: Request, losses: Losses) -> tuple[str, ...]:
+    """Return the names of the only tools that may be called, where that can be said only by sending no others."""
+    choice = request.tool_choice
+    if choice is None or not choice.names or choice.mode == "none" or _forced(choice.mode, choice.names):
+        return ()
+    known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    if not known.issubset(choice.names):
+        losses.emulated("$", "tools", "only those allowed by `tool_choice` are sent")
+    losses.emulated("$.tool_choice", "names", "only the tools allowed are sent")
+    return choice.names
+
+
+def _forced(mode: str, names: tuple[str, ...]) -> bool:
+    return mode == "required" and len(names) == 1
+
+
+def _server_tool(tool: Opaque, where: str, losses: Losses) -> list[JSONObject]:
+    if tool.dialect == NAME and isinstance(tool.data, dict):
+        return [tool.data]
+    losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+    return []
+
+
+def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, home: bool) -> JSONObject:
+    own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
+    with_said(own, type=form_of(tool.extra, NAME).get("type"), description=tool.description, strict=tool.strict)
+    if tool.kind == "custom":
+        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+        own["input_schema"] = PARAMETERS
+        if tool.format is not None:
+            losses.dropped(where, "format", "the dialect restricts free text by no grammar")
+    else:
+        own["input_schema"] = tool.parameters if home else _object_schema(tool, where, losses)
+    if tool.cache is not None:
+        own["cache_control"] = encode_cache(tool.cache, where, losses, home=home)
+    return with_rest(own, tool.extra, where, losses)
+
+
+def _object_schema(tool: Tool, where: str, losses: Losses) -> JSONObject:
+    """Return the schema of a tool's input, which must be of an object and say so (pitfall-29)."""
+    if tool.parameters is None:
+        losses.approximated(where, "parameters", "a tool of the dialect has a schema: an object of no properties")
+        return {"type": "object", "properties": {}}
+    if not isinstance(tool.parameters, dict) or tool.parameters.get("type", "object") != "object":
+        losses.approximated(where, "parameters", "a tool takes an object; the schema of another is not sent")
+        return {"type": "object"}
+    if "type" not in tool.parameters:
+        losses.approximated(where, "parameters", "`type: object` is added")
+    return {"type": "object", **tool.parameters}
+
+
+def encode_choice(request: Request, parts: PartEncoder, losses: Losses, *, home: bool) -> JSONObject | None:
+    """Return `tool_choice`, which holds the wish for one call at a time too."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    serial = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
+    if choice is None:
+        return {"type": "auto", **serial} if serial else None
+    own: JSONObject = {"type": _MODES[choice.mode]}
+    if _forced(choice.mode, choice.names):
+        own = {"type": "tool", "name": parts.tool_name(choice.names[0], None, "$.tool_choice")}
+    if serial and choice.mode == "none" and not home:
+        losses.dropped("$", "parallel_tool_calls", "no tool may be called at all")
+        serial = {}
+    if choice.kind == "custom":
+        losses.emulated("$.tool_choice", "kind", "a custom tool is written as a function of one string")
+    return with_rest({**own, **serial}, choice.extra, "$.tool_choice", losses)
+
+
+def drop_choice(request: Request, losses: Losses) -> None:
+    """Say what is lost of a choice where there is nothing to choose from (pitfall-16)."""
+    for field in ("tool_choice", "parallel_tool_calls"):
+        if getattr(request, field) is not None:
+            losses.dropped("$", field, "there are no tools to call")

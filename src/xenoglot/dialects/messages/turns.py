@@ -1,0 +1,184 @@
+"""The turns of a conversation, put in the order that Messages servers demand of what comes from elsewhere.
+
+The rules (https://docs.claude.com/en/api/messages, and the errors that the server answers otherwise): roles alternate;
+the first turn is the user's; each `tool_use` of an assistant's turn is answered by a `tool_result` at the head of the
+very next user's turn, and nothing else is; ids of calls are unique; the last turn is not the assistant's unless the
+server continues it, and then its text ends in no blank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.dialects.messages.part_encoder import lone_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSONObject
+
+FIRST_TURN = "(The conversation begins.)"
+"""What the user says where the conversation does not begin with the user (pitfall-37)."""
+
+LAST_TURN = "Continue."
+"""What the user says after an assistant's turn that the server would not continue (pitfall-32)."""
+
+NO_RESULT = "The tool gave no result."
+"""The result, marked as an error, of a call that has none (pitfall-44)."""
+
+
+class Turn:
+    """One message of the wire in the making. `where` is its path in the canonical request."""
+
+    __slots__ = ("blocks", "fields", "role", "spelled", "where")
+
+    def __init__(
+        self,
+        role: str,
+        blocks: list[JSONObject],
+        where: str,
+        *,
+        fields: JSONObject | None = None,
+        spelled: str | None = "string",
+    ) -> None:
+        self.role = role
+        self.blocks = blocks
+        self.where = where
+        self.fields = fields or {}
+        self.spelled = spelled  # "string", "missing" or a list (None)
+
+    def encode(self) -> JSONObject:
+        """Return the message."""
+        if self.spelled == "missing" and not self.blocks:
+            return {"role": self.role, **self.fields}
+        text = lone_text(self.blocks, spelled=self.spelled == "string")
+        return {"role": self.role, "content": text[0] if text else self.blocks, **self.fields}
+
+
+def fold_system(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
+    """Return the turns, what the system says between them told by the next user's turn (pitfall-3)."""
+    folded: list[Turn] = []
+    held: list[JSONObject] = []
+    where = ""
+    for turn in turns:
+        if turn.role == "system":
+            held += turn.blocks
+            where = turn.where
+            losses.approximated(where, "role", "a system turn is folded into the next user turn")
+            if turn.fields:
+                losses.dropped(where, "fields", "a user turn has none of its fields")
+        elif turn.role == "user" and held:
+            results = sum(block["type"] == "tool_result" for block in turn.blocks)
+            turn.blocks[results:results] = held
+            held = []
+            folded.append(turn)
+        else:
+            folded.append(turn)
+    return [*folded, Turn("user", held, where)] if held else folded
+
+
+def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
+    """Return the turns in lawful order."""
+    mended = _merge(turns)
+    _answer_calls(mended, losses)
+    mended = _merge(mended)
+    first = next((index for index, turn in enumerate(mended) if turn.role != "system"), len(mended))
+    if first == len(mended) or mended[first].role != "user":
+        losses.emulated("$.messages", "role", "the conversation must begin with the user: a turn is put in front")
+        mended.insert(first, _say(FIRST_TURN, "$.messages"))
+    if mended[-1].role == "assistant":
+        _end(mended, losses, prefill=prefill)
+    return mended
+
+
+def _say(text: str, where: str) -> Turn:
+    return Turn("user", [{"type": "text", "text": text}], where)
+
+
+def _merge(turns: Iterable[Turn]) -> list[Turn]:
+    """Join turns of one role that follow each other (pitfall-36)."""
+    merged: list[Turn] = []
+    for turn in turns:
+        if not turn.blocks:
+            continue
+        if merged and merged[-1].role == turn.role:
+            merged[-1].blocks = [*merged[-1].blocks, *turn.blocks]
+            merged[-1].where = "$.messages"  # of which message a block was is not known any more
+        else:
+            merged.append(turn)
+    return merged
+
+
+def _answer_calls(turns: list[Turn], losses: Losses) -> None:
+    """Give every call exactly one result in the next turn, and every other result a place as text (pitfall-44)."""
+    seen: set[str] = set()
+    calls: dict[str, str] = {}  # ids of the calls that wait for a result -> what they are called on the wire
+    where = ""
+    index = 0
+    while index < len(turns):
+        turn = turns[index]
+        if calls and turn.role != "user":
+            turns.insert(index, Turn("user", [], where))
+            continue
+        if turn.role == "user":
+            turn.blocks = [_placed(block, calls, turn.where, losses) for block in turn.blocks]
+            turn.blocks.sort(key=lambda block: block["type"] != "tool_result")  # results come first (pitfall-4)
+            turn.blocks[:0] = _missing(calls, where, losses)
+            calls = {}
+        elif turn.role == "assistant":
+            calls, where = _calls(turn, seen), turn.where
+            if any(old != new for old, new in calls.items()):
+                losses.emulated("$.messages", "id", "ids of calls must be unique: used ones get a number")
+        index += 1
+    if calls:
+        turns.append(Turn("user", _missing(calls, where, losses), where))
+
+
+def _calls(turn: Turn, seen: set[str]) -> dict[str, str]:
+    """Return the calls of a turn, those whose id an earlier turn used up under a new one."""
+    calls: dict[str, str] = {}
+    for block in turn.blocks:
+        if block["type"] != "tool_use" or block["id"] in calls:
+            continue
+        old = new = block["id"]
+        number = 1
+        while new in seen:
+            number += 1
+            new = f"{old}-{number}"
+        seen.add(new)
+        block["id"] = calls[old] = new
+    return calls
+
+
+def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses) -> JSONObject:
+    if block["type"] != "tool_result":
+        return block
+    call_id = block["tool_use_id"]
+    if call_id in calls:
+        return {**block, "tool_use_id": calls.pop(call_id)}
+    losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
+    content = block.get("content", "")
+    texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
+    return {"type": "text", "text": "\n".join([f"Result of the tool call {call_id}:", *texts])}
+
+
+def _missing(calls: dict[str, str], where: str, losses: Losses) -> list[JSONObject]:
+    if calls:
+        losses.emulated(where, "tool_result", "a call without a result gets one that says so")
+    return [
+        {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
+        for call_id in calls.values()
+    ]
+
+
+def _end(turns: list[Turn], losses: Losses, *, prefill: bool) -> None:
+    last = turns[-1]
+    if not prefill:
+        losses.emulated(last.where, "prefill", "the server continues no turn: the user asks it to go on")
+        turns.append(_say(LAST_TURN, last.where))
+        return
+    block = last.blocks[-1]
+    if block["type"] == "text" and block["text"] != block["text"].rstrip():
+        losses.approximated(last.where, "text", "blanks at the end of a turn to be continued are cut")
+        last.blocks[-1] = {**block, "text": block["text"].rstrip()}
