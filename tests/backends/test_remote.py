@@ -103,6 +103,7 @@ def sent(wire: Wire) -> tuple[str, dict[str, str], bytes]:
 
 @leakless
 async def test_what_is_sent_across() -> None:
+    """pitfall-125: our key and our headers, and nothing of the client's."""
     request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(max_tokens=5, seed=1))
     async with upstream(response(ANSWER, JSON_TYPE), headers={"X-Team": "a"}) as (remote, wire):
         asked = call(request, dialect="messages", headers=(("anthropic-beta", "b"),), body=b"not passed on")
@@ -127,6 +128,7 @@ async def test_what_is_sent_across() -> None:
 
 @leakless
 async def test_a_dialect_sees_its_own_headers() -> None:
+    """pitfall-125: betas go to whoever understands them."""
     async with upstream(response(b"{}", JSON_TYPE), dialect="messages") as (remote, wire):
         await told(remote, call(dialect="messages", headers=(("anthropic-beta", "b"), ("anthropic-version", "v"))))
         _, headers, _ = sent(wire)
@@ -238,9 +240,7 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
         ),
         pytest.param(
             response(b'{"error":{"message":"no such luck","type":"server_error"}}', JSON_TYPE),
-            Failure(
-                kind="internal", message="the upstream failed", status=500, dialect="chat", raw_type="server_error"
-            ),
+            Failure(kind="internal", message="the upstream failed", dialect="chat", raw_type="server_error"),
             id="U23-error-object-in-200",
         ),
         pytest.param(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +12,13 @@ from hypothesis import strategies as st
 
 from tests.backends.responses import BROKEN, CHUNKED, WHOLE, Response, Seen
 from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, response, serving, turns
-from xenoglot.backends.http1 import locate
 from xenoglot.backends.transport import Reply, Transport, TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
+
+    from xenoglot.backends.transport_connection import Connection
 
 
 async def see(transport: Transport, url: str) -> Seen:
@@ -166,17 +167,32 @@ async def test_an_upstream_that_hangs_up_at_once_is_u11() -> None:
             assert caught.value.kind == "closed"
 
 
-@leakless
-async def test_an_unasked_answer_is_not_taken_for_one() -> None:
-    async def script(peer: Peer) -> None:
-        peer.send(response(b"evil"))
+async def resets(peer: Peer) -> None:
+    peer.reset()
 
+
+async def speaks_first(peer: Peer) -> None:
+    peer.send(response(b"evil"))
+
+
+@pytest.mark.parametrize("script", [pytest.param(resets, id="U11-reset"), pytest.param(speaks_first, id="unasked")])
+@on_each_loop
+async def test_a_connection_that_is_spoilt_before_it_is_used(
+    script: Callable[[Peer], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        pool = transport._bound()
-        connection = await transport._connect(pool, locate(wire.url).origin, inf, sent=False)
-        await turns()
-        assert not connection.usable
+        dial = transport._dial
+
+        async def dial_slowly(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+            await dial(loop, connection)
+            await becomes(wanted=False, look=lambda: connection.usable)
+
+        monkeypatch.setattr(transport, "_dial", dial_slowly)
+        with pytest.raises(TransportError) as caught:
+            await transport.send("POST", wire.url, [], b"{}")
+        assert (caught.value.kind, caught.value.stage, caught.value.sent) == ("closed", "connect", False)
         await becomes(0, lambda: connections(transport))
+        assert wire.asked() == [0]
 
 
 @leakless
@@ -219,6 +235,7 @@ async def test_a_closed_transport_fails_what_is_being_read_and_sends_no_more() -
         transport = Transport()
         reply = await transport.send("GET", wire.url, [])
         await transport.aclose()
+        assert connections(transport) == 0
         await transport.aclose()
         with pytest.raises(TransportError, match="the transport was closed"):
             await reply.read()

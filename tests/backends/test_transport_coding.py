@@ -18,6 +18,9 @@ from xenoglot.backends.transport_coding import PIECE, Inflater, inflater
 TEXT = b'data: {"choices": [{"delta": {"content": "caf\xc3\xa9"}}]}\n\n' * 40
 
 
+LARGE = b"".join(b"%d" % number for number in range(600_000))
+
+
 def bare(data: bytes) -> bytes:
     compress = zlib.compressobj(wbits=-15)
     return compress.compress(data) + compress.flush()
@@ -29,13 +32,14 @@ CODED = {
     "deflate": ("deflate", zlib.compress(TEXT)),
     "deflate-bare": ("deflate", bare(TEXT)),
     "deflate-bare-empty": ("deflate", bare(b"")),
+    "deflate-bare-stored": ("deflate", b"\x08\x02\x00\xfd\xffhi\x01\x00\x00\xff\xff"),  # looks like half a zlib header
     "gzip-empty": ("gzip", gzip.compress(b"")),
     "identity": ("identity", TEXT),
     "listed-identity": ("identity, gzip", gzip.compress(TEXT)),
     "none": ("", TEXT),
     "no-body": ("gzip", b""),
 }
-PLAIN = {"deflate-bare-empty": b"", "gzip-empty": b"", "no-body": b""}
+PLAIN = {"deflate-bare-empty": b"", "deflate-bare-stored": b"hi", "gzip-empty": b"", "no-body": b""}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=f"U27-{name}") for name in CODED])
@@ -113,6 +117,30 @@ async def test_a_bomb_closes_the_connection_u27() -> None:
                 await anext(reply)
 
 
+@leakless
+async def test_an_unknown_coding_closes_the_connection_u27() -> None:
+    endless = CHUNKED[:-2] + b"content-encoding: br\r\n\r\n"
+    async with serving(answering(endless)) as wire, aclosing(Transport()) as transport:
+        before = open_sockets()
+        with pytest.raises(TransportError, match="a content coding other than"):
+            await transport.send("POST", wire.url, [])
+        await becomes(before, open_sockets)
+
+
+@leakless
+async def test_a_body_that_is_closed_gives_nothing_more() -> None:
+    """All of it has arrived, and some of it is decoded."""
+    coded = response(gzip.compress(bytes(3 * PIECE)), "content-encoding: gzip")
+    transport = Transport(limits=Limits(decoded_ratio=10_000))
+    async with serving(answering(coded)) as wire, aclosing(transport):
+        reply = await transport.send("POST", wire.url, [])
+        await becomes(wanted=True, look=lambda: reply._exchange.complete)
+        assert await anext(reply) == bytes(PIECE)
+        await reply.aclose()
+        with pytest.raises(TransportError, match="closed by its reader"):
+            await anext(reply)
+
+
 def unpack(decoder: Inflater, pieces: list[bytes]) -> bytes:
     """Feed as a reader does."""
     plain = b""
@@ -135,16 +163,21 @@ def test_every_cutting_gives_the_same(coding: str, body: bytes) -> None:
 
 
 def test_a_large_body_comes_in_pieces_within_the_bound() -> None:
-    plain = b"".join(b"%d" % number for number in range(600_000))
     decoder = Inflater(Limits(), gzip=True)
-    first = decoder.feed(gzip.compress(plain))
+    first = decoder.feed(gzip.compress(LARGE))
     assert (len(first), decoder.pending) == (PIECE, True)
     rest = []
     while decoder.pending:
         rest.append(decoder.feed(b""))
         assert len(rest[-1]) <= PIECE
     decoder.close()
-    assert first + b"".join(rest) == plain
+    assert first + b"".join(rest) == LARGE
+
+
+def test_what_zlib_holds_after_the_last_byte_comes_out() -> None:
+    """A match that crosses the piece's end: all input is consumed, and output is still to come."""
+    plain = bytes(PIECE + 195)
+    assert unpack(Inflater(Limits(decoded_ratio=10_000), gzip=False), [bare(plain)]) == plain
 
 
 def test_the_absolute_bound_holds_whatever_the_ratio() -> None:

@@ -159,10 +159,10 @@ async def test_an_upstream_that_is_faster_than_the_reader_has_to_wait_c06() -> N
         aclosing(Transport()) as transport,
         await transport.send("POST", wire.url, [], b"{}") as reply,
     ):
+        exchange = reply._exchange
+        await becomes(wanted=True, look=lambda: exchange.paused)
         await turns(500)
         assert sum(written) < size // 2  # the rest waits for the reader, past what the kernel buffers
-        exchange = reply._exchange
-        assert exchange.paused
         held = sum(map(len, exchange.pieces))
         assert HIGH_WATER < held < 3 * HIGH_WATER  # one read may go beyond the mark
         while exchange.paused:
@@ -174,14 +174,35 @@ async def test_an_upstream_that_is_faster_than_the_reader_has_to_wait_c06() -> N
 
 
 @on_each_loop
+async def test_the_upstream_goes_on_before_the_reader_has_nothing_left_c06() -> None:
+    piece = b"2710\r\n" + b"x" * 10_000 + b"\r\n"
+    async with (
+        serving(answering(CHUNKED)) as wire,
+        aclosing(Transport()) as transport,
+        await transport.send("POST", wire.url, [], b"{}") as reply,
+    ):
+        exchange = reply._exchange
+
+        def held() -> int:
+            return sum(map(len, exchange.pieces))
+
+        while not exchange.paused:
+            wire.peers[0].send(piece)
+            await becomes(held() + 10_000, held)
+        assert held() == (HIGH_WATER // 10_000 + 1) * 10_000
+        while exchange.paused:
+            await anext(reply)
+        assert held() == LOW_WATER // 10_000 * 10_000
+
+
+@on_each_loop
 async def test_a_reader_that_stopped_leaves_a_connection_that_reads_again() -> None:
     """The whole body is there, more than the mark, and is thrown away unread: the next answer must not be stuck."""
     big = response(b"x" * (HIGH_WATER + 1))
     async with serving(answering(*[big] * 4)) as wire, aclosing(Transport()) as transport:
         for _ in range(3):
             async with await transport.send("POST", wire.url, [], b"{}") as reply:
-                await turns(100)
-                assert reply.status == 200
+                await becomes(wanted=True, look=lambda: reply._exchange.complete)
         async with await transport.send("POST", wire.url, [], b"{}") as reply:
             assert len(await reply.read()) == HIGH_WATER + 1
         assert wire.asked() == [4]

@@ -22,7 +22,7 @@ from tests.backends.wire import (
     serving,
     turns,
 )
-from xenoglot.backends.transport import Limits, Transport, TransportError
+from xenoglot.backends.transport import Deadlines, Limits, Transport, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +87,29 @@ async def test_no_more_than_so_many_are_kept_and_the_oldest_goes() -> None:
 
 
 @leakless
+async def test_of_too_many_the_newest_is_kept() -> None:
+    script = answering(CHUNKED, response(b"again"))
+    async with serving(script) as wire, aclosing(Transport(limits=Limits(idle_connections=1))) as transport:
+        replies = [await transport.send("POST", wire.url, []) for _ in range(2)]
+        for peer, reply in zip(wire.peers, replies, strict=True):
+            peer.send(b"0\r\n\r\n")
+            assert await reply.read() == b""
+        assert await ask(transport, wire.url) == b"again"
+        assert wire.asked() == [1, 2]
+
+
+@on_each_loop
+async def test_an_idle_connection_that_the_loop_has_given_up_is_not_taken() -> None:
+    """The loop met an error on it, and `connection_lost` is still to be called."""
+    async with serving(endless) as wire, aclosing(Transport()) as transport:
+        await ask(transport, wire.url)
+        (connection,) = transport._pool.connections  # type: ignore[union-attr]
+        connection.transport.abort()
+        assert await ask(transport, wire.url) == b"ok"
+        assert wire.asked() == [1, 1]
+
+
+@leakless
 async def test_an_idle_connection_ages_out() -> None:
     async with serving(endless) as wire, aclosing(Transport(limits=Limits(idle_seconds=30))) as transport:
         before = open_sockets()
@@ -118,9 +141,10 @@ async def test_an_idle_connection_that_the_upstream_closes_is_gone() -> None:
 @leakless
 async def test_an_idle_connection_on_which_something_arrives_is_dropped() -> None:
     async with serving(answering(response(b"ok"))) as wire, aclosing(Transport()) as transport:
+        before = open_sockets()
         await ask(transport, wire.url)
         wire.peers[0].send(response(b"evil"))
-        await turns()
+        await becomes(before, open_sockets)
         assert await ask(transport, wire.url) == b"ok"
         assert wire.asked() == [1, 1]
 
@@ -140,7 +164,9 @@ async def resets_second(peer: Peer) -> None:
     peer.reset()
 
 
-@pytest.mark.parametrize("script", [gives_up_second, resets_second], ids=["U46-closed", "U46-reset"])
+@pytest.mark.parametrize(
+    "script", [gives_up_second, resets_second], ids=["pitfall-126-U46-closed", "pitfall-126-U46-reset"]
+)
 @on_each_loop
 async def test_a_kept_connection_that_closes_as_we_write_is_replaced(
     script: Callable[[Peer], asyncio.Future[None]],
@@ -222,6 +248,20 @@ async def test_a_request_that_broke_its_upstream_is_not_sent_again() -> None:
         go.set()
         with pytest.raises(TransportError, match="closed the connection"):
             await asking
+        assert wire.asked() == [2]
+
+
+@leakless
+async def test_a_kept_connection_that_is_slow_is_not_stale_u07() -> None:
+    deadlines = Deadlines(first_byte=1)
+    async with serving(answering(response(b"ok"), b"")) as wire, aclosing(Transport(deadlines=deadlines)) as transport:
+        await ask(transport, wire.url)
+        asking = asyncio.create_task(ask(transport, wire.url))
+        await becomes([2], wire.asked)
+        await push(1.1)
+        with pytest.raises(TransportError) as caught:
+            await asking
+        assert (caught.value.kind, caught.value.stage) == ("timeout", "head")
         assert wire.asked() == [2]
 
 

@@ -35,12 +35,12 @@ PATIENCE = 1_000
 
 
 class ClockLoop(asyncio.SelectorEventLoop):
-    """A real loop with real sockets whose clock can be pushed on: an hour's deadline passes at once."""
+    """A real loop with real sockets whose clock stands until it is pushed on: an hour's deadline passes at once."""
 
-    pushed = 0.0
+    now = 1_000.0
 
     def time(self) -> float:
-        return super().time() + self.pushed
+        return self.now
 
 
 async def push(seconds: float) -> None:
@@ -48,7 +48,7 @@ async def push(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ClockLoop)
     await turns()
-    loop.pushed += seconds
+    loop.now += seconds
     await turns()
 
 

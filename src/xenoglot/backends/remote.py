@@ -14,7 +14,8 @@ from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.fitting import fitted
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.sse import SSEDecoder
@@ -140,7 +141,7 @@ class Remote:
         except TransportError as error:
             raise FailureError(_transport_failure(error)) from None
         if reply.status != OK:
-            raise FailureError(await self._refusal(reply))
+            raise FailureError(await self._refusal(reply), self._limits(reply))
         listed = Reader(await self._read_json(reply))
         return tuple(
             ModelInfo(id=identifier, owned_by=item.take_if("owned_by", str), created=item.take_if("created", int))
@@ -165,7 +166,11 @@ class Remote:
         return encode_json(fields)
 
     def _encoded_body(self, call: Call) -> bytes:
-        body = self._dialect.encode_request(call.request, call.losses, self.target)
+        if call.headers and call.dialect != self._dialect.name:
+            for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
+                call.losses.dropped("headers", name, f"only {call.dialect} has it")
+        request = fitted(call.request, self.target, call.losses)
+        body = self._dialect.encode_request(request, call.losses, self.target)
         call.losses.settle()
         return encode_json(body)
 
@@ -186,7 +191,7 @@ class Remote:
         data = await self._read(reply)
         body = self._parse(data)
         if isinstance(body, dict) and body.get("error") is not None:
-            raise FailureError(self._failure(SERVER_ERROR, body, reply))
+            raise FailureError(self._failure(reply.status, body, reply), limits)
         try:
             events = list(unfold(self._dialect.decode_response(body)))
         except WireError as error:

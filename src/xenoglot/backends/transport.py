@@ -66,7 +66,7 @@ class Reply:
         """Raises `TransportError` for a body that is cut, broken, late or closed: only a whole one just ends."""
         exchange = self._exchange
         while True:
-            if exchange.pieces or (self._inflater is not None and self._inflater.pending):
+            if self._unread:
                 if piece := self._decode():
                     return piece
             elif exchange.error is not None:
@@ -91,8 +91,7 @@ class Reply:
 
     async def aclose(self) -> None:
         """Be done with it: the connection closes at once, or has gone back to the pool with the body's last byte."""
-        exchange = self._exchange
-        if not exchange.complete or exchange.pieces:
+        if self._unread or not self._exchange.complete:
             self._give_up(TransportError("closed", "body", "the response was closed by its reader"))
 
     async def __aenter__(self) -> Self:
@@ -102,6 +101,11 @@ class Reply:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def _unread(self) -> bool:
+        """Whether there is more, and here already."""
+        return bool(self._exchange.pieces) or (self._inflater is not None and self._inflater.pending)
 
     def _decode(self) -> bytes:
         if self._inflater is None:
@@ -215,15 +219,12 @@ class Transport:
             error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
             error = TransportError(*connect_problem(failure, origin), sent=sent)
-        except (asyncio.CancelledError, GeneratorExit):
-            connection.close()
-            raise
         else:
             if connection.usable and not self._closed:
                 pool.connections.add(connection)
                 return connection
+            connection.close()
             error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
-        connection.close()
         raise error
 
     async def _dial(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:

@@ -47,7 +47,7 @@ class Inflater:
         if inflate.unused_data:
             raise TransportError("protocol", "body", "the compressed body is followed by other data")
         self._held = inflate.unconsumed_tail
-        self.pending = bool(self._held) or len(piece) == PIECE
+        self.pending = len(piece) == PIECE
         self._decoded += len(piece)
         self._judge()
         return piece

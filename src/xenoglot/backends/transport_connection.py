@@ -73,8 +73,6 @@ class Connection(asyncio.Protocol):
         """asyncio: TCP and TLS are up."""
         self.transport = cast("asyncio.Transport", transport)
         self._connected = True
-        if self._closed:
-            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """asyncio: one read."""
@@ -143,7 +141,7 @@ class Pool:
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
-            if connection.usable and self.loop.time() - connection.idle_since < self.limits.idle_seconds:
+            if connection.usable:
                 return connection
             connection.close()
         return None

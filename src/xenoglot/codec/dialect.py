@@ -57,6 +57,9 @@ class Target(Struct, frozen=True, kw_only=True):
     cache_marks: bool = False
     """Whether cache marks are understood by a dialect in which not every server takes them."""
     strict_tools: bool = True
+    """Whether the server can hold a call to its tool's schema."""
+    forced_tools: bool = True
+    """Whether a tool call can be demanded; else the demand is written as leave."""
     prefill: Literal["native", "none"] = "none"
     """Whether a last assistant turn is continued."""
     stop_limit: int | None = 4

@@ -12,7 +12,7 @@ from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.messages.block_encoder import WHERE, BlockEncoder, wire_event
 from xenoglot.dialects.messages.error import broken, encode_error
-from xenoglot.dialects.messages.fields import with_rest
+from xenoglot.dialects.messages.fields import NAME, with_rest
 from xenoglot.dialects.messages.response import encode_finish, encode_head
 from xenoglot.dialects.messages.usage import at_the_end, completed, encode_usage
 from xenoglot.model.events import (
@@ -78,7 +78,8 @@ class StreamEncoder:
         self._ended = True
         start = self._start()
         finish = encode_finish(self._finished.finish, self._blocks.told, self._losses)
-        usage = completed(encode_usage(self._usage, None, self._losses), self._losses, "output_tokens")
+        required = ("output_tokens",) if self._finished.finish.dialect == NAME else ("input_tokens", "output_tokens")
+        usage = completed(encode_usage(self._usage, None, self._losses), self._losses, *required)
         late = with_rest({}, self._finished.extra, WHERE, self._losses)
         if "container" in late:  # the one field that stands beside the reason
             finish["container"] = late.pop("container")

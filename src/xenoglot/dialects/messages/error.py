@@ -81,7 +81,9 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def read_error(body: JSON, status: int | None = None) -> Failure:
-    """Return the failure in `body`; an error inside a stream has no status of its own."""
+    """Return the failure in `body`; an error inside a stream, or one with the status of an answer, has none."""
+    if status is not None and not 400 <= status < 600:  # noqa: PLR2004  RFC 9110 section 15
+        status = None
     error = _error_object(body)
     message = _text(error, "message") or _text(error, "detail") or ""
     raw_type, code = _text(error, "type"), _text(error, "code")

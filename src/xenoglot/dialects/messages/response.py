@@ -14,7 +14,7 @@ from xenoglot.dialects.messages.fields import NAME, keep_rest, with_rest
 from xenoglot.dialects.messages.part_encoder import PartEncoder
 from xenoglot.dialects.messages.parts import decode_parts
 from xenoglot.dialects.messages.usage import completed, decode_usage, encode_usage
-from xenoglot.errors import FailureError
+from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Part, Refusal, ToolCall
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response
 
@@ -54,6 +54,8 @@ def decode_response(value: JSON) -> Response:
     reader = Reader(value)
     if reader.peek("type") == "error":
         raise FailureError(read_error(value))
+    if "content" not in value:  # whatever it is, an empty answer it is not (U24)
+        raise WireError("$.content", "required, expected list")
     form = _absent(value)
     answer_id, model = take_head(reader)
     content = reader.take_any("content")
@@ -99,6 +101,8 @@ def take_finish(reader: Reader, parts: Sequence[Part]) -> Finish | None:
     if isinstance(details, dict):
         stop = Reader(reader.take("stop_details", dict), reader.at("stop_details"))
         explanation = stop.take_if("explanation", str)
+        if explanation is not None:  # the encoder writes the type beside it
+            stop.take_word("type", ("refusal",))
         keep_rest(reader, "stop_details", stop, form, said=explanation is not None)
     if "stop_details" in reader.rest():
         fields["stop_details"] = reader.rest().pop("stop_details")

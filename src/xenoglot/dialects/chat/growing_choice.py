@@ -1,0 +1,212 @@
+"""One choice of a stream, growing: which block each field of a delta belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.blocks import Blocks
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations
+from xenoglot.dialects.chat.finish import decode_finish, take_stop
+from xenoglot.dialects.chat.growing_calls import GrowingCalls
+from xenoglot.dialects.chat.growing_thoughts import GrowingThoughts
+from xenoglot.dialects.chat.leftovers import NAME, leave
+from xenoglot.dialects.chat.parts import decode_part
+from xenoglot.dialects.chat.reasoning import STRINGS
+from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text
+from xenoglot.model.events import (
+    AudioDelta,
+    CitationDelta,
+    Event,
+    Finished,
+    OpaqueDelta,
+    ReasoningDelta,
+    TextDelta,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.json import JSON, JSONObject
+
+_PIECES = frozenset({"content", *STRINGS})
+_TEXT = Text(text="")
+_REFUSAL = Refusal(text="")
+
+
+def only_piece(delta: JSON) -> tuple[str, str] | None:
+    """Return field and text of a delta that says a piece of text or thought and nothing else; `None` for any other."""
+    if type(delta) is not dict:
+        return None
+    said = list(delta) if len(delta) == 1 else [key for key, value in delta.items() if value and key != "role"]
+    if len(said) != 1 or said[0] not in _PIECES:
+        return None
+    text = delta[said[0]]
+    return (said[0], text) if type(text) is str and text else None
+
+
+class GrowingChoice:
+    """The events of one candidate."""
+
+    __slots__ = (
+        "_blocks",
+        "_calls",
+        "_fields",
+        "_form",
+        "_index",
+        "_logprobs",
+        "_nulls",
+        "_raw",
+        "_refused",
+        "_said",
+        "_stop",
+        "_thoughts",
+    )
+
+    def __init__(self, index: int, answer_id: str | None) -> None:
+        self._index = index
+        self._blocks = Blocks(index)
+        self._thoughts = GrowingThoughts(self._blocks, index)
+        self._calls = GrowingCalls(self._blocks, index, f"{answer_id or ''}:{index}")
+        self._fields: JSONObject = {}  # of the choice, that nobody took
+        self._nulls: JSONObject = {}  # of the message
+        self._said: set[str] = {"role", "content"}
+        self._form: JSONObject = {}
+        self._raw: str | None = None
+        self._stop: str | None = None
+        self._refused = False
+        self._logprobs: dict[str, tuple[Logprob, ...]] = {}  # of the chunk at hand
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the server has said why the answer ends."""
+        return self._raw is not None
+
+    def take(self, field: str, text: str) -> Sequence[Event]:
+        """Take a piece of text or thought, and nothing else, that the delta says in `field`."""
+        return self.text(text) if field == "content" else self._thoughts.say(text, [field])
+
+    def text(self, text: str, logprobs: tuple[Logprob, ...] = ()) -> list[Event]:
+        """Take words."""
+        events = self._blocks.grow("text", TextDelta(text=text, logprobs=logprobs, candidate=self._index), _TEXT)
+        return self._thoughts.settle(events) if self._thoughts.is_open else events
+
+    def feed(self, choice: Reader) -> list[Event]:
+        """Take one choice of a chunk.
+
+        Raises:
+            WireError: a field is of a wrong type.
+        """
+        delta = choice.object("delta")
+        self._take_logprobs(choice)
+        events: list[Event] = []
+        if delta is not None:
+            events += self._thoughts.feed(delta)
+            for take in (self._take_words, self._take_audio, self._take_calls):
+                events += self._thoughts.settle(take(delta))
+            events += self._keep(delta)
+        self._take_end(choice)
+        return events
+
+    def close(self) -> list[Event]:
+        """Return the end of the candidate.
+
+        Raises:
+            WireError: a tool call is not whole.
+        """
+        events = self._thoughts.settle([*self._calls.close(), *self._blocks.close()])
+        finish = decode_finish(self._raw or "", self._stop, calls=bool(self._calls), refused=self._refused)
+        nulls = {key: None for key in self._nulls if key not in self._said | self._thoughts.fields}
+        form = self._form | ({"message": nulls} if nulls else {})
+        extra = Extra(dialect=NAME, fields=self._fields, form=form) if self._fields or form else None
+        return [*events, Finished(finish=finish, candidate=self._index, extra=extra)]
+
+    def _take_logprobs(self, choice: Reader) -> None:
+        self._logprobs = {}
+        if type(choice.peek("logprobs")) is dict:
+            inner = Reader(choice.take("logprobs", dict), choice.at("logprobs"))
+            self._logprobs = {key: decode_logprobs(inner, key) for key in ("content", "refusal") if inner.peek(key)}
+            leave(choice, "logprobs", inner)
+
+    def _take_words(self, delta: Reader) -> list[Event]:
+        logprobs = self._logprobs
+        events: list[Event] = []
+        content = delta.take_any("content")
+        if isinstance(content, str):
+            if content or "content" in logprobs:
+                events += self.text(content, logprobs.get("content", ()))
+        elif isinstance(content, list):
+            for place, item in enumerate(content):
+                events += self._part(item, f"{delta.at('content')}[{place}]")
+        elif content is not None:
+            raise expected(delta.at("content"), "str or list", content)
+        refusal = delta.take("refusal", str)
+        if refusal:
+            self._refused = True
+            self._said.add("refusal")
+            refused = TextDelta(text=refusal, logprobs=logprobs.get("refusal", ()), candidate=self._index)
+            events += self._blocks.grow("refusal", refused, _REFUSAL)
+        for citation in take_annotations(delta):
+            events += self._blocks.grow("text", CitationDelta(citation=citation, candidate=self._index), _TEXT)
+        return events
+
+    def _part(self, item: JSON, path: str) -> list[Event]:
+        """Take one part of a content list (Mistral streams them)."""
+        match decode_part(item, path):
+            case Text(text=text):
+                return self.text(text) if text else []
+            case Reasoning(text=str(text)) as part:
+                thought = ReasoningDelta(text=text, candidate=self._index)
+                return self._blocks.grow("thinking", thought, replace(part, text="")) if text else []
+            case part:
+                return self._opaque({"content": [item]}) if isinstance(part, Opaque) else self._blocks.open(path, part)
+
+    def _take_audio(self, delta: Reader) -> list[Event]:
+        inner = delta.object("audio")
+        if inner is None:
+            return []
+        self._said.add("audio")
+        part = decode_audio(inner)
+        data = part.source.data if isinstance(part.source, Inline) else ""
+        events: list[Event] = []
+        if data or part.transcript or part.id is not None:
+            header = Audio(id=part.id, extra=part.extra)
+            grown = AudioDelta(data=data, transcript=part.transcript or "", candidate=self._index)
+            events += self._blocks.grow("audio", grown, header)
+        if part.expires_at is not None:
+            events += self._opaque({"audio": {"expires_at": part.expires_at}})
+        return events
+
+    def _take_calls(self, delta: Reader) -> list[Event]:
+        events: list[Event] = []
+        for item in delta.objects("tool_calls"):
+            events += self._calls.feed(item)
+        legacy = delta.object("function_call")
+        if legacy is not None:
+            self._said.add("function_call")
+            events += self._calls.feed_legacy(legacy)
+        return events
+
+    def _keep(self, delta: Reader) -> list[Event]:
+        """Carry what nobody took; a `null` is form, and something empty says nothing."""
+        delta.take_any("role")
+        self._nulls |= {key: None for key, value in delta.rest().items() if value is None}
+        rest = {key: value for key, value in delta.rest().items() if value not in (None, "", [], {})}
+        return self._opaque(rest) if rest else []
+
+    def _opaque(self, delta: JSONObject) -> list[Event]:
+        data = {"choices": [{"index": self._index, "delta": delta, "finish_reason": None}]}
+        return [OpaqueDelta(dialect=NAME, data=data, candidate=self._index)]
+
+    def _take_end(self, choice: Reader) -> None:
+        raw = choice.take_if("finish_reason", str)
+        if raw:
+            self._raw = raw
+            self._stop = take_stop(choice, self._form)
+        for key, value in choice.rest().items():
+            if value is not None:
+                self._fields[key] = value
+            elif key not in ("finish_reason", "delta"):
+                self._fields.setdefault(key, None)

@@ -1,0 +1,91 @@
+"""Rate-limit headers, both ways (https://developers.openai.com/api/docs/guides/rate-limits#rate-limits-in-headers).
+
+A reset is a duration like `1s`, `6m0s` or `17ms`; some servers write plain seconds, or a moment in Unix seconds or
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from xenoglot.model.limits import Budget, RateLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_PREFIX = "x-ratelimit-"
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|us|µs|ns|[dhms]))+")
+_PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|[dhms])")
+_MOMENT = 1e9
+"""A plain number above this is a moment, not a duration: it would be 31 years."""
+_MILLISECONDS = 1e11
+
+
+def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
+    """Return what the headers (lower-case names) say; `now` is in Unix seconds."""
+    requests = _budget(headers, "-requests", now) or _budget(headers, "", now)
+    tokens = _budget(headers, "-tokens", now)
+    return RateLimits(requests=requests, tokens=tokens) if requests or tokens else None
+
+
+def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:  # noqa: ARG001  resets are durations here
+    """Return the headers for a client; of input and output tokens that which runs out first stands for both."""
+    scarce = [budget for budget in (limits.input_tokens, limits.output_tokens) if budget is not None]
+    tokens = limits.tokens or min(scarce, key=_remaining, default=None)
+    return [*_headers("requests", limits.requests), *_headers("tokens", tokens)]
+
+
+def _budget(headers: Mapping[str, str], suffix: str, now: float) -> Budget | None:
+    limit = _count(headers.get(f"{_PREFIX}limit{suffix}"))
+    remaining = _count(headers.get(f"{_PREFIX}remaining{suffix}"))
+    reset = _seconds(headers.get(f"{_PREFIX}reset{suffix}", ""), now)
+    if limit is None and remaining is None and reset is None:
+        return None
+    return Budget(limit=limit, remaining=remaining, reset=reset)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _seconds(text: str, now: float) -> float | None:
+    if _DURATION.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number) or number < 0:
+        return None
+    if number < _MOMENT:
+        return number
+    return max(0.0, (number / 1000 if number > _MILLISECONDS else number) - now)
+
+
+def _remaining(budget: Budget) -> float:
+    return math.inf if budget.remaining is None else budget.remaining
+
+
+def _headers(name: str, budget: Budget | None) -> Iterator[tuple[str, str]]:
+    if budget is None:
+        return
+    if budget.limit is not None:
+        yield f"{_PREFIX}limit-{name}", str(budget.limit)
+    if budget.remaining is not None:
+        yield f"{_PREFIX}remaining-{name}", str(budget.remaining)
+    if budget.reset is not None:
+        yield f"{_PREFIX}reset-{name}", _duration(budget.reset)
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as Go writes it, to the millisecond: `1h2m3.5s`, `17ms`."""
+    milliseconds = max(0, math.ceil(seconds * 1000))
+    if 0 < milliseconds < 1000:  # noqa: PLR2004  one second
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{text}{rest / 1000:g}s"

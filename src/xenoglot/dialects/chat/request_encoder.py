@@ -1,0 +1,249 @@
+"""Writing a request."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.dialects.chat.leftovers import NAME, Crossing, left, own_fields
+from xenoglot.dialects.chat.message_encoder import MessageEncoder, fold_system
+from xenoglot.dialects.chat.tools import (
+    encode_choice,
+    encode_function_call,
+    encode_functions,
+    encode_tools,
+)
+from xenoglot.errors import WireError
+from xenoglot.model.effort import budget_of, effort_of
+
+if TYPE_CHECKING:
+    from xenoglot.codec.dialect import Target
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
+
+USER_LIMIT = 64
+"""The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
+
+SCHEMA_NAME = "response"
+"""The name of a schema that came without one: this dialect requires it."""
+
+_STOP_LIMIT = 4
+_PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "n")
+_EXTENDED = ("top_k", "min_p", "repetition_penalty")
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return the request for a server.
+
+    One that came in this dialect goes out as it came, except for what a `target` other than the default demands.
+
+    Raises:
+        WireError: something cannot be asked of the server at all.
+    """
+    home = request.extra is not None and request.extra.dialect == NAME
+    crossing = Crossing(losses, target, home)
+    form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
+    messages = request.messages if target.inline_system else fold_system(request.messages, crossing)
+    body: JSONObject = {"model": request.model, "messages": MessageEncoder(crossing).encode(messages)}
+    _note_prefill(request, crossing)
+    body |= _tools(request, form, crossing)
+    body |= _sampling(request.sampling, form, crossing)
+    if request.output is not None:
+        body["response_format"] = _output(request.output, crossing)
+    body |= _thinking(request, form, crossing)
+    body |= _options(request, form, own, crossing)
+    return body | own
+
+
+def _note_prefill(request: Request, crossing: Crossing) -> None:
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
+        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")
+
+
+def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    legacy = "functions" in form
+    fields: JSONObject = {}
+    tools = encode_functions(request, crossing) if legacy else encode_tools(request, crossing)
+    if tools or legacy or "tools" in form:
+        fields["functions" if legacy else "tools"] = tools
+    allowed = bool(tools) or crossing.home
+    if request.tool_choice is not None:
+        if not allowed:
+            crossing.losses.dropped("$", "tool_choice", "there are no tools")
+        elif "function_call" in form:
+            fields["function_call"] = encode_function_call(request.tool_choice, crossing)
+        else:
+            fields["tool_choice"] = encode_choice(request.tool_choice, crossing)
+    if request.parallel_tool_calls is not None and (not legacy or "parallel" in form):
+        if allowed:
+            fields["parallel_tool_calls"] = request.parallel_tool_calls
+        else:
+            crossing.losses.dropped("$", "parallel_tool_calls", "there are no tools")
+    return fields
+
+
+def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
+    if sampling.max_tokens is not None:
+        fields |= _max_tokens(sampling.max_tokens, form, crossing)
+    for name in _EXTENDED:
+        value = getattr(sampling, name)
+        if value is None:
+            continue
+        if crossing.home or crossing.target.extended_sampling:
+            fields[form.get(name, name)] = value
+        else:
+            crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
+    if sampling.logit_bias is not None:
+        fields["logit_bias"] = sampling.logit_bias
+    if sampling.stop is not None:
+        fields["stop"] = _stop(sampling.stop, form, crossing)
+    return fields
+
+
+def _max_tokens(wanted: int, form: JSONObject, crossing: Crossing) -> JSONObject:
+    limit, field = crossing.target.max_tokens_limit, crossing.target.max_tokens_field
+    if limit is not None and wanted > limit:
+        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
+        wanted = limit
+    return {form.get("max_tokens", field) if field == "max_tokens" else field: wanted}
+
+
+def _stop(stop: tuple[str, ...], form: JSONObject, crossing: Crossing) -> JSON:
+    limit = crossing.target.stop_limit
+    if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
+        raise WireError("$.stop", f"the server takes at most {limit} stop strings")
+    return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
+
+
+def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
+    form, own = form_of(output.extra, NAME), own_fields(output.extra, "$.output", crossing.losses)
+    if output.kind == "text":
+        return {"type": "text", **own}
+    if output.kind == "json":
+        return {"type": "json_object", **own}
+    if form.get("json_object"):
+        return {"type": "json_object", "schema": output.schema, **own}
+    spec: JSONObject = {"name": output.name, "description": output.description, "schema": output.schema}
+    spec["strict"] = output.strict
+    if not crossing.home:
+        spec["name"] = output.name or SCHEMA_NAME
+        spec["strict"] = True if output.strict is None else output.strict
+    spec = {key: value for key, value in spec.items() if value is not None}
+    return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
+
+
+def _thinking(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    thinking, wanted = request.thinking, crossing.target.thinking
+    if thinking is None:
+        return {}
+    if wanted == "none":
+        crossing.losses.dropped("$", "thinking", "the server is not told how to think")
+        return {}
+    if crossing.home and wanted == "effort":
+        return _thinking_as_said(thinking, form, crossing)
+    for name in ("display", "summary"):
+        if getattr(thinking, name) is not None:
+            crossing.losses.dropped("$.thinking", name, "the dialect has no such field")
+    own_fields(thinking.extra, "$.thinking", crossing.losses)
+    if wanted == "budget":
+        return _thinking_as_budget(thinking, request.sampling.max_tokens, crossing)
+    return _thinking_as_effort(thinking, crossing)
+
+
+def _thinking_as_said(thinking: Thinking, form: JSONObject, crossing: Crossing) -> JSONObject:
+    own = own_fields(thinking.extra, "$.thinking", crossing.losses)
+    match form.get("thinking"):
+        case "reasoning":
+            fields = {"effort": thinking.effort, "max_tokens": thinking.budget_tokens, "summary": thinking.summary}
+            fields |= {"enabled": None if thinking.mode is None else thinking.mode == "enabled"}
+            fields |= {"exclude": True if thinking.display == "omitted" else None}
+            return {"reasoning": {key: value for key, value in fields.items() if value is not None} | own}
+        case "thinking":
+            budget = {} if thinking.budget_tokens is None else {"budget_tokens": thinking.budget_tokens}
+            return {"thinking": {"type": thinking.mode, **budget, **own}}
+        case _:
+            return _thinking_as_effort(thinking, crossing)
+
+
+def _thinking_as_effort(thinking: Thinking, crossing: Crossing) -> JSONObject:
+    if thinking.mode == "disabled":
+        return {"reasoning_effort": "none"}
+    if thinking.effort is not None:
+        for name in ("mode", "budget_tokens"):
+            if getattr(thinking, name) is not None:
+                crossing.losses.dropped("$.thinking", name, "the effort stands for it")
+        return {"reasoning_effort": thinking.effort}
+    if thinking.budget_tokens is not None:
+        effort = effort_of(thinking.budget_tokens)
+        crossing.losses.approximated("$.thinking", "budget_tokens", f"written as the effort `{effort}`")
+        return {"reasoning_effort": effort}
+    if thinking.mode is not None:
+        crossing.losses.dropped("$.thinking", "mode", "the server decides by itself")
+    return {}
+
+
+def _thinking_as_budget(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> JSONObject:
+    if thinking.mode == "disabled" or thinking.effort == "none":
+        return {"thinking": {"type": "disabled"}}
+    budget = thinking.budget_tokens
+    if budget is None and thinking.effort is not None:
+        budget = budget_of(thinking.effort, max_tokens)
+        crossing.losses.approximated("$.thinking", "effort", f"written as a budget of {budget} tokens")
+    mode = "enabled" if budget is not None else thinking.mode or "enabled"
+    return {"thinking": {"type": mode} | ({} if budget is None else {"budget_tokens": budget})}
+
+
+def _options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+    fields: JSONObject = {
+        "verbosity": request.verbosity,
+        "metadata": request.metadata,
+        "service_tier": request.service_tier,
+        "store": request.store,
+        "prompt_cache_key": request.cache_key,
+    }
+    fields = {key: value for key, value in fields.items() if value is not None}
+    if request.user is not None:
+        fields[form.get("user", "user")] = _user(request.user, crossing)
+    if request.previous is not None:
+        crossing.losses.dropped("$", "previous", "the dialect keeps no state")
+    if request.stream or "unstreamed" in form:
+        fields["stream"] = request.stream
+    return fields | _stream_options(request, form, own, crossing) | _cache(request, crossing)
+
+
+def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+    """Ask for usage at the end of a stream (pitfall-101).
+
+    A request of this dialect goes home as it came: whoever wants to be told all the same says `stream_usage`.
+    """
+    options: JSONObject = {}
+    if crossing.home and request.stream_usage is not None:
+        options["include_usage"] = request.stream_usage
+    elif request.stream and not crossing.home:
+        options["include_usage"] = True
+    if "stream_options" in form:
+        options |= left(own, form, "stream_options")
+    return {"stream_options": options} if options or "stream_options" in form else {}
+
+
+def _cache(request: Request, crossing: Crossing) -> JSONObject:
+    if request.cache is None:
+        return {}
+    form = form_of(request.cache.extra, NAME)
+    own = own_fields(request.cache.extra, "$.cache", crossing.losses)
+    if "options" not in form:
+        crossing.losses.dropped("$", "cache", "the server decides what it caches")
+        return {}
+    ttl = {} if request.cache.ttl is None else {"ttl": request.cache.ttl}
+    return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
+
+
+def _user(user: str, crossing: Crossing) -> str:
+    if crossing.home or len(user) <= USER_LIMIT:
+        return user
+    crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")
+    return sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
