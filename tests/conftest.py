@@ -5,6 +5,10 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from tests.engine.running import engine, running_engine, weights
+
+__all__ = ["engine", "running_engine", "weights"]  # the embedded model, for whoever wants to talk to it
+
 # The same examples on every machine, and no verdict by the clock: a test that fails, fails again.
 settings.register_profile("xenoglot", derandomize=True, deadline=None, database=None)
 settings.load_profile("xenoglot")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import types
 
     from xenoglot.model.failure import Failure
+    from xenoglot.model.limits import RateLimits
 
 
 _LONGEST_CHAIN = 20
@@ -47,11 +48,12 @@ class LossError(XenoglotError):
 
 
 class FailureError(XenoglotError):
-    """There is no answer; `failure` says why, in words every dialect can write."""
+    """There is no answer; `failure` says why, in words every dialect can write, `limits` what an upstream allows."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, limits: RateLimits | None = None) -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self.limits = limits
 
 
 class ConfigurationError(XenoglotError):

@@ -31,8 +31,9 @@ ARROWS = {
     "client": ROOMS,
     "gateway": ROOMS,
     "asking": ROOMS,
+    "serving": ROOMS | {"gateway"},
     "cli": ROOMS | {"", "asking", "client", "gateway"},
-    "": ROOMS | {"client", "cli"},
+    "": ROOMS | {"client", "cli", "serving"},
 }
 
 # The only modules that speak to an upstream.

@@ -1,4 +1,4 @@
-"""The real weights once for all, and a fresh folder for sockets and caches for each test."""
+"""A fresh folder for sockets and caches for each test."""
 
 import shutil
 import tempfile
@@ -6,14 +6,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-
-from xenoglot.engine.weights import Weights, fetch
-
-
-@pytest.fixture(scope="session")
-def weights() -> Weights:
-    """The embedded model's own file, fetched where this machine has not got it yet."""
-    return fetch()
 
 
 @pytest.fixture

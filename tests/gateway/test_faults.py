@@ -44,10 +44,10 @@ def small(gateway_server: Callable[..., Running]) -> Running:
 @pytest.mark.parametrize(
     ("begun", "stream"),
     [
-        pytest.param((), False, id="C03-whole-before-headers"),
+        pytest.param((), False, id="pitfall-118-C03-whole-before-headers"),
         pytest.param((), True, id="C01-stream-before-headers"),
         pytest.param(BEGUN, False, id="C03-whole-while-it-comes"),
-        pytest.param(BEGUN, True, id="C02-mid-stream"),
+        pytest.param(BEGUN, True, id="pitfall-118-C02-mid-stream"),
     ],
 )
 @pytest.mark.parametrize("path", PATHS)

@@ -105,6 +105,11 @@ class EngineProcess:
         self._refuse(0.0)
         raise UnavailableError("the embedded model's process ended as soon as it had started; try again")
 
+    async def lost(self, endpoint: Endpoint, patience: float = 1.0) -> None:
+        """Be told that nobody answers at `endpoint`; gives when the end of its process is noted, or after `patience`."""
+        if self._watch is not None and self._child is not None and self._child.endpoint is endpoint:
+            await asyncio.wait({self._watch}, timeout=patience)
+
     async def stop(self) -> None:
         """End the child and refuse all further requests; gives when nothing of it is left."""
         self._stopped = True

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def assembled(config: Config, *, ready: bool = False) -> AsyncGenerator[Gateway]:
+async def assembled(config: Config, *, ready: bool = True) -> AsyncGenerator[Gateway]:
     """Give a gateway with all its backends, and let go of them at the end.
 
-    Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded when it
-    is first asked, or now if it has to be `ready`.
+    Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded now if
+    it has to be `ready`, else when it is first asked.
 
     Raises:
         ConfigurationError: a backend cannot be made.
@@ -58,10 +58,9 @@ async def assembled(config: Config, *, ready: bool = False) -> AsyncGenerator[Ga
 
 async def embedded(settings: Embedded, transport: Transport) -> Engine:
     """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
-    if settings.gguf is None:
-        found = weights.locate() or await asyncio.to_thread(weights.fetch, progress=_tell)
-    else:
-        found = weights.from_path(settings.gguf)
+    found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
+    if found is None:
+        found = await asyncio.to_thread(weights.fetch, progress=_tell)
     shape = Settings(slots=settings.slots, context=settings.context)
     return Engine(found, shape, transport=transport, name=settings.name)
 

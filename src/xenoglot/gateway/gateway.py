@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routes import Endpoint
     from xenoglot.gateway.routing import Route
+    from xenoglot.model.limits import RateLimits
 
 INTERNAL = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
 STOPPING = Failure(kind="overloaded", message="the gateway is being stopped", retry_after=5.0)
@@ -123,7 +124,7 @@ class Gateway:
         try:
             await endpoint.serve(exchange, rows, dialect, self, record)
         except FailureError as error:
-            await self._give_up(exchange, dialect, error.failure, record)
+            await self._give_up(exchange, dialect, error.failure, record, error.limits)
         except WireError as error:
             await self._give_up(exchange, dialect, invalid(error), record)
         except BodyTooLargeError as error:
@@ -136,10 +137,18 @@ class Gateway:
             _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
             await self._give_up(exchange, dialect, INTERNAL, record)
 
-    async def _give_up(self, exchange: Exchange, dialect: Dialect, failure: Failure, record: Record) -> None:
+    async def _give_up(  # noqa: PLR0913, PLR0917  a failure, and where it goes
+        self,
+        exchange: Exchange,
+        dialect: Dialect,
+        failure: Failure,
+        record: Record,
+        limits: RateLimits | None = None,
+    ) -> None:
         """Write the failure, or end what was begun as nothing whole ends."""
         if record.status is None:
-            await fail(exchange, dialect, failure, record)
+            more = () if limits is None else dialect.encode_limits(limits, time.time())
+            await fail(exchange, dialect, failure, record, more=more)
         else:
             record.failed(failure)
             exchange.abort()

@@ -70,7 +70,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         body=body if asked.sampling is request.sampling else None,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
     )
-    record.losses = call.losses
+    record.losses = () if route.on_loss == "ignore" else call.losses
     relay = _Relay(exchange, dialect, gateway, record, request, call, gateway.backend(route.backend))
     try:
         await (relay.stream() if request.stream else relay.whole())
@@ -78,6 +78,8 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
     except WireError as error:  # the target's encoder refuses what the request asks
         raise FailureError(invalid(error)) from None
+    except RecursionError:  # what could just be read may be too deep to write from here
+        raise FailureError(Failure(kind="invalid_request", message="the request is nested too deeply")) from None
 
 
 def decode_request(dialect: Dialect, body: bytes) -> Request:
@@ -146,7 +148,7 @@ class _Relay:
             if not writer.opened:
                 raise
             self._record.failed(error.failure)
-            await writer.fail(replace(error.failure, request_id=self._record.request_id))
+            await writer.fail(error.failure)
         finally:
             writer.stop()
             if answer is not None:
@@ -165,13 +167,17 @@ class _Relay:
         await writer.finish()
 
     async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
-        async for chunk in answer.chunks:
-            self._observe(answer.watch.feed(chunk))
-            await writer.write_bytes(chunk)
+        broken: FailureError | None = None
+        try:
+            async for chunk in answer.chunks:
+                self._observe(answer.watch.feed(chunk))
+                await writer.write_bytes(chunk)
+        except FailureError as error:
+            broken = error
         ending = answer.watch.close()
         self._observe(ending)
-        if ending and type(ending[-1]) is Failed:
-            raise FailureError(ending[-1].failure)
+        if ending and type(ending[-1]) is Failed:  # what breaks after its end is whole all the same
+            raise broken or FailureError(ending[-1].failure)
         await writer.finish_bytes(failed=self._record.failure is not None)
 
     async def _whole_body(self, answer: Answer) -> bytes:
@@ -199,8 +205,9 @@ class _Relay:
         return Pipeline(self._identify(), self._dialect.stream_encoder(self._request, self._call.losses), SSEEncoder())
 
     def _identify(self) -> _Identify:
-        token = self._record.request_id.removeprefix("req_")
-        return _Identify(self._dialect.id_prefix + token, self._call.request.model)
+        request_id = self._record.request_id
+        own = self._dialect.id_prefix + request_id.removeprefix("req_")
+        return _Identify(own, self._call.request.model, request_id)
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
@@ -225,23 +232,24 @@ class _Relay:
             headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
         if answer is not None and answer.limits is not None:
             headers += self._dialect.encode_limits(answer.limits, time.time())
-        if self._call.losses:
-            said = "; ".join(str(loss) for loss in self._call.losses)
+        said = "; ".join(str(loss) for loss in self._record.losses)
+        if said:
             headers.append((LOSSES_HEADER, said[:LONGEST_HEADER]))
         return [*headers, *self._record.headers()]
 
 
 class _Identify:
-    """Give an answer that came without id, model or time those of our own making."""
+    """Give an answer that came without id, model or time those of our own making, and a failure its request's id."""
 
-    __slots__ = ("_id", "_model")
+    __slots__ = ("_id", "_model", "_request_id")
 
-    def __init__(self, identifier: str, model: str) -> None:
+    def __init__(self, identifier: str, model: str, request_id: str) -> None:
         self._id = identifier
         self._model = model
+        self._request_id = request_id
 
     def feed(self, event: Event, /) -> Sequence[Event]:
-        """Return the event; `Started` is completed."""
+        """Return the event; `Started` and `Failed` are completed."""
         if type(event) is Started and None in (event.id, event.model, event.created):
             event = replace(
                 event,
@@ -249,6 +257,8 @@ class _Identify:
                 model=event.model or self._model,
                 created=int(time.time()) if event.created is None else event.created,
             )
+        elif type(event) is Failed:
+            event = Failed(failure=replace(event.failure, request_id=self._request_id))
         return (event,)
 
     def close(self) -> Sequence[Event]:
@@ -306,11 +316,13 @@ class _StreamWriter:
         await self._write(chunk)
 
     async def fail(self, failure: Failure) -> None:
-        """Say that the answer is broken, and break off."""
-        if not self.failed:
-            self.failed = True
-            separator = b"" if self._between_frames else b"\n\n"
-            await self._write(separator + self._encode((Failed(failure=failure),)))
+        """Say that the answer is broken, and break off.
+
+        Behind half a frame there is no saying it: whatever follows would be read as a part of that.
+        """
+        if not self.failed and self._between_frames:
+            await self._write(self._encode((Failed(failure=failure),)))
+        self.failed = True
         self._exchange.abort()
 
     async def finish(self) -> None:

@@ -1,0 +1,281 @@
+"""The command line: `xenoglot serve`, `ask`, `models`, `translate`, `pull`.
+
+What a person did wrong is one line on standard error and exit code 2; never a traceback. A configuration file has one
+more line for each of its mistakes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import os
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec.structs import replace
+
+import xenoglot
+from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.codec.dialect import names
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import ConfigurationError, FailureError, XenoglotError
+from xenoglot.gateway.printable import for_log
+from xenoglot.model.content import Text
+from xenoglot.model.events import Failed, TextDelta
+from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.translate import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.events import Event
+
+MISUSE = 2
+INTERRUPTED = 130
+ANY_MODEL = "any"
+"""A name nobody has: the embedded model answers to every name."""
+
+LONGEST_LINE = 500
+"""Characters of a line of complaint."""
+
+_STDIN, _STDOUT = 0, 1
+_READ_BYTES = 65536
+_FLAGS = ("host", "port", "client_key_env", "upstream", "dialect", "model", "key_env", "gguf")
+_EXTRAS = {"httptools": "gateway", "uvicorn": "gateway", "xllamacpp": "local"}
+"""Packages that not everybody installs -> the extra that brings each."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one for each way to end
+    """Run one command; return the exit code."""
+    try:
+        code = _run(arguments)
+        if sys.stdout is not None:  # it is where somebody closed it
+            sys.stdout.flush()
+    except ConfigurationError as error:
+        return _complain(*str(error).split("\n"))
+    except XenoglotError as error:
+        return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        return _complain(f"`{error.name}` is not installed: this needs the extra `{_EXTRAS[error.name]}` of xenoglot")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _abandon_output()  # whoever read it has seen enough
+        return 0
+    except OSError as error:
+        _abandon_output()
+        return _complain(os.strerror(error.errno) if error.errno else str(error))
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit as over:  # help, the version, or a mistake that has been told
+        return int(over.code or 0)
+    _show_what_cannot_be_shown()
+    run: Callable[[argparse.Namespace], int] = options.run
+    return run(options)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that complains in one line, and knows flags by their whole names only."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401  those of its parent
+        super().__init__(**settings, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        sys.exit(_complain(f"{message}; `{self.prog} --help` tells more"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="xenoglot", description="Any LLM client to any model. Without an upstream, the embedded model answers."
+    )
+    parser.add_argument("--version", action="version", version=f"xenoglot {xenoglot.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="start the gateway")
+    serve.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
+    serve.add_argument("--host", help="address to listen on (127.0.0.1); any but loopback needs --client-key-env")
+    serve.add_argument("--port", type=int, help="port to listen on (8080); 0 takes a free one")
+    serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the key clients must send")
+    _add_upstream(serve)
+    serve.set_defaults(run=_serve)
+
+    ask = commands.add_parser("ask", help="ask one question, see the answer as it comes")
+    ask.add_argument("prompt", help="the question; `-` reads it from standard input")
+    ask.add_argument("--system", help="instructions for the model")
+    ask.add_argument("--max-tokens", type=int, default=512, help="the longest answer (512)")
+    ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
+    _add_upstream(ask)
+    ask.set_defaults(run=_ask)
+
+    models = commands.add_parser("models", help="list the models that can be asked for")
+    models.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
+    _add_upstream(models)
+    models.set_defaults(run=_models)
+
+    translated = commands.add_parser("translate", help="write a request, response, error or stream in another dialect")
+    translated.add_argument("--from", dest="source", required=True, choices=names(), help="the dialect of the input")
+    translated.add_argument("--to", dest="target", required=True, choices=names(), help="the dialect wanted")
+    translated.set_defaults(run=_translate)
+
+    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
+    pull.set_defaults(run=_pull)
+    return parser
+
+
+def _add_upstream(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--upstream", metavar="URL", help="base URL of a server to put behind, with or without /v1")
+    parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat)")
+    parser.add_argument("--model", metavar="NAME", help="the model to ask there; without it names pass as they are")
+    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
+    parser.add_argument("--gguf", metavar="PATH", help="a model file for the embedded engine")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    from xenoglot.gateway.config import from_flags, load  # noqa: PLC0415  `translate` must not need the extra
+
+    flags = {name: value for name in _FLAGS if (value := getattr(options, name, None)) is not None}
+    path = getattr(options, "config", None)
+    if path is None:
+        return from_flags(os.environ, **flags)
+    clashing = [name for name in flags if name not in ("host", "port")]
+    if clashing:
+        flag = clashing[0].replace("_", "-")
+        raise ConfigurationError(f"`--{flag}` and `--config` exclude each other: write it into the file")
+    return load(path, os.environ, **flags)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from xenoglot.gateway.server import serve  # noqa: PLC0415  only this command needs a server
+
+    serve(_config(options), say=_say)
+    return 0
+
+
+def _ask(options: argparse.Namespace) -> int:
+    if options.upstream is not None and options.model is None:
+        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
+    if options.max_tokens < 1:
+        raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
+    config = _config(options)
+    prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
+    return asyncio.run(_print_answer(config, _question(options, prompt)))
+
+
+def _question(options: argparse.Namespace, prompt: str) -> Request:
+    system = () if options.system is None else (Message(role="system", content=(Text(text=options.system),)),)
+    return Request(
+        model=options.model or ANY_MODEL,
+        messages=(*system, Message(role="user", content=(Text(text=prompt),))),
+        sampling=Sampling(max_tokens=options.max_tokens, temperature=options.temperature),
+        stream=True,
+    )
+
+
+async def _print_answer(config: Config, request: Request) -> int:
+    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  `translate` must not need the extra
+
+    losses = Losses()
+    async with assembled(config) as gateway:
+        route = gateway.route(request.model)
+        call = Call(request=replace(request, model=route.model), losses=losses)
+        answer = await gateway.backend(route.backend).answer(call)
+        if isinstance(answer, ByteAnswer):
+            raise TypeError("a call without a body of its own is answered in events")
+        async with aclosing(answer):
+            async for batch in answer.batches:
+                for event in batch:
+                    _print_event(event)
+    print()
+    _print_losses(losses)
+    return 0
+
+
+def _print_event(event: Event) -> None:
+    match event:
+        case TextDelta(text=text):
+            print(text, end="", flush=True)
+        case Failed(failure=failure):
+            raise FailureError(failure)
+        case _:
+            pass
+
+
+def _models(options: argparse.Namespace) -> int:
+    for name in asyncio.run(_available(_config(options))):
+        print(name)
+    return 0
+
+
+async def _available(config: Config) -> list[str]:
+    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.listing import available  # noqa: PLC0415
+
+    async with assembled(config, ready=False) as gateway:
+        return [model.id for model in await available(gateway.router, gateway.backends)]
+
+
+def _translate(options: argparse.Namespace) -> int:
+    losses = Losses()
+    translator = Translator(options.source, options.target, losses)
+    with open(_STDOUT, "wb", closefd=False) as target:
+        while chunk := os.read(_STDIN, _READ_BYTES):  # what is there: a stream leaves at the pace it comes
+            target.write(b"".join(translator.feed(chunk)))
+            target.flush()
+        ending = b"".join(translator.close())
+        target.write(ending if ending.endswith(b"\n") or not ending else ending + b"\n")
+    _print_losses(losses)
+    return 0
+
+
+def _pull(_options: argparse.Namespace) -> int:
+    from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
+
+    found = weights.locate() or weights.fetch(progress=_progress)
+    print(found.path)
+    return 0
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _print_losses(losses: Losses) -> None:
+    for loss in losses:
+        print(f"loss: {loss}", file=sys.stderr)
+
+
+def _complain(*lines: str) -> int:
+    """Say what went wrong; return the exit code. What a line quotes neither breaks it nor moves the terminal."""
+    told = "\n".join(for_log(line.replace("\n", " "), LONGEST_LINE) for line in lines)
+    print(f"xenoglot: {told}", file=sys.stderr)
+    return MISUSE
+
+
+def _show_what_cannot_be_shown() -> None:
+    """Have a terminal that lacks a character show a stand-in."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _abandon_output() -> None:
+    """Have nothing more written to standard output, not even at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

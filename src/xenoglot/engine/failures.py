@@ -1,0 +1,39 @@
+"""What a request is told when the embedded model does not answer it."""
+
+from xenoglot.engine.errors import EngineError, UnavailableError
+from xenoglot.errors import FailureError
+from xenoglot.model.failure import Failure
+
+RESTART_SECONDS = 1.0
+
+CRASHED = Failure(
+    kind="overloaded",
+    message="the embedded model's process ended while it answered; it is started again, so try again",
+    retry_after=RESTART_SECONDS,
+)
+CROWDED = Failure(
+    kind="overloaded",
+    message="too many requests wait for the embedded model; try again later",
+    retry_after=10.0,
+)
+BROKEN = Failure(kind="internal", message="the embedded model failed on this request")
+
+
+def refused(path: str, problem: str) -> FailureError:
+    """Return the error of a request that asks for something impossible; `path` is where, like `$.logit_bias`."""
+    where = path.removeprefix("$").removeprefix(".")
+    message = f"{where}: {problem}" if where else problem
+    return FailureError(Failure(kind="invalid_request", message=message, param=path))
+
+
+def overflow(tokens: int, limit: int) -> FailureError:
+    """Return the error of a prompt of `tokens` for a model that holds `limit`, answer included."""
+    message = f"the prompt is {tokens} tokens, and the embedded model holds {limit}, its answer included"
+    return FailureError(Failure(kind="context_overflow", message=message, tokens=tokens, limit=limit))
+
+
+def unavailable(error: EngineError) -> FailureError:
+    """Return the error of a request that came while the model cannot be used; the detail stays with the operator."""
+    if isinstance(error, UnavailableError):
+        return FailureError(Failure(kind="overloaded", message=str(error), retry_after=error.retry_after))
+    return FailureError(Failure(kind="internal", message=str(error)))

@@ -1,0 +1,41 @@
+"""Characters as the inside of a JSON string: which of them may be written there, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from xenoglot.engine.grammar.gbnf import either, literal, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Ranges: TypeAlias = list[tuple[int, int]]
+"""Code points, both ends included."""
+
+LAST: Final = 0x10FFFF
+UNWRITTEN: Final = ((0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x7F), (0xD800, 0xDFFF))
+"""Control characters and halves of surrogate pairs: never written, though an expression may allow them."""
+
+ESCAPES: Final = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r", 0x22: '\\"', 0x5C: "\\\\"}
+"""What JSON does not take as it is (RFC 8259 section 7), and how it is written."""
+
+
+def characters(ranges: Ranges) -> str | None:
+    """Return the expression for one character of `ranges`; `None` if none of them may be written."""
+    plain = without(ranges, (*UNWRITTEN, *((code, code) for code in ESCAPES)))
+    escaped = [literal(text) for code, text in ESCAPES.items() if any(low <= code <= high for low, high in ranges)]
+    expressions = ([one_of(plain)] if plain else []) + escaped
+    return either(expressions) if expressions else None
+
+
+def without(ranges: Ranges, removed: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the characters of `ranges` that are not in `removed`, in their order."""
+    left = sorted(set(ranges))
+    for low, high in removed:
+        pieces = [((first, min(last, low - 1)), (max(first, high + 1), last)) for first, last in left]
+        left = sorted({piece for pair in pieces for piece in pair if piece[0] <= piece[1]})
+    return left
+
+
+ANYTHING: Final = characters([(0, LAST)]) or ""
+"""One character of a string, whatever it is."""

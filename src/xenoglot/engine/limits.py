@@ -1,0 +1,43 @@
+"""What a request may say and the embedded model cannot do: refused, or recorded as lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.engine.failures import refused
+from xenoglot.engine.sampling import wants_logprobs
+from xenoglot.engine.turns import ENGINE
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.engine.constrain import Constraint
+    from xenoglot.model.request import Request
+
+
+def note_losses(request: Request, losses: Losses) -> None:
+    """Record what the model will not do.
+
+    Raises:
+        FailureError: without it the answer would be to another question.
+    """
+    losses.carry(request.extra, "request", ENGINE)
+    if request.previous is not None:
+        raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
+    thinking = request.thinking
+    if thinking is not None and thinking.mode != "disabled" and thinking.effort != "none":
+        losses.dropped("request", "thinking", "the embedded model does not reason")
+    if request.verbosity is not None:
+        losses.dropped("request", "verbosity", "the embedded model has no such setting")
+
+
+def stop_words(request: Request, constraint: Constraint | None, losses: Losses) -> list[str]:
+    """Return the strings that end the answer; none may end it in the midst of a tool call."""
+    words = [word for word in request.sampling.stop or () if word]
+    if constraint is None or not constraint.branches:
+        return words
+    why = "the answer is held to the form of a tool call"
+    if words:
+        losses.dropped("sampling", "stop", why)
+    if wants_logprobs(request.sampling):
+        losses.dropped("sampling", "logprobs", why)
+    return []

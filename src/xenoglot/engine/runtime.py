@@ -1,0 +1,188 @@
+"""The runtime's HTTP routes: how its child process is asked, and what its errors mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from xenoglot.backends.transport import TransportError
+from xenoglot.codec.wire import encode_json
+from xenoglot.engine.errors import EngineError
+from xenoglot.engine.failures import BROKEN, CRASHED, overflow, refused, unavailable
+from xenoglot.errors import FailureError
+
+if TYPE_CHECKING:
+    from xenoglot.backends.transport import Reply, Transport
+    from xenoglot.engine.child import Endpoint
+    from xenoglot.model.json import JSON, JSONObject
+
+OK = 200
+BAD_REQUEST = 400
+FRAGMENTS: Final = 512
+"""How many pieces of templates are remembered as tokens."""
+
+Answer = TypeVar("Answer")
+
+
+class Facts(Struct, frozen=True):
+    """What the running model says of itself: how many tokens it holds, and how many different ones it knows."""
+
+    context: int
+    vocabulary: int
+
+
+class _Said(Struct):
+    message: str = ""
+    type: str = ""
+    n_prompt_tokens: int = 0
+    n_ctx: int = 0
+
+
+class _Error(Struct):
+    error: _Said = msgspec.field(default_factory=_Said)
+
+
+class _Settings(Struct):
+    n_ctx: int
+
+
+class _Properties(Struct):
+    default_generation_settings: _Settings
+
+
+class _Meta(Struct):
+    n_vocab: int
+
+
+class _Model(Struct):
+    meta: _Meta
+
+
+class _Models(Struct):
+    data: tuple[_Model, ...]
+
+
+class _Prompt(Struct):
+    prompt: str
+
+
+class _Tokens(Struct):
+    tokens: list[int]
+
+
+class Process(Protocol):
+    """Who knows where the runtime answers, and sees to it that it does: an `EngineProcess`."""
+
+    async def ready(self) -> Endpoint:
+        """Return the address of the running engine.
+
+        Raises:
+            EngineError: it is not there, and will not be soon.
+        """
+        ...
+
+    async def lost(self, endpoint: Endpoint) -> None:
+        """Be told that nobody answers at `endpoint`; gives when `ready` knows better."""
+        ...
+
+    async def stop(self) -> None:
+        """End it."""
+        ...
+
+
+class Runtime:
+    """One engine process, asked over HTTP. Every error comes out as a `FailureError`."""
+
+    def __init__(self, process: Process, transport: Transport) -> None:
+        self._process = process
+        self._transport = transport
+        self._facts: tuple[Endpoint, Facts] | None = None
+        self._fragments: dict[tuple[str, bool], list[int]] = {}
+
+    async def facts(self) -> Facts:
+        """Return what the running model says of itself; asked once in each life of the process."""
+        endpoint = await self._ready()
+        if self._facts is None or self._facts[0] is not endpoint:
+            properties = await self._ask("GET", "/props", None, _Properties)
+            models = await self._ask("GET", "/v1/models", None, _Models)
+            facts = Facts(properties.default_generation_settings.n_ctx, models.data[0].meta.n_vocab)
+            self._facts = (endpoint, facts)
+        return self._facts[1]
+
+    async def apply_template(self, turns: list[JSONObject]) -> str:
+        """Return the prompt that the model's own template makes of `turns`."""
+        return (await self._ask("POST", "/apply-template", {"messages": turns}, _Prompt)).prompt
+
+    async def tokens_of_template(self, text: str, *, first: bool) -> list[int]:
+        """Return the tokens of a piece of a template, control tokens included; the `first` begins the prompt."""
+        key = (text, first)
+        if key not in self._fragments:
+            if len(self._fragments) >= FRAGMENTS:
+                self._fragments.clear()
+            self._fragments[key] = await self._tokenize(text, special=True, first=first)
+        return self._fragments[key]
+
+    async def tokens_of_content(self, text: str) -> list[int]:
+        """Return the tokens of words that somebody wrote; whatever they look like, none is a control token."""
+        return await self._tokenize(text, special=False, first=False)
+
+    async def complete(self, fields: JSONObject) -> Reply:
+        """Start a completion and return the stream that it comes in."""
+        return await self._send("POST", "/completion", fields)
+
+    async def _tokenize(self, text: str, *, special: bool, first: bool) -> list[int]:
+        if not text and not first:
+            return []
+        body = {"content": text, "add_special": first, "parse_special": special}
+        return (await self._ask("POST", "/tokenize", body, _Tokens)).tokens
+
+    async def _ask(self, method: str, path: str, body: JSON, kind: type[Answer]) -> Answer:
+        reply = await self._send(method, path, body)
+        try:
+            return msgspec.json.decode(await reply.read(), type=kind)
+        except TransportError:
+            raise FailureError(CRASHED) from None
+        except msgspec.DecodeError:
+            raise FailureError(BROKEN) from None
+
+    async def _send(self, method: str, path: str, body: JSON) -> Reply:
+        data = b"" if body is None else encode_json(body)
+        endpoint = await self._ready()
+        try:
+            try:
+                reply = await self._send_to(endpoint, method, path, data)
+            except TransportError as error:
+                if error.sent:
+                    raise
+                await self._process.lost(endpoint)  # it ended a moment ago, and another one will do
+                reply = await self._send_to(await self._ready(), method, path, data)
+            if reply.status != OK:
+                raise _refusal(reply.status, await reply.read())
+        except TransportError:
+            raise FailureError(CRASHED) from None
+        return reply
+
+    async def _send_to(self, endpoint: Endpoint, method: str, path: str, data: bytes) -> Reply:
+        headers = [("authorization", f"Bearer {endpoint.key}"), ("content-type", "application/json")]
+        return await self._transport.send(method, endpoint.url + path, headers, data, socket_path=endpoint.socket_path)
+
+    async def _ready(self) -> Endpoint:
+        try:
+            return await self._process.ready()
+        except EngineError as error:
+            raise unavailable(error) from None
+
+
+def _refusal(status: int, body: bytes) -> FailureError:
+    """Return what a status other than 200 means; the runtime's words on a bad request are about that request."""
+    try:
+        said = msgspec.json.decode(body, type=_Error).error
+    except msgspec.DecodeError:
+        return FailureError(BROKEN)
+    if said.type == "exceed_context_size_error":
+        return overflow(said.n_prompt_tokens, said.n_ctx)
+    if status == BAD_REQUEST:
+        return refused("$", f"the embedded model's runtime refuses this: {said.message}")
+    return FailureError(BROKEN)

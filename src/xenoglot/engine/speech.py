@@ -1,0 +1,47 @@
+"""What one candidate says: the runtime's text, made into the blocks of an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from xenoglot.model.content import Text
+from xenoglot.model.events import BlockEnded, BlockStarted, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Logprob
+    from xenoglot.model.events import Event
+    from xenoglot.model.response import Finish
+
+
+class Speech(Protocol):
+    """A stage from the runtime's text to the events of one candidate, without its `Finished`."""
+
+    def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
+        """Take more text; return what it made."""
+        ...
+
+    def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
+        """The text is over for the reason `finish`; return what was held back, and why the answer ended."""
+        ...
+
+
+class PlainSpeech:
+    """Words as they come."""
+
+    def __init__(self, candidate: int) -> None:
+        self._candidate = candidate
+        self._open = False
+
+    def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
+        """Return a delta; before the first, the start of the block."""
+        if not text and not logprobs:
+            return ()
+        started = () if self._open else (BlockStarted(part=Text(text=""), candidate=self._candidate),)
+        self._open = True
+        return (*started, TextDelta(text=text, logprobs=logprobs, candidate=self._candidate))
+
+    def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
+        """End the block, if there is one."""
+        return (BlockEnded(candidate=self._candidate),) if self._open else (), finish

@@ -1,0 +1,175 @@
+"""A conversation as the turns of a model that only reads text: what was said, called and returned, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from xenoglot.codec.wire import to_text
+from xenoglot.engine.failures import refused
+from xenoglot.model.content import (
+    Audio,
+    File,
+    Nested,
+    Opaque,
+    Plain,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import Message, Request, Role
+
+DEFAULT_SYSTEM: Final = "You are a helpful AI assistant."
+"""What the model is told where the client tells it nothing. The template's own sentence makes it answer in French."""
+
+FROM_RESULT: Final = "Answer the question with this result in one sentence."
+FROM_RESULTS: Final = "Answer the question with these results."
+
+ROLES: Final[dict[Role, str]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "tool": "user",
+    "assistant": "assistant",
+}
+ENGINE: Final = "engine"
+"""Our name where fields are sorted by the dialect that understands them: we understand none beyond the model."""
+
+
+class Turn(Struct, frozen=True):
+    """One turn of the template."""
+
+    role: str
+    text: str
+
+
+def turns(request: Request, instructions: str, losses: Losses) -> list[Turn]:
+    """Return the conversation; `instructions` are added to what the system says.
+
+    Neighbours of one role become one turn, since many templates insist that the roles take turns. A call whose result
+    is there too is told with its result, in the user's turn: the form in which a model without tools understands it.
+
+    Raises:
+        FailureError: there is nothing in it that the model can read.
+    """
+    reading = _Reading(request, losses)
+    pieces = [piece for index, message in enumerate(request.messages) for piece in reading.message(message, index)]
+    if not pieces:
+        raise refused("$.messages", "there is nothing in them that the embedded model can read: it reads text")
+    said = [_turn(role, list(neighbours)) for role, neighbours in groupby(pieces, lambda piece: piece.role)]
+    if said[0].role != "system":
+        said.insert(0, Turn("system", DEFAULT_SYSTEM))
+    if instructions:
+        said[0] = Turn("system", f"{said[0].text}\n\n{instructions}")
+    return said
+
+
+def ends_in_results(request: Request) -> bool:
+    """Return whether the last message holds what tools returned."""
+    last = request.messages[-1:]
+    return any(isinstance(part, ToolResult) for message in last for part in message.content)
+
+
+class _Piece(Struct, frozen=True):
+    """What one message says, or one of the results in it."""
+
+    role: str
+    text: str
+    result: bool = False
+
+
+def _turn(role: str, pieces: list[_Piece]) -> Turn:
+    """Join neighbours; where results come last, say what they are for."""
+    text = pieces[0].text
+    for before, piece in pairwise(pieces):
+        text += ("\n" if before.result or piece.result else "\n\n") + piece.text
+    if not pieces[-1].result:
+        return Turn(role, text)
+    several = sum(piece.result for piece in pieces) > 1
+    return Turn(role, f"{text}\n{FROM_RESULTS if several else FROM_RESULT}")
+
+
+class _Reading:
+    """Reads messages one after the other; remembers the calls, for their results say only an id."""
+
+    def __init__(self, request: Request, losses: Losses) -> None:
+        parts = [part for message in request.messages for part in message.content]
+        self._answered = {part.call_id for part in parts if isinstance(part, ToolResult)}
+        called = Counter(part.name for part in parts if isinstance(part, ToolCall))
+        self._repeated = {name for name, times in called.items() if times > 1}
+        self._calls: dict[str, ToolCall] = {}
+        self._losses = losses
+
+    def message(self, message: Message, index: int) -> Iterator[_Piece]:
+        """Yield the results in a message, then its words."""
+        where = f"messages[{index}]"
+        self._losses.carry(message.extra, where, ENGINE)
+        if message.name is not None:
+            self._losses.dropped(where, "name", "the embedded model knows roles, not names")
+        words = []
+        for number, part in enumerate(message.content):
+            place = f"{where}.content[{number}]"
+            if isinstance(part, ToolResult):
+                yield _Piece("user", self._result(part, place), result=True)
+            else:
+                words.append(self._part(part, place))
+        if said := "\n".join(text for text in words if text):
+            yield _Piece(ROLES[message.role], said)
+
+    def _result(self, result: ToolResult, where: str) -> str:
+        call = self._calls.get(result.call_id)
+        name = result.name or (call.name if call else "")
+        if call and call.name in self._repeated:
+            name += f"({call.arguments})"
+        verb = "failed" if result.is_error else "returned"
+        text = self._join(result.content, where)
+        return f"The function {name} {verb}: {text}" if name else f"The function {verb}: {text}"
+
+    def _join(self, parts: Iterable[Part], where: str) -> str:
+        return "\n".join(text for part in parts if (text := self._part(part, where)))
+
+    def _part(self, part: Part, where: str) -> str:
+        match part:
+            case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
+                self._losses.carry(extra, where, ENGINE)
+                return text
+            case ToolCall():
+                return self._call(part)
+            case File(source=Plain(text=text)):
+                return text
+            case File(source=Nested(parts=parts)):
+                return self._join(parts, where)
+            case _:
+                return self._lost(part, where)
+
+    def _call(self, call: ToolCall) -> str:
+        """Return a call as the model is asked to write it; nothing where its result tells of it."""
+        self._calls[call.id] = call
+        if call.id in self._answered:
+            return ""
+        name, arguments = to_text(call.name), call.arguments if call.kind == "function" else to_text(call.arguments)
+        return f'{{"name": {name}, "arguments": {arguments or "{}"}}}'
+
+    def _lost(self, part: Part, where: str) -> str:
+        """Return what words there are for something that is none."""
+        match part:
+            case Audio(transcript=str(transcript)):
+                self._losses.approximated(where, "audio", "the embedded model reads its transcript")
+                return transcript
+            case Opaque(text=str(text)):
+                self._losses.approximated(where, "block", "the embedded model reads it as text")
+                return text
+            case _:
+                kind = "block" if isinstance(part, Opaque) else type(part).__name__.lower()
+                self._losses.dropped(where, kind, "the embedded model reads text only")
+                return ""

@@ -1,0 +1,184 @@
+"""Translation as plain functions: a request, a response or a stream of one dialect, written in another."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.custom import UnwrapCustom
+from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.fitting import fitted
+from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.sse import SSEDecoder, SSEEncoder
+from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.errors import WireError
+from xenoglot.model.fold import Folder, unfold
+from xenoglot.model.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Response
+
+_STREAM = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
+_HEAD = 9
+"""Bytes after which it is known whether `_STREAM` begins here: a byte order mark and `event:`."""
+
+_UNTOLD = 200
+"""The status of an error of which only the body is there, as of one inside a stream: it says nothing."""
+
+
+def translate_request(body: JSON, source: str, target: str, losses: Losses, server: Target | None = None) -> JSONObject:
+    """Return the request `body` of dialect `source` as `target` writes it; what it cost stands in `losses`.
+
+    Raises:
+        WireError: `body` is not a request of `source`, or asks what `target` cannot do at all.
+        FailureError: it asks what no gateway can do.
+        LossError: something is lost, and `losses` are strict.
+        ConfigurationError: there is no such dialect.
+    """
+    return _written(get(source).decode_request(body), target, losses, server or Target())
+
+
+def translate_response(
+    body: JSON, source: str, target: str, losses: Losses, request: Request | None = None
+) -> JSONObject:
+    """Return the response `body` of dialect `source` as `target` writes it to the client that sent `request`.
+
+    `request` is the canonical one (`codec.dialect.get(target).decode_request`); by it tools get their own names back.
+
+    Raises:
+        WireError: `body` is not a response of `source`.
+        FailureError: it is an error that came in place of one.
+        ConfigurationError: there is no such dialect.
+    """
+    asked = request or Request(model="")
+    response = get(source).decode_response(body)
+    if stages := _restoring(source, asked):
+        folder = Folder()
+        for event in through(unfold(response), Pipeline(*stages)):
+            folder.feed(event)
+        response = folder.response()
+    return get(target).encode_response(response, asked, losses)
+
+
+def stream_translator(source: str, target: str, losses: Losses, request: Request | None = None) -> Stage[bytes, bytes]:
+    """Return a stage from the bytes of a stream in dialect `source` to those of one in `target`.
+
+    `request` is as in `translate_response`.
+
+    Raises:
+        ConfigurationError: there is no such dialect.
+    """
+    asked = request or Request(model="", stream=True, stream_usage=True)
+    reading, writing = get(source).stream_decoder(), get(target).stream_encoder(asked, losses)
+    return Pipeline(SSEDecoder(), reading, *_restoring(source, asked), writing, SSEEncoder())
+
+
+def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:
+    """Return a request, a response, an error or a whole event stream, whichever `data` is, in the other dialect.
+
+    Raises:
+        WireError: it is none of them, or asks what `target` cannot do at all.
+        FailureError: it asks what no gateway can do.
+        LossError: something of a request is lost, and `losses` are strict.
+        ConfigurationError: there is no such dialect.
+    """
+    return b"".join(through((data,), Translator(source, target, losses)))
+
+
+class Translator:
+    """`translate` as a stage: of a stream, each event leaves as soon as it is there; anything else, when it is whole.
+
+    `feed` and `close` raise what `translate` raises; the constructor raises `ConfigurationError`.
+    """
+
+    __slots__ = ("_chosen", "_head", "_stages")
+
+    def __init__(self, source: str, target: str, losses: Losses) -> None:
+        self._stages = (stream_translator(source, target, losses), _Document(source, target, losses))
+        self._chosen: Stage[bytes, bytes] | None = None
+        self._head = b""
+
+    def feed(self, chunk: bytes, /) -> Sequence[bytes]:
+        """Take bytes as they came; return those of the other dialect."""
+        if self._chosen is None:
+            chunk = (self._head + chunk).lstrip()
+            if len(chunk) < _HEAD:
+                self._head = chunk
+                return ()
+            self._chosen = self._choose(chunk)
+        return self._chosen.feed(chunk)
+
+    def close(self) -> Sequence[bytes]:
+        """There is no more; return what was held back."""
+        if self._chosen is not None:
+            return self._chosen.close()
+        chosen = self._choose(self._head)
+        return [*chosen.feed(self._head), *chosen.close()]
+
+    def _choose(self, head: bytes) -> Stage[bytes, bytes]:
+        stream, document = self._stages
+        return stream if _STREAM.match(head) else document
+
+
+class _Document:
+    """A stage for what is one JSON value: all of it is read before anything is written."""
+
+    def __init__(self, source: str, target: str, losses: Losses) -> None:
+        self._source = source
+        self._target = target
+        self._losses = losses
+        self._pieces: list[bytes] = []
+
+    def feed(self, chunk: bytes, /) -> Sequence[bytes]:
+        self._pieces.append(chunk)
+        return ()
+
+    def close(self) -> Sequence[bytes]:
+        data = b"".join(self._pieces)
+        if not data.startswith((b"{", b"[")):
+            raise WireError("$", "neither a JSON object nor an event stream" if data else "nothing was given")
+        return (encode_json(_translated(decode_json(data), self._source, self._target, self._losses)),)
+
+
+def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObject:
+    """Return what `body` is, in the other dialect."""
+    reader, writer = get(source), get(target)
+    try:
+        request = reader.decode_request(body)
+    except WireError as error:
+        no_request = error
+    else:
+        return _written(request, target, losses, Target())
+    if isinstance(body, dict) and body.get("error") is not None:
+        return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
+    try:
+        return writer.encode_response(_answer(reader.decode_response(body)), Request(model=""), losses)
+    except WireError as no_response:
+        problem = f"neither a request of `{source}` ({no_request}) nor a response ({no_response})"
+        raise WireError("$", problem) from None
+
+
+def _answer(response: Response) -> Response:
+    """Return the response if anything is answered in it: to read one, decoders are content with little."""
+    if response.usage is None and not any(candidate.content or candidate.finish for candidate in response.candidates):
+        raise WireError("$", "nothing is answered in it")
+    return response
+
+
+def _restoring(source: str, request: Request) -> list[Stage[Event, Event]]:
+    """Return the stages that give a client back the tools it asked for; often none."""
+    names, custom = RestoreNames(request, get(source).tool_name_limit), UnwrapCustom(request)
+    return [*((names,) if names else ()), *((custom,) if custom else ())]
+
+
+def _written(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
+    body = get(target).encode_request(fitted(request, server, losses), losses, server)
+    losses.settle()
+    return body

@@ -1,0 +1,246 @@
+"""The tables of the pages say what the code says."""
+
+from __future__ import annotations
+
+import re
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+import pytest
+
+from tests.docs.pages import ROOT
+from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.codec import dialect as dialects
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.loss import How, Losses
+from xenoglot.gateway import config, endpoint, relay, respond
+from xenoglot.gateway.observe import SUBSTITUTED, Record, line
+from xenoglot.model import content, events
+from xenoglot.model.effort import BUDGETS, effort_of
+from xenoglot.model.failure import Failure, FailureKind
+from xenoglot.model.request import Request, Sampling
+from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON
+
+Rows = list[list[str]]
+
+UNSET = "-"
+BOTH = [dialects.get("chat"), dialects.get("messages")]
+WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+GAP = 1000  # tokens between two budgets, much smaller than any distance of theirs
+
+
+def table(page: str, heading: str) -> Rows:
+    """The cells of the first table under a heading of a page in `docs`, without its head."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section, f"{page} has no heading `{heading}`"
+    found = re.search(r"^\|.*(?:\n\|.*)*", section[1], re.MULTILINE)
+    assert found, f"{page}: there is no table under `{heading}`"
+    return [[cell.strip() for cell in row.strip().strip("|").split(" | ")] for row in found[0].splitlines()[2:]]
+
+
+def columns(page: str, heading: str, count: int) -> Rows:
+    """The first columns of a table; in the others stands what no code says."""
+    return [row[:count] for row in table(page, heading)]
+
+
+def code(*words: object) -> str:
+    """Words of the code, as the pages write them."""
+    return ", ".join(f"`{word}`" for word in words) or UNSET
+
+
+def names(kinds: tuple[type, ...] | dict[type, Any]) -> str:
+    """The names of classes, as the pages write them."""
+    return code(*(kind.__name__ for kind in kinds))
+
+
+# -- configuration.md
+
+
+def type_words(kind: Any) -> str:  # noqa: ANN401  a type
+    """How a page names the type of a key."""
+    origin, arguments = get_origin(kind), [kind for kind in get_args(kind) if kind is not NoneType]
+    if origin is Annotated or origin in {Union, UnionType}:
+        return type_words(arguments[0])
+    if origin is Literal:
+        return code(*(f'"{word}"' for word in arguments))
+    if origin is tuple:
+        return f"list of {type_words(arguments[0])}s"
+    return f"table of {type_words(arguments[1])}s" if origin is dict else WORDS[kind]
+
+
+def default_words(field: msgspec.structs.FieldInfo) -> str:
+    """How a page writes the default of a key, which is as TOML writes it."""
+    if field.required:
+        return "required"
+    if field.default is msgspec.NODEFAULT:
+        return "`{}`"
+    return UNSET if field.default is None else code(msgspec.json.encode(field.default).decode())
+
+
+def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
+    """The rows of the keys of one table of the file."""
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in without]
+    return [[code(field.name), type_words(field.type), default_words(field)] for field in fields]
+
+
+KEYS = {
+    "`[server]`": keys(config.Server),
+    "`[keys]`": keys(config.Keys),
+    "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target"),
+    "`[upstreams.NAME.deadlines]`": keys(Deadlines),
+    "`[upstreams.NAME.target]`": keys(Target),
+    "`[embedded]`": keys(config.Embedded),
+    "`[[models]]`": keys(config.Model, "defaults"),
+    "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],
+}
+
+
+@pytest.mark.parametrize("heading", KEYS)
+def test_every_key_of_the_file_is_explained(heading: str) -> None:
+    assert columns("configuration.md", heading, len(KEYS[heading][0])) == KEYS[heading]
+
+
+def test_every_table_of_the_file_is_explained() -> None:
+    tables = {field.name for field in msgspec.structs.fields(config.Config)} - {"secrets", "on_loss"}
+    assert {re.split(r"[.\]]", heading.strip("`[]"))[0] for heading in KEYS} == tables
+
+
+# -- gateway.md
+
+
+def test_every_endpoint_is_there() -> None:
+    rows = [[code(row.method), code(row.path), row.policy] for row in endpoint.endpoints()]
+    assert sorted(columns("gateway.md", "Endpoints", 3)) == sorted(rows)
+
+
+def error_rows() -> Iterator[list[str]]:
+    """How each dialect says each kind of failure, and whether a client is told not to try again."""
+    for kind in get_args(FailureKind):
+        failure = Failure(kind=kind, message="it went wrong")
+        (chat_status, chat), (messages_status, messages) = (dialect.encode_error(failure) for dialect in BOTH)
+        again = dict(respond.advice(failure)).get("x-should-retry", UNSET)
+        error = chat["error"]
+        chat_words = [code(error["type"]), UNSET if error["code"] is None else code(error["code"])]
+        yield [code(kind), str(chat_status), *chat_words, str(messages_status), code(messages["error"]["type"]), again]
+
+
+def test_every_kind_of_failure_is_there() -> None:
+    assert table("gateway.md", "Errors") == list(error_rows())
+
+
+def test_every_field_of_the_log_is_explained() -> None:
+    record = Record(request_id="", method="", started=0.0, clock=lambda: 0.0)
+    fields = [[code(name)] for name in line(record, 0.0)]
+    assert columns("gateway.md", "The log", 1) == fields
+
+
+def test_every_header_of_ours_is_explained() -> None:
+    explained = {
+        name for row in table("gateway.md", "Headers of a response") for name in re.findall(r"`([^`]+)`", row[0])
+    }
+    assert {SUBSTITUTED, endpoint.COUNT, relay.LOSSES_HEADER} <= explained
+
+
+# -- model.md
+
+
+def test_the_grammar_is_that_of_the_code() -> None:
+    rows = [[code(state), stays(kinds, state), moves(kinds, state)] for state, kinds in events.GRAMMAR.items()]
+    assert table("model.md", "What may follow what") == rows
+
+
+def stays(kinds: dict[type[events.Event], str], state: str) -> str:
+    """The events that leave a state as it is."""
+    return names(tuple(kind for kind, following in kinds.items() if following == state))
+
+
+def moves(kinds: dict[type[events.Event], str], state: str) -> str:
+    """The events that lead out of a state, and where to."""
+    return ", ".join(f"`{kind.__name__}` -> `{to}`" for kind, to in kinds.items() if to != state) or UNSET
+
+
+def test_the_parts_and_their_growth_are_those_of_the_code() -> None:
+    rows = [[code(part.__name__), names(deltas)] for part, deltas in events.GROWTH.items()]
+    assert columns("model.md", "Parts", 2) == rows
+    assert set(events.GROWTH) == set(get_args(content.Part))
+
+
+def test_every_event_is_explained() -> None:
+    assert columns("model.md", "Events", 1) == [[code(kind.__name__)] for kind in get_args(events.Event)]
+
+
+def test_every_field_of_a_request_is_explained() -> None:
+    assert columns("model.md", "Requests", 1) == [[code(name)] for name in Request.__struct_fields__]
+
+
+# -- losses.md
+
+
+def test_every_fate_is_explained() -> None:
+    assert columns("losses.md", "What a loss is", 1) == [[code(how)] for how in get_args(How)]
+
+
+def test_the_bands_of_effort_are_those_of_the_code() -> None:
+    efforts = list(BUDGETS)
+    rows = [[code(effort), str(BUDGETS[effort])] for effort in efforts]
+    assert columns("losses.md", "Effort", 2) == rows
+    assert [effort_of(budget) for budget in BUDGETS.values()] == efforts
+    assert [effort_of(budget + GAP) for budget in BUDGETS.values()] == efforts
+
+
+def written(dialect: Dialect, reason: FinishReason) -> str:
+    """The word that a dialect has for a reason of ours; one that is only near it is marked."""
+    losses = Losses()
+    response = Response(
+        candidates=(Candidate(finish=Finish(reason=reason)),), usage=Usage(input_tokens=1, output_tokens=1)
+    )
+    body = dialect.encode_response(response, Request(model=""), losses)
+    word = body["stop_reason"] if "stop_reason" in body else body["choices"][0]["finish_reason"]
+    return f"{code(word)} (loss)" if losses else code(word)
+
+
+def read(dialect: Dialect, word: str) -> FinishReason:
+    """What a word of a dialect means."""
+    bodies: dict[str, JSON] = {
+        "chat": {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": word}]},
+        "messages": {"content": [], "stop_reason": word},
+    }
+    finish = dialect.decode_response(bodies[dialect.name]).candidates[0].finish
+    assert finish
+    return finish.reason
+
+
+def test_the_reasons_of_an_end_are_those_of_the_code() -> None:
+    rows = table("losses.md", "Why an answer ended")
+    reasons: list[FinishReason] = list(get_args(FinishReason))
+    assert [[row[0], row[2], row[4]] for row in rows] == [
+        [code(reason), *(written(dialect, reason) for dialect in BOTH)] for reason in reasons
+    ]
+    for reason, row in zip(reasons, rows, strict=True):
+        for dialect, cell in zip(BOTH, (row[1], row[3]), strict=True):
+            words = re.findall(r"`([^`]+)`", cell)
+            assert [(word, read(dialect, word)) for word in words] == [(word, reason) for word in words]
+
+
+def test_the_limits_of_names_are_those_of_the_code() -> None:
+    limits = [[code(dialect.name), str(dialect.tool_name_limit)] for dialect in BOTH]
+    assert columns("losses.md", "Names and ids", 2) == limits
+
+
+# -- decisions/README.md
+
+
+def test_every_decision_is_listed() -> None:
+    page = ROOT / "docs" / "decisions" / "README.md"
+    records = sorted(path for path in page.parent.glob("*.md") if path != page)
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for path in records]
+    listed = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == [(title, path.name) for title, path in zip(titles, records, strict=True)]

@@ -1,0 +1,125 @@
+"""Who may run, and who waits: in the order of arrival, never more than there is room for."""
+
+import asyncio
+
+import pytest
+
+from xenoglot.engine.admission import Admission, Ticket
+from xenoglot.errors import FailureError
+
+CAPACITY = 100
+
+
+async def settle() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+class Line:
+    """Requests by their names, and who of them has come in."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self.inside: list[str] = []
+        self.tickets: dict[str, Ticket] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, name: str, slots: int, tokens: int) -> None:
+        async def enter() -> None:
+            self.tickets[name] = await self._admission.enter(slots, tokens, CAPACITY)
+            self.inside.append(name)
+
+        self.tasks[name] = asyncio.create_task(enter())
+        await settle()
+
+    async def leave(self, name: str) -> None:
+        self.tickets[name].release()
+        await settle()
+
+    async def give_up(self, name: str) -> None:
+        self.tasks[name].cancel()
+        await settle()
+
+
+@pytest.fixture
+async def line() -> Line:
+    return Line(Admission(slots=2, longest_line=3))
+
+
+async def test_tokens_bound_who_runs(line: Line) -> None:
+    await line.come("a", 1, 60)
+    await line.come("b", 1, 41)
+    assert line.inside == ["a"]
+    await line.leave("a")
+    assert line.inside == ["a", "b"]
+
+
+async def test_slots_bound_who_runs(line: Line) -> None:
+    await line.come("a", 1, 1)
+    await line.come("b", 2, 1)
+    await line.come("c", 1, 1)
+    assert line.inside == ["a"]
+    await line.leave("a")
+    assert line.inside == ["a", "b"]
+    await line.leave("b")
+    assert line.inside == ["a", "b", "c"]
+
+
+async def test_a_small_one_does_not_overtake(line: Line) -> None:
+    await line.come("a", 1, 60)
+    await line.come("large", 1, 90)
+    await line.come("small", 1, 5)
+    assert line.inside == ["a"]
+    await line.leave("a")
+    assert line.inside == ["a", "large", "small"]
+
+
+async def test_who_gives_up_holds_up_nobody(line: Line) -> None:
+    await line.come("a", 1, 60)
+    await line.come("large", 1, 90)
+    await line.come("small", 1, 5)
+    await line.give_up("large")
+    assert line.inside == ["a", "small"]
+
+
+async def test_who_gives_up_as_its_turn_comes_gives_the_turn_on(line: Line) -> None:
+    await line.come("a", 1, 60)
+    await line.come("b", 1, 60)
+    await line.come("c", 1, 60)
+    line.tickets["a"].release()
+    await line.give_up("b")
+    assert line.inside == ["a", "c"]
+
+
+async def test_the_line_has_an_end(line: Line) -> None:
+    await line.come("a", 2, 60)
+    for name in "bcd":
+        await line.come(name, 1, 1)
+    await line.come("e", 1, 1)
+    error = line.tasks["e"].exception()
+    assert isinstance(error, FailureError)
+    assert (error.failure.kind, error.failure.retry_after) == ("overloaded", 10.0)
+    for name in "bcd":
+        line.tasks[name].cancel()
+
+
+async def test_a_ticket_counts_once(line: Line) -> None:
+    await line.come("a", 1, 90)
+    await line.leave("a")
+    await line.leave("a")
+    await line.come("b", 1, 90)
+    await line.come("c", 1, 90)
+    assert line.inside == ["a", "b"]
+    line.tasks["c"].cancel()
+
+
+async def test_one_that_was_broken_off_keeps_its_room_for_a_while(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xenoglot.engine.admission.LINGER_SECONDS", 0.01)
+    await line.come("a", 1, 90)
+    await line.come("b", 1, 90)
+    line.tickets["a"].release_soon()
+    await settle()
+    assert line.inside == ["a"]
+    await line.tasks["b"]
+    assert line.inside == ["a", "b"]

@@ -1,0 +1,191 @@
+"""What the answer may be, by the tools, the choice of them, and the form of the output."""
+
+import pytest
+
+from tests.engine.grammar.derive import Grammar
+from tests.engine.running import asked, said
+from xenoglot.backends.backend import Call
+from xenoglot.codec.loss import Loss
+from xenoglot.engine.constrain import Branch, Constraint, constrain
+from xenoglot.errors import FailureError
+from xenoglot.model.content import Opaque, ToolResult
+from xenoglot.model.request import OutputFormat, Tool, ToolChoice
+
+CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+WEATHER = Tool(name="weather", description="The weather", parameters=CITY)
+CLOCK = Tool(name="clock")
+SHELL = Tool(name="shell", kind="custom")
+REQUIRED = ToolChoice(mode="required")
+SCHEMA = {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]}
+FORM = OutputFormat(kind="json_schema", schema=SCHEMA)
+
+CALLS = {'{"name": "weather", "arguments": {"city": "Paris"}}', '{"name": "weather", "arguments": {"city": "Rome"}}'}
+TIME = {'{"name": "clock", "arguments": {}}'}
+
+
+def held(call: Call) -> Constraint:
+    constraint = constrain(call.request, call.losses)
+    assert constraint is not None
+    return constraint
+
+
+def texts(constraint: Constraint) -> set[str]:
+    grammar = Grammar(constraint.grammar)
+    return {grammar.derive(seed) for seed in range(80)}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        pytest.param(asked("Hi", tools=(WEATHER, CLOCK), tool_choice=REQUIRED), CALLS | TIME, id="required"),
+        pytest.param(
+            asked("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="required", names=("clock",))),
+            TIME,
+            id="named",
+        ),
+        pytest.param(
+            asked("Hi", tools=(WEATHER, CLOCK), tool_choice=ToolChoice(mode="auto", names=("clock",)), output=FORM),
+            TIME | {'{"reply": {"ok": true}}'},
+            id="auto-among-some-in-a-form",
+        ),
+        pytest.param(asked("Hi", output=FORM), {'{"ok": true}'}, id="form"),
+        pytest.param(
+            asked(
+                "Hi",
+                tools=(Tool(name="clock", parameters={"$defs": {"none": {"properties": {}}}, "$ref": "#/$defs/none"}),),
+                tool_choice=REQUIRED,
+            ),
+            TIME,
+            id="parameters-without-type",
+        ),
+        pytest.param(
+            asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none"), output=FORM),
+            {'{"ok": true}'},
+            id="form-without-tools",
+        ),
+        pytest.param(
+            asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,), output=FORM),
+            {'{"ok": true}'},
+            id="form-after-results",
+        ),
+        pytest.param(
+            asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,), tool_choice=REQUIRED),
+            TIME,
+            id="required-after-results",
+        ),
+    ],
+)
+def test_what_the_answer_may_be(call: Call, expected: set[str]) -> None:
+    assert texts(held(call)) == expected
+    assert list(call.losses) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(asked("Hi"), id="nothing-said"),
+        pytest.param(asked("Hi", output=OutputFormat(kind="text")), id="text"),
+        pytest.param(asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="none")), id="tools-forbidden"),
+        pytest.param(asked("Hi", said("tool", ToolResult(call_id="1")), tools=(CLOCK,)), id="words-after-results"),
+    ],
+)
+def test_any_words_will_do(call: Call) -> None:
+    assert constrain(call.request, call.losses) is None
+
+
+def test_branches_and_what_the_model_is_told() -> None:
+    found = held(asked("Hi", tools=(WEATHER, SHELL)))
+    assert found.branches == (
+        Branch('{"name": "weather", "arguments": ', "arguments", "weather"),
+        Branch('{"name": "shell", "input": ', "input", "shell"),
+        Branch('{"reply": ', "reply"),
+    )
+    assert found.instructions == (
+        "You are a function calling assistant. You have these functions:\n"
+        '{"name": "weather", "description": "The weather", "parameters": {"type": "object", "properties": '
+        '{"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}}\n'
+        '{"name": "shell"}\n'
+        'Reply only with a JSON object {"name": <function name>, "arguments": <arguments object>}, '
+        'or, if no function is of use, with {"reply": <your answer>}.'
+    )
+
+
+def test_every_branch_can_be_read_again() -> None:
+    found = held(asked("Hi", tools=(WEATHER, SHELL, Tool(name='odd "name"'))))
+    begun = {
+        text[: len(branch.prefix)]
+        for text in texts(found)
+        for branch in found.branches
+        if text.startswith(branch.prefix)
+    }
+    assert begun == {branch.prefix for branch in found.branches}
+
+
+@pytest.mark.parametrize(
+    ("call", "param", "message"),
+    [
+        pytest.param(
+            asked("Hi", tool_choice=REQUIRED),
+            "$.tool_choice",
+            "tool_choice: a tool must be called, and there is none",
+            id="required-without-tools",
+        ),
+        pytest.param(
+            asked("Hi", tools=(CLOCK,), tool_choice=ToolChoice(mode="auto", names=("x",))),
+            "$.tool_choice",
+            "tool_choice: `x` is not among the tools",
+            id="unknown-name",
+        ),
+        pytest.param(
+            asked("Hi", tools=(CLOCK, Tool(name="f", parameters={"properties": {"a": {"type": "x"}}}))),
+            "$.tools[1].parameters.properties.a.type",
+            None,
+            id="tool-schema",
+        ),
+        pytest.param(
+            asked("Hi", tools=(Tool(name="f", parameters={"type": "string"}),)),
+            "$.tools[0].parameters.type",
+            'the parameters of the tool `f`: type: found "string", expected `object`',
+            id="tool-no-object",
+        ),
+        pytest.param(
+            asked("Hi", output=OutputFormat(kind="json_schema", schema={"type": "x"})),
+            "$.response_format.type",
+            None,
+            id="output-schema",
+        ),
+        pytest.param(
+            asked("Hi", tools=(Tool(name="f", strict=True, parameters={"type": "object", "not": {}}),)),
+            "$.tools[0].parameters.not",
+            "the parameters of the tool `f`: not: the model cannot be held to `not`; leave it out, or say `strict: false`",
+            id="strict-tool",
+        ),
+        pytest.param(
+            asked("Hi", output=OutputFormat(kind="json_schema", schema={"type": "object", "not": {}})),
+            "$.response_format.not",
+            None,
+            id="output-that-cannot-be-held",
+        ),
+    ],
+)
+def test_what_is_impossible_is_refused_by_name(call: Call, param: str, message: str | None) -> None:
+    with pytest.raises(FailureError) as raised:
+        constrain(call.request, call.losses)
+    failure = raised.value.failure
+    assert (failure.kind, failure.param) == ("invalid_request", param)
+    assert message in {None, failure.message}
+
+
+def test_what_is_not_held_is_told() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+    loose = Tool(name="f", parameters=schema)
+    call = asked(
+        "Hi", tools=(loose, Tool(name="g", kind="custom", format={"type": "grammar"}), Opaque(dialect="x", data={}))
+    )
+    held(call)
+    why = "the embedded model is not held to it"
+    assert list(call.losses) == [
+        Loss("tools[2]", "tool", "dropped", "only its provider runs it"),
+        Loss("tools[0].parameters.properties.a.uniqueItems", "uniqueItems", "approximated", why),
+        Loss("tools[1]", "format", "approximated", "the embedded model writes free text"),
+    ]

@@ -1,0 +1,32 @@
+"""Every case of the catalogue that this release covers is cited by a vector or by a test."""
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+
+# The numbers name cases of translation between wire formats. Those of the Responses dialect come with that dialect.
+RESPONSES_ONLY = {54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 80, 82, 83, 108, 111, 112, 113, 114}
+COVERED = set(range(1, 130)) - RESPONSES_ONLY
+
+CITATION = re.compile(r"pitfall-(\d+(?:-\d+)*)\b")
+"""`pitfall-89`, or `pitfall-88-89` for two."""
+
+
+def cited() -> dict[int, set[str]]:
+    """Return the numbers cited anywhere under the tests, and where."""
+    found: dict[int, set[str]] = {}
+    for path in TESTS.rglob("*"):
+        if path.suffix in {".py", ".md"} and path != Path(__file__):
+            for match in CITATION.finditer(path.read_text(encoding="utf-8")):
+                for number in match[1].split("-"):
+                    found.setdefault(int(number), set()).add(str(path.relative_to(TESTS)))
+    return found
+
+
+def test_every_case_is_cited() -> None:
+    assert sorted(COVERED - cited().keys()) == []
+
+
+def test_no_case_is_made_up() -> None:
+    assert {number: where for number, where in cited().items() if not 1 <= number <= 129} == {}

@@ -1,0 +1,101 @@
+"""The vectors: real wire data as files, `tests/vectors/<dialect>/<case>/`, and the one loader of them.
+
+A case holds any of `request.json`, `response.json`, `stream.sse` and `error.json` (`{"status": ..., "body": ...}`), and
+`NOTE.md`, which names what it covers (`pitfall-89`, `U31`) and where it is from. A stream beside a response is the same
+answer twice, unless the note says `unpaired`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import Struct
+
+from xenoglot.codec.dialect import Dialect, Target, get
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.wire import decode_json
+from xenoglot.model.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON
+
+ROOT = Path(__file__).parent.parent / "vectors"
+
+CITATION = re.compile(r"\b(?:pitfall-\d+|[ACFLR]-?[SWT]?\d+|U\d\d)\b")
+"""The name of a case in a note or in a test."""
+
+
+class Case(Struct, frozen=True):
+    """One folder of vectors."""
+
+    folder: Path
+
+    @property
+    def dialect(self) -> Dialect:
+        return get(self.folder.parent.name)
+
+    @property
+    def note(self) -> str:
+        return (self.folder / "NOTE.md").read_text(encoding="utf-8")
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(CITATION.findall(self.note)))
+
+    @property
+    def id(self) -> str:
+        """Return `chat/parallel-calls` and what it covers."""
+        return "-".join((f"{self.folder.parent.name}/{self.folder.name}", *self.cited))
+
+    @property
+    def request(self) -> JSON:
+        return decode_json((self.folder / "request.json").read_bytes())
+
+    @property
+    def response(self) -> JSON:
+        return decode_json((self.folder / "response.json").read_bytes())
+
+    @property
+    def error(self) -> JSON:
+        return decode_json((self.folder / "error.json").read_bytes())
+
+    @property
+    def stream(self) -> bytes:
+        return (self.folder / "stream.sse").read_bytes()
+
+    def asked(self) -> Request:
+        """Return the request that belongs to the answer here, or the shortest there is."""
+        if (self.folder / "request.json").exists():
+            return self.dialect.decode_request(self.request)
+        return Request(model="m", stream=True, stream_usage=True)
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """Return every case of every dialect."""
+    return tuple(Case(folder) for folder in sorted(ROOT.glob("*/*")) if folder.is_dir())
+
+
+def each(*files: str, where: Callable[[Case], bool] = lambda _: True) -> pytest.MarkDecorator:
+    """Return the parametrisation of `case` over all that have all of `files`."""
+    found = [case for case in cases() if all((case.folder / file).exists() for file in files) and where(case)]
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in found])
+
+
+def decoded(dialect: Dialect, pieces: Iterable[bytes]) -> list[Event]:
+    """Return the events of a stream of bytes."""
+    return list(through(pieces, Pipeline(SSEDecoder(), dialect.stream_decoder())))
+
+
+def went_home(case: Case, target: Target | None = None) -> JSON:
+    """Return the request as its own dialect writes it again."""
+    return case.dialect.encode_request(case.dialect.decode_request(case.request), Losses(), target or Target())

@@ -1,0 +1,155 @@
+"""Translation as functions, and as the stage that takes whatever comes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import xenoglot
+from tests.laws.vectors import cases
+from xenoglot.codec import dialect
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.stage import Pipeline, through
+from xenoglot.model.content import ToolCall
+from xenoglot.model.fold import fold
+from xenoglot.model.response import Response
+from xenoglot.translate import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from xenoglot.model.json import JSON
+
+FILES = ("request.json", "response.json", "error.json", "stream.sse")
+OTHER = {"chat": "messages", "messages": "chat"}
+DATA = [
+    pytest.param((case.dialect.name, path.read_bytes()), id=f"{case.id}-{name}")
+    for case in cases()
+    for name in FILES
+    if (path := case.folder / name).exists()
+]
+
+
+def translated(source: str, pieces: Iterable[bytes]) -> tuple[bytes, list[str]] | str:
+    """What `pieces` are in the other dialect and what it cost, or why they cannot be had there."""
+    losses = xenoglot.Losses()
+    try:
+        data = b"".join(through(pieces, Translator(source, OTHER[source], losses)))
+    except (xenoglot.WireError, xenoglot.FailureError) as error:
+        return str(error)
+    return data, [str(loss) for loss in losses]
+
+
+def _through_bytes(body: JSON, source: str, target: str, losses: xenoglot.Losses) -> bytes:
+    return xenoglot.translate(json.dumps(body).encode(), source, target, losses)
+
+
+@pytest.mark.parametrize("vector", DATA)
+def test_byte_by_byte_it_is_the_same(vector: tuple[str, bytes]) -> None:
+    source, data = vector
+    assert translated(source, [data[at : at + 1] for at in range(len(data))]) == translated(source, [data])
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        pytest.param(b'\n \t{"error":{"message":"no"}}', b'{"type":"error"', id="blanks-before-json"),
+        pytest.param(b'\xef\xbb\xbfdata: {"error":{"message":"no"}}\n\n', b"event: error\n", id="byte-order-mark"),
+        pytest.param(b': hello\n\ndata: {"error":{"message":"no"}}\n\n', b"event: error\n", id="comment"),
+        pytest.param(b'\r\nevent:x\ndata:{"error":{"message":"no"}}\n\n', b"event: error\n", id="blank-line"),
+        pytest.param(b"data:", b"event: ping\n", id="short"),
+    ],
+)
+def test_a_stream_and_a_document_are_told_apart(head: bytes, kind: bytes) -> None:
+    assert xenoglot.translate(head, "chat", "messages", xenoglot.Losses()).startswith(kind)
+
+
+@pytest.mark.parametrize("function", [xenoglot.translate_request, _through_bytes])
+def test_a_strict_crossing_refuses_to_lose(function: Callable[..., object]) -> None:
+    body: JSON = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9, "seed": 7}
+    with pytest.raises(xenoglot.LossError) as refusal:
+        function(body, "chat", "messages", xenoglot.Losses(strict=True))
+    assert refusal.value.losses == ("$.sampling seed dropped (the dialect has no such field)",)
+
+
+TOOLS: JSON = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "max_tokens": 9,
+    "tools": [
+        {"type": "function", "function": {"name": "files.read", "parameters": {"type": "object"}}},
+        {"type": "custom", "custom": {"name": "shell"}},
+    ],
+}
+"""A request of `chat` with a name that `messages` does not take, and a tool of a kind that it does not have."""
+
+
+def answered_calls() -> tuple[JSON, list[JSON]]:
+    """What a server of `messages` answers to `TOOLS`: whole, and the blocks with their deltas."""
+    sent = xenoglot.translate_request(TOOLS, "chat", "messages", xenoglot.Losses())
+    names = [tool["name"] for tool in sent["tools"]]
+    inputs: list[JSON] = [{"path": "a"}, {"input": "ls"}]
+    calls: list[JSON] = [
+        {"type": "tool_use", "id": name, "name": name, "input": value}
+        for name, value in zip(names, inputs, strict=True)
+    ]
+    head = {"id": "a1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    return {
+        **head,
+        "content": calls,
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    }, calls
+
+
+def streamed(answer: JSON, calls: list[JSON]) -> bytes:
+    """The same as a stream."""
+    events: list[JSON] = [{"type": "message_start", "message": {**answer, "content": [], "stop_reason": None}}]
+    for index, call in enumerate(calls):
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call["input"], separators=(",", ":"))}
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": {**call, "input": {}}},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    events += [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}]
+    return b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in [*events, {"type": "message_stop"}])
+
+
+@pytest.mark.parametrize("stream", ["whole", "stream"])
+def test_an_answer_calls_the_tools_by_the_clients_names(stream: str) -> None:
+    request = dialect.get("chat").decode_request(TOOLS)
+    answer, calls = answered_calls()
+    if stream == "stream":
+        stage = xenoglot.stream_translator("messages", "chat", xenoglot.Losses(), request)
+        made = b"".join(through((streamed(answer, calls),), stage))
+        events = through((made,), Pipeline(SSEDecoder(), dialect.get("chat").stream_decoder()))
+        response = fold(events)
+    else:
+        body = xenoglot.translate_response(answer, "messages", "chat", xenoglot.Losses(), request)
+        response = dialect.get("chat").decode_response(body)
+    assert isinstance(response, Response)
+    parts = response.candidates[0].content
+    assert [(part.name, part.kind, part.arguments) for part in parts if isinstance(part, ToolCall)] == [
+        ("files.read", "function", '{"path":"a"}'),
+        ("shell", "custom", "ls"),
+    ]
+
+
+def test_what_a_server_does_not_take_is_fitted() -> None:
+    body = {**TOOLS, "tools": TOOLS["tools"][:1], "tool_choice": "required"}
+    losses = xenoglot.Losses()
+    sent = xenoglot.translate_request(body, "chat", "messages", losses, Target(forced_tools=False))
+    assert (sent["tool_choice"], [str(loss) for loss in losses][:1]) == (
+        {"type": "auto"},
+        ["$.tool_choice mode approximated (the server takes only `auto` and `none`)"],
+    )
+
+
+def test_an_unknown_dialect_is_named_with_those_there_are() -> None:
+    with pytest.raises(xenoglot.ConfigurationError) as error:
+        xenoglot.translate(b"{}", "latin", "chat", xenoglot.Losses())
+    assert str(error.value) == "there is no dialect `latin`; installed: chat, messages"
