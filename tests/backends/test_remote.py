@@ -181,6 +181,15 @@ async def test_a_server_with_quirks_gets_no_bytes_passed_on() -> None:
         assert json.loads(sent(wire)[2]) == {"model": "m", "messages": [], "max_completion_tokens": 3}
 
 
+@leakless
+async def test_usage_is_asked_for_whether_the_client_wants_it_or_not() -> None:
+    request = get("chat").decode_request({"model": "m", "messages": [], "stream": True})
+    async with upstream(sse(STREAM)) as (remote, wire):
+        assert await told(remote, call(request, dialect="chat")) == HELLO
+        body = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+        assert json.loads(sent(wire)[2]) == body, "pitfall-101"
+
+
 @pytest.mark.parametrize(
     ("request_", "data"),
     [

@@ -170,6 +170,8 @@ class Remote:
             for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
                 call.losses.dropped("headers", name, f"only {call.dialect} has it")
         request = fitted(call.request, self.target, call.losses)
+        if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
+            request = replace(request, stream_usage=True)
         body = self._dialect.encode_request(request, call.losses, self.target)
         call.losses.settle()
         return encode_json(body)
