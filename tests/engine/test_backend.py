@@ -14,6 +14,7 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.backend import Engine
+from xenoglot.engine.constrain import constrain
 from xenoglot.engine.errors import StartError, UnavailableError
 from xenoglot.engine.failures import CRASHED
 from xenoglot.engine.process import EngineProcess
@@ -223,8 +224,17 @@ async def test_answers_in_a_form(engine: Engine, schema: JSON) -> None:
 
 @pytest.mark.parametrize("schema", [pytest.param(schema, id=name) for name, schema in SCHEMAS.items()])
 async def test_the_runtime_reads_every_grammar(engine: Engine, schema: JSON) -> None:
-    call = asked("x", output=OutputFormat(kind="json_schema", schema=schema), sampling=sampled(max_tokens=1))
-    assert (await response(engine, call)).usage is not None
+    constraint = constrain(asked("x", output=OutputFormat(kind="json_schema", schema=schema)).request, Losses())
+    assert constraint is not None
+    reply = await engine._runtime.complete({"prompt": [1], "n_predict": 1, "grammar": constraint.grammar})
+    assert json.loads(await reply.read())["tokens_predicted"] == 1
+
+
+async def test_a_grammar_that_the_runtime_does_not_read_fails_its_request(engine: Engine) -> None:
+    with pytest.raises(FailureError) as raised:
+        await engine._runtime.complete({"prompt": [1], "n_predict": 1, "grammar": "root ::= ("})
+    assert raised.value.failure.kind == "invalid_request"
+    assert "Paris" in text(await response(engine, asked(QUESTION)))
 
 
 async def test_json_of_any_kind(engine: Engine) -> None:
@@ -255,6 +265,13 @@ async def test_what_does_not_fit_is_told_with_its_numbers(engine: Engine) -> Non
     assert (failure.kind, failure.tokens, failure.limit) == ("context_overflow", tokens, SHAPE.context)
 
 
+async def test_what_is_far_too_long_is_not_even_counted(engine: Engine) -> None:
+    call = asked("x" * 64 * 600)
+    assert await engine.count(call) is None
+    failure = await refusal(engine, call)
+    assert (failure.kind, failure.tokens, failure.limit) == ("context_overflow", 600, SHAPE.context)
+
+
 async def test_an_answer_longer_than_the_context_ends_with_it(engine: Engine) -> None:
     call = asked("word " * 400, sampling=Sampling(max_tokens=10**6, logit_bias={"504": 100}))
     answer = await response(engine, call)
@@ -275,6 +292,7 @@ async def test_an_answer_longer_than_the_context_ends_with_it(engine: Engine) ->
         pytest.param(asked("x", sampling=Sampling(n=5)), "$.n", id="n"),
         pytest.param(asked("x", sampling=Sampling(logit_bias={"49152": 1})), "$.logit_bias['49152']", id="bias"),
         pytest.param(asked("x", tool_choice=REQUIRED), "$.tool_choice", id="no-tools"),
+        pytest.param(asked("x", sampling=Sampling(stop=("x",) * 65)), "$.stop", id="stops"),
         pytest.param(asked("x", output=OutputFormat(kind="json_schema", schema=3)), "$.response_format", id="schema"),
     ],
 )

@@ -157,7 +157,8 @@ def test_every_branch_can_be_read_again() -> None:
         pytest.param(
             asked("Hi", tools=(Tool(name="f", strict=True, parameters={"type": "object", "not": {}}),)),
             "$.tools[0].parameters.not",
-            "the parameters of the tool `f`: not: the model cannot be held to `not`; leave it out, or say `strict: false`",
+            "the parameters of the tool `f`: not: the model cannot be held to `not`; "
+            "leave it out, or say `strict: false`",
             id="strict-tool",
         ),
         pytest.param(
@@ -174,6 +175,19 @@ def test_what_is_impossible_is_refused_by_name(call: Call, param: str, message: 
     failure = raised.value.failure
     assert (failure.kind, failure.param) == ("invalid_request", param)
     assert message in {None, failure.message}
+
+
+def test_schemas_without_end_are_refused() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(100_000):
+        deep = {"default": deep}
+    for call, param in (
+        (asked("Hi", tools=(Tool(name="f", parameters=deep),)), "$.tools"),
+        (asked("Hi", output=OutputFormat(kind="json_schema", schema=deep)), "$.response_format"),
+    ):
+        with pytest.raises(FailureError) as raised:
+            constrain(call.request, call.losses)
+        assert raised.value.failure.param == param
 
 
 def test_what_is_not_held_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +18,14 @@ from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan
 from xenoglot.engine.constrain import constrain
 from xenoglot.engine.failures import CRASHED, overflow
-from xenoglot.engine.limits import note_losses, stop_words
+from xenoglot.engine.limits import check_size, note_losses, stop_words
 from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.prompt import tokenize
 from xenoglot.engine.runtime import Runtime
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
 from xenoglot.engine.speech import PlainSpeech
 from xenoglot.engine.turns import turns
+from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Failed
 from xenoglot.model.json import JSONObject
@@ -103,9 +105,14 @@ class Engine:
         return EventAnswer(batches=run.batches(), aclose=run.aclose)
 
     async def count(self, call: Call) -> int | None:
-        """Return the tokens of the whole prompt as it would be sent."""
-        constraint = constrain(call.request, call.losses)
-        return len(await self._prompt(call.request, constraint, call.losses))
+        """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""
+        constraint = await _constraint(call)
+        try:
+            return len(await self._prompt(call.request, constraint, call.losses))
+        except FailureError as error:
+            if error.failure.kind == "context_overflow":
+                return None
+            raise
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the one model it is."""
@@ -117,12 +124,13 @@ class Engine:
 
     async def _prompt(self, request: Request, constraint: Constraint | None, losses: Losses) -> list[int]:
         said = turns(request, constraint.instructions if constraint else "", losses)
+        check_size(said, (await self._runtime.facts()).context)
         return await tokenize(said, self._runtime, losses)
 
     async def _job(self, call: Call) -> _Job:
         request, sampling = call.request, call.request.sampling
         note_losses(request, call.losses)
-        constraint = constrain(request, call.losses)
+        constraint = await _constraint(call)
         facts = await self._runtime.facts()
         fields = completion_fields(sampling, facts, self._settings.slots)
         prompt = await self._prompt(request, constraint, call.losses)
@@ -180,6 +188,13 @@ class _Run:
             self._ticket.release()
         else:
             self._ticket.release_soon()
+
+
+async def _constraint(call: Call) -> Constraint | None:
+    """Compile the grammar, in a thread: the event loop has others to serve."""
+    if not call.request.tools and not call.request.tool_choice and not call.request.output:
+        return None
+    return await asyncio.to_thread(constrain, call.request, call.losses)
 
 
 def _speech(candidate: int, constraint: Constraint | None) -> Speech:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from xenoglot.engine.failures import refused
+from xenoglot.engine.failures import overflow, refused
 from xenoglot.engine.sampling import wants_logprobs
 from xenoglot.engine.turns import ENGINE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.constrain import Constraint
+    from xenoglot.engine.turns import Turn
     from xenoglot.model.request import Request
+
+
+MOST_STOPS: Final = 64
+LONGEST_TOKEN: Final = 64
+"""No text has fewer tokens than one for so many characters."""
+
+
+def check_size(said: Sequence[Turn], context: int) -> None:
+    """Refuse what is too long before anybody counts its tokens, which takes a second for a megabyte.
+
+    Raises:
+        FailureError: it has more tokens than `context`, however few they are.
+    """
+    tokens = sum(len(turn.text) for turn in said) // LONGEST_TOKEN
+    if tokens > context:
+        raise overflow(tokens, context)
 
 
 def note_losses(request: Request, losses: Losses) -> None:
@@ -33,6 +52,8 @@ def note_losses(request: Request, losses: Losses) -> None:
 def stop_words(request: Request, constraint: Constraint | None, losses: Losses) -> list[str]:
     """Return the strings that end the answer; none may end it in the midst of a tool call."""
     words = [word for word in request.sampling.stop or () if word]
+    if len(words) > MOST_STOPS:
+        raise refused("$.stop", f"found {len(words)} strings, expected at most {MOST_STOPS}")
     if constraint is None or not constraint.branches:
         return words
     why = "the answer is held to the form of a tool call"

@@ -163,7 +163,7 @@ class EngineProcess:
             child = await launch(self._weights, self._settings, self._command)
         except StartError as error:
             self._failure = error
-            self._note_crash(str(error))
+            self._note_crash(str(error), logging.INFO)  # whoever waits for it is told, too
             LOGGER.debug("%s", error.detail)
         else:
             self._failure = None
@@ -184,8 +184,8 @@ class EngineProcess:
             self._crashes = 0
         self._note_crash(f"the engine's process ended with status {status}")
 
-    def _note_crash(self, problem: str) -> None:
+    def _note_crash(self, problem: str, level: int = logging.WARNING) -> None:
         self._crashes += 1
         self._since = self._clock()
         self._problem = problem
-        LOGGER.warning("%s (%d in a row)", problem, self._crashes)
+        LOGGER.log(level, "%s (%d in a row)", problem, self._crashes)

@@ -84,6 +84,7 @@ def test_lengths_that_the_pattern_cannot_have_are_told(least: int, most: int | N
         ("a{5000}", "it repeats something more than 2000 times"),
         ("(a{100}){100}", "it matches more than 2000 characters"),
         (r"\xZZ", "an escape has wrong digits"),
+        ("a" * 1001, "it is longer than 1000 characters"),
         ("(" * 100, "its groups are nested more than 32 deep"),
     ],
 )

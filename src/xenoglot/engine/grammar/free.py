@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.wire import to_text
 from xenoglot.engine.grammar.characters import ANYTHING
 from xenoglot.engine.grammar.gbnf import repeat
 from xenoglot.engine.grammar.numbers import NUMBER
@@ -23,13 +23,7 @@ DEPTH: Final = 4
 
 def written(value: JSON) -> str:
     """Return `value` as JSON with blanks after `:` and `,`: small models read and write it best that way."""
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{written(key)}: {written(item)}" for key, item in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(written(item) for item in value) + "]"
-        case _:
-            return to_text(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def character(rules: Rules) -> str:

@@ -8,6 +8,7 @@ https://json-schema.org/draft/2020-12/json-schema-validation#section-6.3.3
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ _DIGITS: Final = {count: re.compile(f"([0-9a-fA-F]{{{count}}})") for count in HE
 _BRACED: Final = re.compile("([0-9a-fA-F]{1,6})}")
 NOT_LINE_END: Final[Ranges] = [(0x00, 0x09), (0x0B, 0x0C), (0x0E, 0x2027), (0x202A, LAST)]
 DEEPEST: Final = 32
+LONGEST: Final = 1000
 
 
 class PatternError(ValueError):
@@ -56,11 +58,12 @@ def fitted(pattern: str, least: int, most: int | None) -> Matched | None:
     longest = Bounds().most
     while longest and most is not None and translate(pattern, Bounds(most=longest)).most > most:
         longest //= 2
-    for shortest in range(least + 1):
-        matched = translate(pattern, Bounds(least=shortest, most=max(longest, shortest)))
-        if matched.least >= least:
-            return matched if most is None or matched.most <= most else None
-    return None
+
+    def stretched(shortest: int) -> Matched:
+        return translate(pattern, Bounds(least=shortest, most=max(longest, shortest)))
+
+    matched = stretched(bisect_left(range(least), least, key=lambda shortest: stretched(shortest).least))
+    return matched if least <= matched.least and (most is None or matched.most <= most) else None
 
 
 def translate(pattern: str, bounds: Bounds) -> Matched:
@@ -69,6 +72,8 @@ def translate(pattern: str, bounds: Bounds) -> Matched:
     Raises:
         PatternError: it cannot be had.
     """
+    if len(pattern) > LONGEST:
+        raise PatternError(f"it is longer than {LONGEST} characters")
     parser = _Parser(pattern, bounds)
     matched = parser.whole()
     if matched.most > MOST_REPEATED:

@@ -198,6 +198,8 @@ class SchemaGrammar:
         longest = min(max(STRING_LENGTH, least) if most is None else most, MOST_REPEATED)
         if least > longest:
             wrong(f"{path}.minLength", least, f"at most {longest}")
+        if (least, longest) == (0, STRING_LENGTH):
+            return free_text(self._rules)
         return f'"\\"" {repeat(character(self._rules), least, longest)} "\\""'
 
     def _matched(self, pattern: str, least: int, most: int | None, path: str) -> str | None:
