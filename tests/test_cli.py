@@ -354,8 +354,8 @@ def test_translate_ends_a_cut_stream_as_a_failure() -> None:
         pytest.param(
             "messages",
             json.dumps(CHAT_REQUEST),
-            "$: neither a request of `messages` ($.max_tokens: required, expected int) nor a response ($: nothing is "
-            "answered in it)",
+            "$: neither a request of `messages` ($.max_tokens: required, expected int) nor a response ($.content: "
+            "required, expected list)",
             id="of-another-dialect",
         ),
         pytest.param(

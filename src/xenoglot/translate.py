@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.response import Response
 
 _STREAM = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 _HEAD = 9
@@ -159,17 +158,10 @@ def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObj
     if isinstance(body, dict) and body.get("error") is not None:
         return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
     try:
-        return writer.encode_response(_answer(reader.decode_response(body)), Request(model=""), losses)
+        return writer.encode_response(reader.decode_response(body), Request(model=""), losses)
     except WireError as no_response:
         problem = f"neither a request of `{source}` ({no_request}) nor a response ({no_response})"
         raise WireError("$", problem) from None
-
-
-def _answer(response: Response) -> Response:
-    """Return the response if anything is answered in it: to read one, decoders are content with little."""
-    if response.usage is None and not any(candidate.content or candidate.finish for candidate in response.candidates):
-        raise WireError("$", "nothing is answered in it")
-    return response
 
 
 def _restoring(source: str, request: Request) -> list[Stage[Event, Event]]:
