@@ -14,6 +14,7 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import MAX_EVENT_BYTES
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text, ToolCall
@@ -197,6 +198,7 @@ async def test_usage_is_asked_for_whether_the_client_wants_it_or_not() -> None:
         pytest.param(STREAMED, response(ANSWER, JSON_TYPE), id="pitfall-117-U25-stream-asked-json-came"),
         pytest.param(STREAMED, sse(STREAM), id="stream"),
         pytest.param(REQUEST, response(ANSWER), id="no-content-type"),
+        pytest.param(STREAMED, sse(STREAM).replace(b"text/event", b"Text/Event"), id="U24-type-in-capitals"),
         pytest.param(STREAMED, sse(STREAM + b"data: {oops\n\n"), id="U16-events-after-the-end"),
     ],
 )
@@ -348,6 +350,70 @@ async def test_a_cut_after_the_end_costs_nothing() -> None:
         assert await told(remote, call(STREAMED)) == HELLO
 
 
+@pytest.mark.parametrize(
+    ("data", "failure"),
+    [
+        pytest.param(
+            CHUNKS[0] + b'data: {"error":{"message":"not %s","type":"invalid_request_error"}}\n\n' % KEY.encode(),
+            Failure(
+                kind="invalid_request",
+                message="not [redacted]",
+                details={"message": "not [redacted]", "type": "invalid_request_error"},
+            ),
+            id="S08-our-key",
+        ),
+        pytest.param(
+            CHUNKS[0] + b'data: {"error":{"message":"at /srv/x","type":"server_error"}}\n\n',
+            Failure(kind="internal", message="the upstream failed"),
+            id="R32-their-fault",
+        ),
+        pytest.param(
+            CHUNKS[0] + b'data: {"error":{"message":"too busy","type":"overloaded_error"}}\n\n',
+            Failure(
+                kind="overloaded",
+                message="too busy",
+                dialect="chat",
+                raw_type="overloaded_error",
+                details={"message": "too busy", "type": "overloaded_error"},
+            ),
+            id="U22-fit-as-it-is",
+        ),
+        pytest.param(
+            CHUNKS[0] + CHUNKS[3], Failure(kind="upstream", message=ENDED_EARLY), id="U15-done-without-finish"
+        ),
+    ],
+)
+@leakless
+async def test_what_is_seen_of_a_stream_passed_on_is_fit_to_be_told(data: bytes, failure: Failure) -> None:
+    """A failure that is not in the bytes in words for the client has no dialect."""
+    async with upstream(sse(data)) as (remote, _):
+        answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
+        assert isinstance(answer, ByteAnswer)
+        async with aclosing(answer):
+            events = [event async for chunk in answer.chunks for event in answer.watch.feed(chunk)]
+        assert [event for event in events if isinstance(event, Failed)] == [Failed(failure=failure)]
+
+
+@leakless
+async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failure() -> None:
+    async with upstream(sse(STREAM)) as (remote, _):
+        answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
+        assert isinstance(answer, ByteAnswer)
+        async with aclosing(answer):
+            events = answer.watch.feed(b"data: " + b"x" * MAX_EVENT_BYTES)
+    message = "the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
+    assert events == (Failed(failure=Failure(kind="upstream", message=message)),)
+
+
+@pytest.mark.parametrize("code", [401, 403])
+@leakless
+async def test_u40_a_credential_refused_by_another_name(code: int) -> None:
+    refusal = status(code, b'{"type":"error","error":{"type":"invalid_request_error","message":"at host"}}')
+    async with upstream(refusal, dialect="messages") as (remote, _):
+        failure = Failure(kind="upstream", message="the upstream refused the gateway's credentials")
+        assert await told(remote, call()) == failure
+
+
 @leakless
 async def test_a_stream_passed_on_is_seen_to_be_cut() -> None:
     async with upstream(sse(CHUNKS[0])) as (remote, _):
@@ -412,6 +478,7 @@ async def test_strict_mode_sends_nothing_that_loses() -> None:
         pytest.param(response(b'{"input_tokens":12}', JSON_TYPE), 12, id="pitfall-124-the-server-knows"),
         pytest.param(status(404, b"{}"), None, id="no-such-endpoint"),
         pytest.param(response(b'{"tokens":12}', JSON_TYPE), None, id="not-said"),
+        pytest.param(response(b"[12]", JSON_TYPE), None, id="no-object"),
     ],
 )
 @leakless

@@ -12,6 +12,7 @@ from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockStarted, Started, TextDelta
 from xenoglot.model.failure import Failure
+from xenoglot.model.fold import unfold
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
+    from xenoglot.model.limits import RateLimits
 
 HELLO = Response(
     id="answer-1",
@@ -118,6 +120,26 @@ class Broken(Backend):
     async def answer(self, call: Call) -> Answer:
         """Raise."""
         raise RuntimeError(f"canary-of-the-prompt: {call.request.messages}")
+
+
+class Limited(Backend):
+    """Answers, or refuses, with rate limits."""
+
+    def __init__(self, limits: RateLimits, *, failing: bool) -> None:
+        super().__init__()
+        self._limits = limits
+        self._failing = failing
+
+    async def answer(self, _call: Call) -> Answer:
+        """Say hello."""
+        if self._failing:
+            raise FailureError(Failure(kind="overloaded", message="no answer"), self._limits)
+        batches = _once(list(unfold(HELLO)))
+        return EventAnswer(batches=batches, aclose=batches.aclose, limits=self._limits)
+
+
+async def _once(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event], None]:
+    yield events
 
 
 class Counting(Backend):

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 KEY, OTHER = "sk-first-0123456789", "sk-secönd-'\"; DROP"
 WIRE = OTHER.encode().decode("latin-1")  # as a server hands it over
-RING = Keyring((KEY, OTHER))
+THIRD = "sk-à"  # its last byte, A0, is a blank in latin-1
+THIRD_WIRE = THIRD.encode().decode("latin-1")
+RING = Keyring((KEY, OTHER, THIRD))
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,10 @@ RING = Keyring((KEY, OTHER))
         pytest.param([("x-api-key", KEY)], None, id="x-api-key"),
         pytest.param([("api-key", KEY)], None, id="api-key"),
         pytest.param([("x-api-key", WIRE)], None, id="R10-second-key-not-ascii"),
+        pytest.param([("x-api-key", f" {THIRD_WIRE}\t")], None, id="R10-key-that-ends-in-a-byte-like-a-blank"),
+        pytest.param(
+            [("authorization", f"Bearer {THIRD_WIRE}")], None, id="R10-bearer-that-ends-in-a-byte-like-a-blank"
+        ),
         pytest.param([("authorization", f"Bearer {KEY}"), ("x-api-key", KEY)], None, id="R17-the-same-twice"),
         pytest.param([("authorization", f"Bearer {KEY}"), ("x-api-key", WIRE)], AMBIGUOUS, id="R17-two-lawful-ones"),
         pytest.param([("x-api-key", KEY), ("x-api-key", "x")], AMBIGUOUS, id="R17-two-of-one-header"),
@@ -63,7 +69,7 @@ def test_r18_every_key_is_compared_whatever_the_outcome(monkeypatch: pytest.Monk
     monkeypatch.setattr(keys, "compare_digest", counting)
     for credential in (KEY, WIRE, "unknown"):
         RING.refusal([("x-api-key", credential)])
-    assert seen == [(32, 32)] * 6
+    assert seen == [(32, 32)] * 9
 
 
 def test_s05_no_credential_is_compared_by_equality() -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Counting
+from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Counting, Limited
 from tests.gateway.serving import AccessLines, Running, config_for, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config import Config, Keys, Model, Secrets, Server
 from xenoglot.gateway.endpoint import endpoints
 from xenoglot.model.failure import Failure
+from xenoglot.model.limits import Budget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -377,6 +378,27 @@ def test_r32_a_bug_tells_nothing_but_an_id(
     assert answer.headers["request-id"] in caplog.text
     assert "builtins.RuntimeError at" in caplog.text
     assert "canary-of-the-prompt" not in caplog.text
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["answered", "refused"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_bug_where_headers_are_written_is_answered_too(
+    gateway_server: Callable[..., Running],
+    stream: bool,  # noqa: FBT001  a case
+    failing: bool,  # noqa: FBT001  a case
+) -> None:
+    """What a dialect cannot write must not leave the client with the server's own page."""
+    limits = RateLimits(requests=Budget(reset=1e300))
+    running = gateway_server({"scripted": Limited(limits, failing=failing)})
+    answer = running.request("POST", "/v1/messages", {**MESSAGES, "stream": stream})
+    assert (answer.status, answer.json) == (
+        500,
+        {
+            "type": "error",
+            "error": {"type": "api_error", "message": "the gateway failed; its log tells more under the request's id"},
+            "request_id": answer.headers["request-id"],
+        },
+    )
 
 
 def test_models(open_gateway: Running) -> None:

@@ -24,12 +24,21 @@ NO_PARAMETERS = {"type": "object", "properties": {}}
 NO_THINKING = Thinking(mode="disabled")
 """Respelling: thinking is off, or its effort is none."""
 
-DEFAULTS = {
-    "$.store": b"false",
-    "$.stream": b"false",
-    "$.sampling.n": b"1",
-    "$.sampling.logprobs": b"false",
-    "$.output.kind": b'"text"',
+DEFAULTS: dict[str, tuple[JSON, ...]] = {
+    "$.store": (False,),
+    "$.stream": (False,),
+    "$.cache_key": ("",),
+    "$.sampling.n": (1,),
+    "$.sampling.temperature": (1,),
+    "$.sampling.top_p": (1,),
+    "$.sampling.top_k": (-1, 0),
+    "$.sampling.min_p": (0,),
+    "$.sampling.repetition_penalty": (1,),
+    "$.sampling.frequency_penalty": (0,),
+    "$.sampling.presence_penalty": (0,),
+    "$.sampling.logprobs": (False,),
+    "$.sampling.top_logprobs": (0,),
+    "$.output.kind": ("text",),
 }
 """Respelling: what is the case where nothing is said."""
 
@@ -98,10 +107,8 @@ def _fields(path: str, value: object) -> Iterator[Thing]:
         for name in value.__struct_fields__:
             if name != "extra":
                 yield from _fields(f"{path}.{name}", getattr(value, name))
-    elif value is not None and value != {} and path not in ALWAYS:  # respelling: nothing in a map, or no map
-        said = encode(value, order="sorted")
-        if DEFAULTS.get(path) != said:
-            yield Thing(path, said)
+    elif value not in (None, {}, *DEFAULTS.get(path, ())) and path not in ALWAYS:  # respelling: nothing in a map
+        yield Thing(path, encode(value, order="sorted"))
 
 
 def _plain(part: Part | Tool) -> JSON:

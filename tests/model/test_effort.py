@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.model.effort import BUDGETS, LEAST_BUDGET, budget_of, effort_of
+from xenoglot.model.effort import BUDGETS, LEAST_BUDGET, budget_of, effort_of, nearest
 from xenoglot.model.request import Effort
 
 ROWS: list[tuple[int, Effort]] = [
@@ -53,3 +53,22 @@ BUDGET_ROWS: list[tuple[Effort, int | None, int]] = [
 )
 def test_the_budget_of_an_effort(effort: Effort, max_tokens: int | None, budget: int) -> None:
     assert budget_of(effort, max_tokens) == budget
+
+
+NEAREST: list[tuple[Effort, tuple[Effort, ...], Effort]] = [
+    ("high", ("low", "high"), "high"),
+    ("max", ("low", "medium", "high"), "high"),
+    ("medium", ("low", "high"), "low"),
+    ("minimal", ("none", "low", "medium"), "low"),
+    ("none", ("none", "low"), "none"),
+    ("none", ("minimal", "low"), "minimal"),
+    ("low", ("none",), "none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("effort", "known", "near"),
+    [pytest.param(*row, id=f"pitfall-26-27-{row[0]}-of-{'-'.join(row[1])}") for row in NEAREST],
+)
+def test_the_nearest_of_the_words_that_a_server_knows(effort: Effort, known: tuple[Effort, ...], near: Effort) -> None:
+    assert nearest(effort, known) == near

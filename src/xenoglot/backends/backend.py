@@ -42,7 +42,8 @@ class EventAnswer(Struct, kw_only=True):
 class ByteAnswer(Struct, kw_only=True):
     """An answer in the client's own dialect, to be passed on untouched.
 
-    `watch` is fed the same bytes beside the stream; its events tell usage and whether the answer came whole.
+    `watch` is fed the same bytes beside the stream; its events tell usage and whether the answer came whole. Bytes with
+    a failure that has no `dialect` are not to be passed on: they do not tell it themselves, or not in fit words.
     """
 
     chunks: AsyncIterator[bytes]

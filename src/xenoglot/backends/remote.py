@@ -22,18 +22,18 @@ from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.fold import unfold
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.stage import Stage
+    from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
     from xenoglot.model.limits import RateLimits
@@ -47,6 +47,7 @@ Item = TypeVar("Item")
 SERVER_ERROR = 500
 
 _CREDENTIALS = ("authentication", "permission")
+_REFUSING = (401, 403)
 _SERVER_FAULTS = ("upstream", "internal", "timeout")
 _WORDS_OF_A_SERVER = ("message", "raw_type", "code", "param", "details")
 
@@ -102,7 +103,7 @@ class Remote:
         accept = EVENT_STREAM if call.request.stream else "application/json"
         reply = await self._post(self._url, call, body, accept)
         limits = self._limits(reply)
-        streamed = (reply.header("content-type") or "").startswith(EVENT_STREAM)
+        streamed = (reply.header("content-type") or "").lower().startswith(EVENT_STREAM)
         if streamed:
             decoder = Pipeline(SSEDecoder(), self._dialect.stream_decoder())
             if verbatim and call.request.stream:
@@ -110,7 +111,7 @@ class Remote:
                     chunks=self._chunks(reply),
                     aclose=reply.aclose,
                     media_type=EVENT_STREAM,
-                    watch=decoder,
+                    watch=_Watch(decoder, self._fit_to_show),
                     limits=limits,
                 )
             return EventAnswer(batches=self._events(reply, decoder, call), aclose=reply.aclose, limits=limits)
@@ -126,8 +127,9 @@ class Remote:
         url = endpoint(self._base_url, self._dialect.count_path)
         try:
             reply = await self._post(url, call, encode_json(request), "application/json")
-            body = Reader(await self._read_json(reply))
-            return body.count("input_tokens")
+            return Reader(await self._read_json(reply)).count("input_tokens")
+        except WireError:
+            return None
         except FailureError as error:
             if error.failure.kind in ("not_found", "unsupported", "upstream"):
                 return None
@@ -142,12 +144,11 @@ class Remote:
             raise FailureError(_transport_failure(error)) from None
         if reply.status != OK:
             raise FailureError(await self._refusal(reply), self._limits(reply))
-        listed = Reader(await self._read_json(reply))
-        return tuple(
-            ModelInfo(id=identifier, owned_by=item.take_if("owned_by", str), created=item.take_if("created", int))
-            for item in listed.objects("data")
-            if (identifier := item.take_if("id", str)) is not None
-        )
+        body = await self._read_json(reply)
+        try:
+            return self._dialect.decode_models(body)
+        except WireError as error:
+            raise FailureError(_not_understood(error)) from None
 
     async def aclose(self) -> None:
         """Nothing is held: the transport belongs to whoever made it."""
@@ -185,7 +186,7 @@ class Remote:
         except TransportError as error:
             raise FailureError(_transport_failure(error)) from None
         if reply.status != OK:
-            raise FailureError(await self._refusal(reply))
+            raise FailureError(await self._refusal(reply), self._limits(reply))
         return reply
 
     async def _whole(self, reply: Reply, call: Call, limits: RateLimits | None, *, verbatim: bool) -> Answer:
@@ -280,7 +281,9 @@ class Remote:
         """Return what the client may know of a failure that the server told in its own words."""
         if failure.dialect is None:
             return failure
-        if failure.kind in _CREDENTIALS:  # the client's own key is fine: it must not be told otherwise (U40)
+        if (
+            failure.kind in _CREDENTIALS or failure.status in _REFUSING
+        ):  # the client's own key is fine: it must not be told otherwise (U40)
             return Failure(kind="upstream", message="the upstream refused the gateway's credentials")
         if failure.kind in _SERVER_FAULTS:  # their texts can hold anything: paths, hosts, traces (R32)
             said = "" if failure.status in (None, SERVER_ERROR) else f" (status {failure.status})"
@@ -290,6 +293,35 @@ class Remote:
 
     def _limits(self, reply: Reply) -> RateLimits | None:
         return self._dialect.decode_limits(dict(reply.headers), time.time())
+
+
+class _Watch:
+    """A stage beside bytes that are passed on: what it says of their failures is fit to be told.
+
+    A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
+    """
+
+    def __init__(self, decoder: Stage[bytes, Event], fit: Callable[[Failure], Failure]) -> None:
+        self._decoder = decoder
+        self._fit = fit
+
+    def feed(self, chunk: bytes, /) -> Sequence[Event]:
+        try:
+            events = self._decoder.feed(chunk)
+        except WireError as error:
+            return (Failed(failure=_not_understood(error)),)
+        return self._shown(events)
+
+    def close(self) -> Sequence[Event]:
+        return self._shown(self._decoder.close())
+
+    def _shown(self, events: Sequence[Event]) -> Sequence[Event]:
+        if not events or type(failed := events[-1]) is not Failed:
+            return events
+        failure = self._fit(failed.failure)
+        if failure == failed.failure:
+            return events
+        return (*events[:-1], Failed(failure=replace(failure, dialect=None, raw_type=None, code=None)))
 
 
 class _Known:

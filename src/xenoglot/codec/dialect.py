@@ -17,7 +17,7 @@ from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.limits import RateLimits
-from xenoglot.model.request import Request
+from xenoglot.model.request import Effort, Request
 from xenoglot.model.response import Response
 
 if TYPE_CHECKING:
@@ -46,10 +46,14 @@ class Target(Struct, frozen=True, kw_only=True):
     """The most the server generates; more is lowered to it."""
     thinking: Literal["effort", "budget", "none"] = "effort"
     """How the server is told to think: by a word, by a budget, or not at all."""
+    efforts: tuple[Effort, ...] = ()
+    """The words for effort that the server knows, another becomes the nearest; none here: all that the dialect has."""
     developer_role: bool = False
     """Whether `developer` is understood; else it is written as `system`."""
     inline_system: bool = True
     """Whether system turns may stand between the others."""
+    text_parts: bool = True
+    """Whether the texts of a turn may stand in a list; else they are joined."""
     tool_result_media: bool = False
     """Whether images and files may stand in tool results; else they are moved to a user turn behind them."""
     extended_sampling: bool = False
@@ -98,6 +102,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_limits: Callable[[RateLimits, float], Headers]
     authorize: Callable[[str | None], Headers]
     """The headers an upstream of this dialect wants, given its key."""
+    decode_models: Callable[[JSON], Sequence[ModelInfo]]
+    """A list of models; an entry without a name is passed over."""
     encode_models: Callable[[Sequence[ModelInfo]], JSONObject]
     encode_model: Callable[[ModelInfo], JSONObject]
     decode_count: Callable[[JSON], Request] | None = None

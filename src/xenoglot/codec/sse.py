@@ -12,6 +12,7 @@ a cut JSON is noticed anyway), and the size of one event is bounded.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -201,5 +202,6 @@ def encode_event(event: ServerSentEvent) -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
+@lru_cache(maxsize=256)
 def _single_line(text: str) -> bytes:
     return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace")

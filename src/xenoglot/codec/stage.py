@@ -35,9 +35,12 @@ class Pipeline:
         """Take one item of the first stage; return what it made of the last."""
         items: Sequence[Any] = (item,)
         for stage in self._stages:
-            if not items:
+            if len(items) == 1:  # as `_through` does, without the call: this runs for every piece of every answer
+                items = stage.feed(items[0])
+            elif items:
+                items = self._through(items, stage)
+            else:
                 break
-            items = self._through(items, stage)
         return items
 
     def close(self) -> Sequence[Any]:
@@ -49,8 +52,6 @@ class Pipeline:
 
     @staticmethod
     def _through(items: Sequence[Any], stage: Stage[Any, Any]) -> Sequence[Any]:
-        if len(items) == 1:
-            return stage.feed(items[0])
         made: list[Any] = []
         for item in items:
             made += stage.feed(item)

@@ -120,6 +120,16 @@ class Gateway:
             self._tasks.discard(task)
 
     async def _guard(self, exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, record: Record) -> None:
+        """Serve; be broken off; own up to a bug."""
+        try:
+            await self._serve(exchange, rows, dialect, record)
+        except asyncio.CancelledError:
+            await self._leave(exchange, dialect, record)
+        except Exception as error:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
+            _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
+            await self._give_up(exchange, dialect, INTERNAL, record)
+
+    async def _serve(self, exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, record: Record) -> None:
         """Serve, and turn what is raised into an answer."""
         try:
             await endpoint.serve(exchange, rows, dialect, self, record)
@@ -131,13 +141,8 @@ class Gateway:
             await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
         except ClientGoneError:
             record.failed(CANCELLED)
-        except asyncio.CancelledError:
-            await self._leave(exchange, dialect, record)
-        except Exception as error:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
-            _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
-            await self._give_up(exchange, dialect, INTERNAL, record)
 
-    async def _give_up(  # noqa: PLR0913, PLR0917  a failure, and where it goes
+    async def _give_up(
         self,
         exchange: Exchange,
         dialect: Dialect,

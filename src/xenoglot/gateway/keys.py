@@ -11,6 +11,9 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+BLANKS = " \t"
+"""What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
+
 KEY_HEADERS = ("x-api-key", "api-key")
 """Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
 
@@ -53,9 +56,9 @@ def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
     found = []
     for name, value in headers:
         if name == "authorization":
-            scheme, _, credential = value.strip().partition(" ")
+            scheme, _, credential = value.strip(BLANKS).partition(" ")
             # Another scheme's credential is one too, though never a key of ours, which have no blanks in them.
-            found.append(credential.strip() if scheme.lower() == "bearer" else f"{name}: {value.strip()}")
+            found.append(credential.strip(BLANKS) if scheme.lower() == "bearer" else f"{name}: {value.strip(BLANKS)}")
         elif name in KEY_HEADERS:
-            found.append(value.strip())
+            found.append(value.strip(BLANKS))
     return [credential for credential in found if credential]

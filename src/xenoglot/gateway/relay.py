@@ -129,8 +129,9 @@ class _Relay:
             body = await self._whole_body(answer)
         finally:
             await answer.aclose()
+        headers = self._headers(answer, JSON_TYPE, ("content-length", str(len(body))))
         self._record.begin(OK)
-        await self._exchange.start(OK, self._headers(answer, JSON_TYPE, ("content-length", str(len(body)))))
+        await self._exchange.start(OK, headers)
         await self._exchange.end(body)
 
     async def stream(self) -> None:
@@ -168,13 +169,18 @@ class _Relay:
 
     async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
         broken: FailureError | None = None
+        ending: Sequence[Event] = ()
         try:
             async for chunk in answer.chunks:
-                self._observe(answer.watch.feed(chunk))
+                events = answer.watch.feed(chunk)
+                self._observe(events)
+                if _fails_untold(events):
+                    ending = events
+                    break
                 await writer.write_bytes(chunk)
         except FailureError as error:
             broken = error
-        ending = answer.watch.close()
+        ending = ending or answer.watch.close()
         self._observe(ending)
         if ending and type(ending[-1]) is Failed:  # what breaks after its end is whole all the same
             raise broken or FailureError(ending[-1].failure)
@@ -223,8 +229,9 @@ class _Relay:
                     pass
 
     def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
+        headers = self._headers(answer, EVENT_STREAM)
         self._record.begin(OK)
-        return self._headers(answer, EVENT_STREAM)
+        return headers
 
     def _headers(self, answer: Answer | None, media_type: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
         headers = [("content-type", media_type), *more]
@@ -236,6 +243,11 @@ class _Relay:
         if said:
             headers.append((LOSSES_HEADER, said[:LONGEST_HEADER]))
         return [*headers, *self._record.headers()]
+
+
+def _fails_untold(events: Sequence[Event]) -> bool:
+    """Whether the answer fails in bytes that do not say so: they may end in the mark of a whole one."""
+    return bool(events) and type(failed := events[-1]) is Failed and failed.failure.dialect is None
 
 
 class _Identify:
@@ -352,8 +364,9 @@ class _StreamWriter:
 
     async def _open(self) -> None:
         if not self.opened:
+            head = self._head()
             self.opened = True
-            await self._exchange.start(OK, self._head())
+            await self._exchange.start(OK, head)
 
     def _look(self) -> None:
         """Send a sign of life if nothing was written for an interval; look again when the next could be due."""

@@ -4,6 +4,8 @@ The bands follow the public mapping of Gemini's OpenAI face (https://ai.google.d
 spread out so that word -> budget -> word is the identity.
 """
 
+from collections.abc import Collection
+
 from xenoglot.model.request import Effort
 
 BUDGETS: dict[Effort, int] = {
@@ -36,3 +38,14 @@ def budget_of(effort: Effort, max_tokens: int | None = None) -> int:
     """
     budget = BUDGETS.get(effort, LEAST_BUDGET)
     return budget if max_tokens is None else max(LEAST_BUDGET, min(budget, max_tokens - 1))
+
+
+def nearest(effort: Effort, known: Collection[Effort]) -> Effort:
+    """Return the word of `known` for `effort`: itself, else the next below, else the least.
+
+    No thinking at all is near to nothing else: `none` stands for itself only, or where it is the only word.
+    """
+    order: tuple[Effort, ...] = ("none", *BUDGETS)
+    words = [word for word in order if word in known and (word != "none" or effort == "none")] or list(known)
+    below = [word for word in words if order.index(word) <= order.index(effort)]
+    return below[-1] if below else words[0]

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+MOST_DIGITS = 18
+"""A count with more digits than this is no count."""
+
+LONGEST_RESET = 366 * 86_400.0
+"""Seconds: a window that is longer than a year is none."""
+
 
 class Budget(Struct, frozen=True, kw_only=True):
     """One allowance: how much there is in a window, how much is left, and in how many seconds it is whole again."""

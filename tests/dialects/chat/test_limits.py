@@ -23,6 +23,8 @@ NOW = 1_700_000_000.0
         ("-3", None),
         ("nan", None),
         ("1e999", None),
+        ("9" * 400 + "h", None),
+        ("99999999h", None),
         ("", None),
     ],
 )
@@ -50,6 +52,10 @@ def test_both_allowances() -> None:
 
 def test_no_headers_say_nothing() -> None:
     assert CHAT.decode_limits({"x-ratelimit-limit-requests": "many"}, NOW) is None
+
+
+def test_numbers_beyond_reason_say_nothing() -> None:
+    assert CHAT.decode_limits({"x-ratelimit-limit-requests": "9" * 5000}, NOW) is None
 
 
 def test_what_runs_out_first_stands_for_both() -> None:

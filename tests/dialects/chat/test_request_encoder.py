@@ -55,6 +55,16 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-1-system-blocks",
         ),
         pytest.param(
+            [said("user", "a", "b"), said("user", "c", PICTURE)],
+            Target(text_parts=False),
+            [
+                {"role": "user", "content": "a\n\nb"},
+                {"role": "user", "content": [{"type": "text", "text": "c"}, PICTURE_PART]},
+            ],
+            [f"{M0} content approximated (its texts are joined)"],
+            id="texts-joined-for-deepseek",
+        ),
+        pytest.param(
             [said("developer", "a")],
             Target(),
             [{"role": "system", "content": "a"}],
@@ -235,6 +245,18 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             id="pitfall-44-missing-result",
         ),
         pytest.param(
+            [said("assistant", CALL), said("user", result(Text(text="who?"), call_id="c9"), result(), "more")],
+            Target(),
+            [
+                CALLED,
+                {"role": "tool", "tool_call_id": "c1", "content": ""},
+                {"role": "user", "content": "Result of the tool call c9:\nwho?"},
+                {"role": "user", "content": "more"},
+            ],
+            ["$.messages tool result approximated (no call before it asked for it; written as text)"],
+            id="pitfall-44-result-of-no-call",
+        ),
+        pytest.param(
             [said("assistant", replace(CALL, id="toolu 1")), said("tool", result(call_id="toolu 1"))],
             Target(),
             [
@@ -382,6 +404,20 @@ TOOL_WIRE = {"type": "function", "function": {"name": "f", "parameters": {"type"
             id="pitfall-26-27-adaptive",
         ),
         pytest.param(
+            Request(model="m", thinking=Thinking(effort="max")),
+            Target(efforts=("low", "medium", "high")),
+            {"reasoning_effort": "high"},
+            ["$.thinking effort approximated (`max` is written as `high`)"],
+            id="pitfall-27-a-word-the-server-lacks",
+        ),
+        pytest.param(
+            Request(model="m", thinking=Thinking(mode="disabled")),
+            Target(efforts=("minimal", "low")),
+            {"reasoning_effort": "minimal"},
+            ["$.thinking effort approximated (`none` is written as `minimal`)"],
+            id="pitfall-26-disabled-where-none-is-unknown",
+        ),
+        pytest.param(
             Request(model="m", thinking=Thinking(effort="low")),
             Target(thinking="budget"),
             {"thinking": {"type": "enabled", "budget_tokens": 2048}},
@@ -401,7 +437,26 @@ TOOL_WIRE = {"type": "function", "function": {"name": "f", "parameters": {"type"
             {
                 "response_format": {
                     "type": "json_schema",
-                    "json_schema": {"name": "response", "schema": {"type": "object"}, "strict": True},
+                    "json_schema": {"name": "response", "schema": {"type": "object"}, "strict": False},
+                }
+            },
+            ["$.output schema approximated (servers hold strictly to closed schemas alone)"],
+            id="pitfall-28-29-schema-that-is-not-strict",
+        ),
+        pytest.param(
+            Request(
+                model="m",
+                output=OutputFormat(kind="json_schema", schema={"type": "object", "additionalProperties": False}),
+            ),
+            Target(),
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": "response",
+                        "schema": {"type": "object", "additionalProperties": False},
+                        "strict": True,
+                    },
                 }
             },
             [],
@@ -557,6 +612,15 @@ HOME: JSONObject = {
 def test_a_target_changes_what_it_must_at_home(target: Target, changed: JSONObject) -> None:
     body = CHAT.encode_request(CHAT.decode_request(HOME), Losses(), target)
     assert body == {key: value for key, value in (HOME | changed).items() if value is not None}
+
+
+def test_lists_of_texts_are_joined_at_home_for_a_server_that_takes_none() -> None:
+    """C2: DeepSeek refuses them."""
+    listed = [{"role": role, "content": [{"type": "text", "text": "a"}]} for role in ("system", "user", "assistant")]
+    request = CHAT.decode_request({"model": "m", "messages": listed})
+    assert encoded(request) == ({"model": "m", "messages": listed}, [])
+    joined = [{**message, "content": "a"} for message in listed]
+    assert encoded(request, Target(text_parts=False)) == ({"model": "m", "messages": joined}, [])
 
 
 def test_whoever_wants_usage_at_home_says_so() -> None:

@@ -160,6 +160,18 @@ SEALED = Reasoning(text="t", signature="s", origin=Origin(dialect="messages", pr
             id="pitfall-128-call",
         ),
         pytest.param(
+            of(ToolCall(id="c", name="f", arguments="{}"), Text(text="a"), finish=Finish(reason="tool_calls")),
+            answer(
+                {
+                    "content": "a",
+                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+                },
+                "tool_calls",
+            ),
+            ["$.candidates[0] order approximated (thoughts come first, calls last)"],
+            id="pitfall-12-words-behind-a-call",
+        ),
+        pytest.param(
             of(
                 Text(text="a"), finish=Finish(reason="context", raw="model_context_window_exceeded", dialect="messages")
             ),

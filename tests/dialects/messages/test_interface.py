@@ -38,8 +38,10 @@ def test_limits_both_ways() -> None:
             {"anthropic-ratelimit-tokens-reset": "2025-11-21T02:00:00"},
             RateLimits(tokens=Budget(reset=0.0)),
         ),
+        ({"anthropic-ratelimit-tokens-limit": "9" * 5000}, None),
+        ({"anthropic-ratelimit-tokens-reset": "9999-12-31T23:59:59Z"}, None),
     ],
-    ids=["none", "malformed", "past-and-without-zone"],
+    ids=["none", "malformed", "past-and-without-zone", "a-number-beyond-reason", "a-time-beyond-reason"],
 )
 def test_limits_as_they_come(headers: dict[str, str], limits: RateLimits | None) -> None:
     assert MESSAGES.decode_limits(headers, NOW) == limits

@@ -16,6 +16,7 @@ from xenoglot.model.content import (
     Reasoning,
     Refusal,
     Remote,
+    Stored,
     Text,
     ToolCall,
     ToolResult,
@@ -299,7 +300,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
                 sampling=Sampling(max_tokens=100, temperature=1.7, top_p=0.5, seed=1, stop=("\n", "END"), n=1),
             ),
             {},
-            {"temperature": 1.0, "top_p": 0.5, "stop_sequences": ["END"]},
+            {"top_p": 0.5, "stop_sequences": ["END"]},
             [
                 "$.sampling temperature approximated (the dialect's highest is 1)",
                 "$.sampling stop dropped (a stop sequence must hold more than blanks)",
@@ -308,11 +309,61 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             id="pitfall-22-48-sampling",
         ),
         pytest.param(
+            Request(model="m", messages=ASK, sampling=Sampling(max_tokens=100, temperature=0.2, top_p=0.9)),
+            {},
+            {"temperature": 0.2},
+            ["$.sampling top_p dropped (not allowed beside `temperature`)"],
+            id="pitfall-22-temperature-and-top-p",
+        ),
+        pytest.param(
+            Request(
+                model="m",
+                messages=ASK,
+                sampling=Sampling(
+                    max_tokens=100,
+                    temperature=0.7,
+                    top_p=1,
+                    top_k=-1,
+                    min_p=0,
+                    repetition_penalty=1.0,
+                    frequency_penalty=0,
+                    presence_penalty=0.0,
+                    logit_bias={},
+                    logprobs=False,
+                    top_logprobs=0,
+                    stop=(),
+                    n=1,
+                ),
+                metadata={},
+                cache_key="",
+            ),
+            {},
+            {"temperature": 0.7},
+            [],
+            id="pitfall-48-defaults-ask-for-nothing",
+        ),
+        pytest.param(
+            Request(
+                model="m", messages=ASK, sampling=Sampling(max_tokens=100, top_p=0.9), thinking=Thinking(effort="high")
+            ),
+            {},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            ["$.sampling top_p dropped (beside thinking 0.95 is the lowest)"],
+            id="pitfall-22-top-p-beside-thinking",
+        ),
+        pytest.param(
             Request(model="m", messages=ASK, sampling=LIMITED, thinking=Thinking(effort="minimal")),
             {},
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
             ["$.thinking effort approximated (`minimal` is written as `low`)"],
             id="pitfall-49-effort",
+        ),
+        pytest.param(
+            Request(model="m", messages=ASK, sampling=LIMITED, thinking=Thinking(effort="max")),
+            {"efforts": ("low", "medium", "high")},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            ["$.thinking effort approximated (`max` is written as `high`)"],
+            id="pitfall-27-a-word-the-server-lacks",
         ),
         pytest.param(
             Request(model="m", messages=ASK, sampling=LIMITED, thinking=Thinking(effort="none")),
@@ -421,6 +472,39 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         ),
         pytest.param(
             Request(
+                model="m",
+                messages=ASK,
+                sampling=LIMITED,
+                output=OutputFormat(
+                    kind="json_schema",
+                    schema={"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}},
+                ),
+            ),
+            {},
+            {
+                "output_config": {
+                    "format": {
+                        "type": "json_schema",
+                        "schema": {
+                            "type": "object",
+                            "properties": {"n": {"type": "integer", "description": '{"minimum":1}'}},
+                            "additionalProperties": False,
+                        },
+                    }
+                }
+            },
+            ["$.output schema approximated (its objects are closed, its bounds told in words)"],
+            id="pitfall-47-schema-as-the-server-takes-it",
+        ),
+        pytest.param(
+            Request(model="m", messages=ASK, sampling=LIMITED, output=OutputFormat(kind="json_schema", name="n")),
+            {},
+            {},
+            ["$.output kind dropped (the dialect takes a schema or nothing; the prompt must ask for JSON)"],
+            id="pitfall-47-no-schema",
+        ),
+        pytest.param(
+            Request(
                 model="m", messages=ASK, sampling=LIMITED, user="u", service_tier="flex", store=False, cache_key="k"
             ),
             {},
@@ -469,8 +553,27 @@ def test_fields(request_: Request, target: JSONObject, fields: JSONObject, losse
         pytest.param(
             Image(source=Inline(data="/9j/4AAQ"), detail="low"),
             {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/4AAQ"}},
-            ["$.messages[0].content[0] detail dropped (the dialect has no such wish)"],
+            [
+                "$.messages[0].content[0] media_type approximated (by its bytes it is `image/jpeg`)",
+                "$.messages[0].content[0] detail dropped (the dialect has no such wish)",
+            ],
             id="pitfall-33-type-by-its-bytes",
+        ),
+        pytest.param(
+            Image(source=Inline(data="/9j/4AAQ", media_type="image/jpg")),
+            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/4AAQ"}},
+            ["$.messages[0].content[0] media_type approximated (by its bytes it is `image/jpeg`)"],
+            id="pitfall-33-wrong-type",
+        ),
+        pytest.param(
+            File(source=Inline(data="JVBERi0xLjc="), name="a.pdf"),
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjc="},
+                "title": "a.pdf",
+            },
+            ["$.messages[0].content[0] media_type approximated (by its bytes it is `application/pdf`)"],
+            id="pdf-by-its-bytes",
         ),
         pytest.param(
             Image(source=Remote(url="https://example.org/a")),
@@ -500,6 +603,32 @@ def test_media(part: Part, block: JSONObject, losses: list[str]) -> None:
     body, lost = encoded(Request(model="m", messages=(said("user", part, "x"),), sampling=LIMITED))
     assert body["messages"] == [user(block, {"type": "text", "text": "x"})]
     assert lost == losses
+
+
+@pytest.mark.parametrize(
+    ("part", "loss"),
+    [
+        pytest.param(
+            Image(source=Inline(data="PHN2Zz4=", media_type="image/svg+xml")),
+            "image dropped (the dialect takes PNG, JPEG, GIF and WebP, inline or by URL)",
+            id="pitfall-33-picture-of-another-type",
+        ),
+        pytest.param(
+            Image(source=Stored(id="file-1")),
+            "image dropped (the dialect takes PNG, JPEG, GIF and WebP, inline or by URL)",
+            id="pitfall-33-picture-stored-elsewhere",
+        ),
+        pytest.param(
+            File(source=Stored(id="file-1")),
+            "file dropped (the dialect takes documents as PDF or text, inline or by URL)",
+            id="pitfall-33-file-stored-elsewhere",
+        ),
+    ],
+)
+def test_media_that_the_server_would_refuse(part: Part, loss: str) -> None:
+    body, lost = encoded(Request(model="m", messages=(said("user", part, "x"),), sampling=LIMITED))
+    assert body["messages"] == [user("x")]
+    assert lost == [f"$.messages[0].content[0] {loss}"]
 
 
 @pytest.mark.parametrize(
@@ -537,6 +666,13 @@ def test_what_would_be_another_request_is_refused(request_: Request, path: str) 
                 "$.thinking effort approximated (written as a budget of 2048 tokens)",
             ],
             id="pitfall-26-budget",
+        ),
+        pytest.param(
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}},
+            {"efforts": ("low", "high", "max")},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            ["$.thinking effort approximated (`xhigh` is written as `high`)"],
+            id="pitfall-27-a-word-the-server-lacks",
         ),
         pytest.param(
             {"thinking": {"type": "adaptive"}},

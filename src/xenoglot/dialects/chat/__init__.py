@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.decoder import StreamDecoder
 from xenoglot.dialects.chat.encoder import StreamEncoder
 from xenoglot.dialects.chat.error import decode_error, encode_error
@@ -18,18 +19,37 @@ from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.request_encoder import encode_request
 from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.tools import NAME_LIMIT
+from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.dialect import Headers
-    from xenoglot.model.catalog import ModelInfo
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
 
 
 def authorize(key: str | None) -> Headers:
     """Return the header that carries the key, if there is one."""
     return () if key is None else (("authorization", f"Bearer {key}"),)
+
+
+def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
+    """Return the models of a list; see `encode_model` for its fields.
+
+    Raises:
+        WireError: it is no list of objects.
+    """
+    return tuple(
+        ModelInfo(
+            id=name,
+            display_name=item.take_if("name", str),
+            created=item.count("created") or None,
+            owned_by=item.take_if("owned_by", str) or None,
+            max_input_tokens=item.count("context_length"),
+        )
+        for item in Reader(body).objects("data")
+        if (name := item.take_if("id", str)) is not None
+    )
 
 
 def encode_model(model: ModelInfo) -> JSONObject:
@@ -69,6 +89,7 @@ CHAT = Dialect(
     decode_limits=decode_limits,
     encode_limits=encode_limits,
     authorize=authorize,
+    decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
 )

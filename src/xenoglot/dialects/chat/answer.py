@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Candidate
 
 
+_WORDS = 1
+_RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
+"""The order in which the parts of an assistant's turn are read from its fields."""
+
+
 class Sorted:
     """The parts of an assistant's turn by the fields they go to, each with its path."""
 
@@ -60,15 +65,25 @@ def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: 
     """Return the message of an answer without its role; its calls in the deprecated form where `legacy`."""
     form = form_of(candidate.extra, NAME)
     parts = Sorted(candidate.content, where)
+    finish = candidate.finish
+    if finish is None or finish.dialect != NAME:
+        note_order(candidate.content, where, losses)
     message = answer_fields(parts.thoughts, losses)
     message |= _content(parts, form, losses)
-    explanation = candidate.finish.explanation if candidate.finish is not None else None
+    explanation = finish.explanation if finish is not None else None
     message |= refusal_field(parts) or ({} if explanation is None else {"refusal": explanation})
     message |= _annotations(parts, losses)
     for at, audio in parts.audio:
         message["audio"] = encode_audio(audio, at, losses)
     message |= _legacy_call(parts, losses) if legacy else _calls(parts, losses)
     return {key: value for key, value in form.get("blanks", {}).items() if key not in message} | message
+
+
+def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
+    """Note where parts stood in another order than that of their fields (pitfall-12)."""
+    ranks = [_RANKS.get(type(part), _WORDS) for part in parts]
+    if ranks != sorted(ranks):
+        losses.approximated(where, "order", "thoughts come first, calls last")
 
 
 def refusal_field(parts: Sorted) -> JSONObject:

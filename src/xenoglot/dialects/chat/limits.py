@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,10 +48,15 @@ def _budget(headers: Mapping[str, str], suffix: str, now: float) -> Budget | Non
 
 
 def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 def _seconds(text: str, now: float) -> float | None:
+    seconds = _duration_or_moment(text, now)
+    return seconds if seconds is not None and seconds <= LONGEST_RESET else None
+
+
+def _duration_or_moment(text: str, now: float) -> float | None:
     if _DURATION.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
     try:

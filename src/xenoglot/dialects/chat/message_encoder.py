@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit
-from xenoglot.dialects.chat.answer import Sorted, call_item, complete, refusal_field
+from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import encode_function_call
 from xenoglot.dialects.chat.leftovers import NAME, Crossing, own_fields
@@ -16,7 +17,7 @@ from xenoglot.dialects.chat.message_decoder import TOOL_ERROR
 from xenoglot.dialects.chat.parts import encode_part
 from xenoglot.dialects.chat.reasoning import history_fields
 from xenoglot.dialects.chat.tools import tool_name
-from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
@@ -31,12 +32,8 @@ ID_LIMIT = 64
 MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 """The answer written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
 
-_JOINTS = {"system": "\n\n", "developer": "\n\n", "tool": "\n", "assistant": ""}
+_JOINTS = {"system": "\n\n", "developer": "\n\n", "user": "\n\n", "tool": "\n", "assistant": ""}
 """What stands between the texts of a turn that is written as one string; many servers take no list there."""
-
-_WORDS = 1
-_RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
-"""The order in which the parts of an assistant's turn are read from its fields."""
 
 _MEDIA = (Image, Audio, File)
 
@@ -103,11 +100,12 @@ class MessageEncoder:
     def _spell(self, parts: list[tuple[str, Part]], role: str, where: str, *, listed: bool) -> JSON:
         encoded = [item for at, part in parts if (item := encode_part(part, at, self._crossing)) is not None]
         plain = all(item.keys() == {"type", "text"} and item["type"] == "text" for item in encoded)
-        if listed or not plain or (role == "user" and len(encoded) > 1):
+        several = len(encoded) > 1
+        if not plain or (self._crossing.target.text_parts and (listed or (role == "user" and several))):
             return encoded
-        if len(encoded) > 1 and not self._crossing.home:
+        if several:
             self._losses.approximated(where, "content", "its texts are joined")
-        return _JOINTS.get(role, "").join(item["text"] for item in encoded)
+        return _JOINTS[role].join(item["text"] for item in encoded)
 
     def _results(self, message: Message, where: str) -> None:
         """Write each result as a message of its own, then what else the turn says (pitfall-4)."""
@@ -165,7 +163,8 @@ class MessageEncoder:
     def _assistant(self, message: Message, where: str) -> None:
         parts = Sorted(message.content, where)
         form = form_of(message.extra, NAME)
-        self._note_order(message, where)
+        if not self._crossing.home:
+            note_order(message.content, where, self._losses)
         fields: JSONObject = {"role": "assistant", **self._named(message)}
         fields |= history_fields(parts.thoughts, self._crossing)
         fields |= self._content(parts.words, message, where)
@@ -194,12 +193,6 @@ class MessageEncoder:
             calls.append(call_item(call, self._id(part.id, at), name, at, self._losses))
         return {"tool_calls": calls} if calls else {}
 
-    def _note_order(self, message: Message, where: str) -> None:
-        """Note where parts stood in another order than that of their fields (pitfall-12)."""
-        ranks = [_RANKS.get(type(part), _WORDS) for part in message.content]
-        if ranks != sorted(ranks) and not self._crossing.home:
-            self._losses.approximated(where, "order", "thoughts come first, calls last")
-
     def _id(self, call_id: str, where: str) -> str:
         fitted = call_id if self._crossing.home else fit(call_id, ID_LIMIT)
         if fitted != call_id:
@@ -207,18 +200,32 @@ class MessageEncoder:
         return fitted
 
     def _answered(self, messages: Iterable[JSONObject]) -> Iterable[JSONObject]:
-        """Yield the messages, each call followed by an answer, made up as an error where there is none (pitfall-44)."""
-        open_calls: list[str] = []
-        for message in messages:
-            if message["role"] == "tool":
-                open_calls = [call_id for call_id in open_calls if call_id != message["tool_call_id"]]
-            else:
-                yield from self._missing(open_calls)
-                open_calls = [call["id"] for call in message.get("tool_calls", ())]
-            yield message
-        yield from self._missing(open_calls)
+        """Yield the messages, each call followed by one answer, and no other answers (pitfall-44).
 
-    def _missing(self, call_ids: list[str]) -> Iterable[JSONObject]:
+        An answer that is missing is made up as an error; one to no call is told by the user behind the others.
+        """
+        open_calls: Counter[str] = Counter()
+        stray: list[JSONObject] = []
+        for message in messages:
+            if message["role"] != "tool":
+                yield from (*self._missing(open_calls.elements()), *stray)
+                open_calls, stray = Counter(call["id"] for call in message.get("tool_calls", ())), []
+                yield message
+            elif open_calls[message["tool_call_id"]]:
+                open_calls[message["tool_call_id"]] -= 1
+                yield message
+            else:
+                stray.append(self._told(message))
+        yield from (*self._missing(open_calls.elements()), *stray)
+
+    def _told(self, answer: JSONObject) -> JSONObject:
+        self._losses.approximated("$.messages", "tool result", "no call before it asked for it; written as text")
+        head, content = f"Result of the tool call {answer['tool_call_id']}:", answer["content"]
+        if isinstance(content, str):
+            return {"role": "user", "content": f"{head}\n{content}"}
+        return {"role": "user", "content": [{"type": "text", "text": head}, *content]}
+
+    def _missing(self, call_ids: Iterable[str]) -> Iterable[JSONObject]:
         for call_id in call_ids:
             self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")
             yield {"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT}
@@ -228,9 +235,10 @@ def fold_system(messages: Sequence[Message], crossing: Crossing) -> list[Message
     """Return the messages with each system turn behind the first others folded into the next user turn (pitfall-3)."""
     folded: list[Message] = []
     waiting: list[Part] = []
+    leading = True
     for index, message in enumerate(messages):
-        leading = all(earlier.role in ("system", "developer") for earlier in folded)
-        if message.role in ("system", "developer") and not leading:
+        system = message.role in ("system", "developer")
+        if system and not leading:
             crossing.losses.approximated(f"$.messages[{index}]", "role", "folded into the next user turn")
             waiting += message.content
         elif waiting and message.role == "user":
@@ -240,6 +248,7 @@ def fold_system(messages: Sequence[Message], crossing: Crossing) -> list[Message
             waiting = []
         else:
             folded.append(message)
+        leading = leading and system
     if waiting:
         folded.append(Message(role="user", content=tuple(waiting)))
     return folded

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.chat.leftovers import NAME, Crossing, left, own_fields
 from xenoglot.dialects.chat.message_encoder import MessageEncoder, fold_system
 from xenoglot.dialects.chat.tools import (
@@ -15,13 +16,13 @@ from xenoglot.dialects.chat.tools import (
     encode_tools,
 )
 from xenoglot.errors import WireError
-from xenoglot.model.effort import budget_of, effort_of
+from xenoglot.model.effort import budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
+    from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thinking
 
 USER_LIMIT = 64
 """The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
@@ -131,7 +132,10 @@ def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
     spec["strict"] = output.strict
     if not crossing.home:
         spec["name"] = output.name or SCHEMA_NAME
-        spec["strict"] = True if output.strict is None else output.strict
+        if output.strict is None:
+            spec["strict"] = is_strict(output.schema)
+            if not spec["strict"]:
+                crossing.losses.approximated("$.output", "schema", "servers hold strictly to closed schemas alone")
     spec = {key: value for key, value in spec.items() if value is not None}
     return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
 
@@ -171,19 +175,28 @@ def _thinking_as_said(thinking: Thinking, form: JSONObject, crossing: Crossing) 
 
 def _thinking_as_effort(thinking: Thinking, crossing: Crossing) -> JSONObject:
     if thinking.mode == "disabled":
-        return {"reasoning_effort": "none"}
+        return _effort("none", crossing)
     if thinking.effort is not None:
         for name in ("mode", "budget_tokens"):
             if getattr(thinking, name) is not None:
                 crossing.losses.dropped("$.thinking", name, "the effort stands for it")
-        return {"reasoning_effort": thinking.effort}
+        return _effort(thinking.effort, crossing)
     if thinking.budget_tokens is not None:
         effort = effort_of(thinking.budget_tokens)
         crossing.losses.approximated("$.thinking", "budget_tokens", f"written as the effort `{effort}`")
-        return {"reasoning_effort": effort}
+        return _effort(effort, crossing)
     if thinking.mode is not None:
         crossing.losses.dropped("$.thinking", "mode", "the server decides by itself")
     return {}
+
+
+def _effort(wanted: Effort, crossing: Crossing) -> JSONObject:
+    """Say how much to think in a word that the server knows (pitfall-26, pitfall-27)."""
+    known = crossing.target.efforts
+    word = nearest(wanted, known) if known else wanted
+    if word != wanted:
+        crossing.losses.approximated("$.thinking", "effort", f"`{wanted}` is written as `{word}`")
+    return {"reasoning_effort": word}
 
 
 def _thinking_as_budget(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> JSONObject:

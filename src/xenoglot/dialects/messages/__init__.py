@@ -5,30 +5,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.decoder import StreamDecoder
 from xenoglot.dialects.messages.encoder import StreamEncoder
 from xenoglot.dialects.messages.error import decode_error, encode_error
 from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.limits import decode_limits, encode_limits, timestamp
+from xenoglot.dialects.messages.limits import decode_limits, encode_limits, moment, timestamp
 from xenoglot.dialects.messages.part_encoder import NAME_LIMIT
 from xenoglot.dialects.messages.request_decoder import decode_count, decode_request
 from xenoglot.dialects.messages.request_encoder import encode_request
 from xenoglot.dialects.messages.response import decode_response, encode_response
+from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.model.catalog import ModelInfo
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
 
 VERSION = "2023-06-01"
-"""The one version of the interface there is (https://docs.claude.com/en/api/versioning)."""
+"""What requests from other dialects are written in: the next version, of 2026-10-21, has no `temperature`, `top_p` and
+`top_k` any more (https://platform.claude.com/docs/en/api/versioning). A client of this dialect brings its own."""
 
 
 def authorize(key: str | None) -> list[tuple[str, str]]:
     """Return the headers that a server of this dialect wants: its key, if it has one, and the version."""
     version = ("anthropic-version", VERSION)
     return [version] if key is None else [("x-api-key", key), version]
+
+
+def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
+    """Return the models of one page (`anthropic/types/model_info.py`).
+
+    Raises:
+        WireError: it is no page of objects.
+    """
+    return tuple(
+        ModelInfo(
+            id=name,
+            display_name=item.take_if("display_name", str),
+            created=moment(item.take_if("created_at", str)),
+            max_input_tokens=item.count("max_input_tokens"),
+            max_output_tokens=item.count("max_tokens"),
+        )
+        for item in Reader(body).objects("data")
+        if (name := item.take_if("id", str)) is not None
+    )
 
 
 def encode_model(model: ModelInfo) -> JSONObject:
@@ -77,6 +98,7 @@ MESSAGES = Dialect(
     decode_limits=decode_limits,
     encode_limits=encode_limits,
     authorize=authorize,
+    decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
     decode_count=decode_count,

@@ -107,8 +107,8 @@ def read_error(body: JSON, status: int | None = None) -> Failure:
 
 
 def broken(message: str) -> Failure:
-    """Return the failure of a stream that is at fault without saying so itself, in the words the dialect has for it."""
-    return Failure(kind="upstream", message=message, dialect=NAME, raw_type=KINDS["upstream"][1])
+    """Return the failure of a stream that is at fault without saying so itself: the words are ours, not the wire's."""
+    return Failure(kind="upstream", message=message)
 
 
 def _error_object(body: JSON) -> JSONObject:

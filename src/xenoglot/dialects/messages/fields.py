@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Effort
 
 NAME = "messages"
+
+EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
+"""`BetaOutputConfigParam.effort` in the SDK."""
 
 CACHE_TTLS = ("5m", "1h")
 """`CacheControlEphemeralParam.ttl` in the SDK."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,20 +35,27 @@ def _decode_budget(headers: Mapping[str, str], word: str, now: float) -> Budget 
 
 
 def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 def _seconds(text: str | None, now: float) -> float | None:
     """Return how far the time in `text` (RFC 3339) is from `now`, not below zero."""
-    if text is None:
-        return None
+    seconds = _unix(text)
+    return None if seconds is None or seconds - now > LONGEST_RESET else max(0.0, seconds - now)
+
+
+def _unix(text: str | None) -> float | None:
     try:
-        moment = datetime.fromisoformat(text)
+        read = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, moment.timestamp() - now)
+    return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
+
+
+def moment(text: str | None) -> int | None:
+    """Return the Unix seconds of a time as the dialect writes it; the epoch stands for one that nobody knows."""
+    seconds = _unix(text)
+    return int(seconds) or None if seconds is not None else None
 
 
 def timestamp(seconds: float) -> str:

@@ -40,8 +40,9 @@ ID_LIMIT = 64
 NAME_LIMIT = 128
 """`ToolParam.name`: at most 128 characters."""
 
-_MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
-"""How the base64 of each image type that the dialect takes begins."""
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_MAGIC = dict(zip(("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR"), _PICTURES, strict=True)) | {"JVBERi": "application/pdf"}
+"""How the base64 of each type that the dialect takes begins: the server looks, and refuses another name for it."""
 
 
 _PLACES: dict[type[Part], str] = {
@@ -241,8 +242,8 @@ class PartEncoder:
 
     def _image(self, part: Image, where: str) -> JSONObject | None:
         source = self._source(part.source, where)
-        if source is None or source["type"] not in ("base64", "url", "file"):
-            self._losses.dropped(where, "image", "the dialect takes images as base64, by URL or by file id")
+        if source is None or not (self._home or _is_picture(source)):
+            self._losses.dropped(where, "image", "the dialect takes PNG, JPEG, GIF and WebP, inline or by URL")
             return None
         if part.detail is not None:
             self._losses.dropped(where, "detail", "the dialect has no such wish")
@@ -251,7 +252,7 @@ class PartEncoder:
     def _file(self, part: File, where: str) -> JSONObject | None:
         source = self._source(part.source, where)
         if source is None or not (self._home or _is_document(source)):
-            self._losses.dropped(where, "file", "the dialect takes documents as PDF or text")
+            self._losses.dropped(where, "file", "the dialect takes documents as PDF or text, inline or by URL")
             return None
         own: JSONObject = {"type": "document", "source": source}
         if part.citable is not None:
@@ -267,8 +268,8 @@ class PartEncoder:
                 return self._inline(source, where)
             case Remote(url=url):
                 return {"type": "url", "url": url}
-            case Stored(id=file_id):
-                return {"type": "file", "file_id": file_id}
+            case Stored(id=file_id):  # the id of a file means something to its own provider only
+                return {"type": "file", "file_id": file_id} if self._home else None
             case Plain(text=text, media_type=media_type):
                 return with_said({"type": "text", "data": text}, media_type=media_type if self._home else "text/plain")
             case Nested(parts=parts, form=form):
@@ -277,9 +278,9 @@ class PartEncoder:
                 return {"type": "content", "content": text_alone[0] if text_alone else content}
 
     def _inline(self, source: Inline, where: str) -> JSONObject | None:
-        media_type = source.media_type
-        if media_type is None:
-            media_type = next((kind for head, kind in _MAGIC.items() if source.data.startswith(head)), None)
+        media_type = next((kind for head, kind in _MAGIC.items() if source.data.startswith(head)), source.media_type)
+        if media_type != source.media_type:
+            self._losses.approximated(where, "media_type", f"by its bytes it is `{media_type}`")
         if media_type is None:
             return None
         if media_type.startswith("text/"):
@@ -290,6 +291,10 @@ class PartEncoder:
             self._losses.emulated(where, "source", "the text of the file is written as text")
             return {"type": "text", "media_type": "text/plain", "data": text}
         return {"type": "base64", "media_type": media_type, "data": source.data}
+
+
+def _is_picture(source: JSONObject) -> bool:
+    return source["type"] == "url" or (source["type"] == "base64" and source["media_type"] in _PICTURES)
 
 
 def _is_document(source: JSONObject) -> bool:

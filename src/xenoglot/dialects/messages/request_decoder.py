@@ -5,12 +5,12 @@ Source: `anthropic/types/beta/message_create_params.py` and `message_count_token
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.fields import NAME, keep_rest, take_cache
+from xenoglot.dialects.messages.fields import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.parts import BILLING_HEADER, decode_parts
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
@@ -36,7 +36,6 @@ MODES: dict[str, Literal["enabled", "adaptive", "disabled"]] = {
     "adaptive": "adaptive",
     "disabled": "disabled",
 }
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
 CHOICES: dict[str, Literal["auto", "required", "none"]] = {
     "auto": "auto",
     "any": "required",
@@ -206,7 +205,7 @@ def _take_thinking_and_output(reader: Reader, form: JSONObject) -> tuple[Thinkin
     config = reader.object("output_config")
     if config is None:
         return thinking, _take_format(reader, "output_format", form)
-    effort: Any = config.take_word("effort", EFFORTS)
+    effort = config.take_word("effort", EFFORTS)
     output = _take_format(config, "format", form)
     keep_rest(reader, "output_config", config, form, said=effort is not None or output is not None)
     if effort is not None:

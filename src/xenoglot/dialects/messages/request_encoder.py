@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.schemas import closed
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.thinking import encode_thinking
@@ -38,6 +39,19 @@ _TIERS: dict[str, tuple[str, str]] = {
 _EXACT_TIERS = ("auto", "default", "fast")
 
 _NO_FIELD = "the dialect has no such field"
+
+_EXTENDED = ("min_p", "repetition_penalty")
+_NEUTRAL: dict[str, JSON] = {
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "seed": None,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "top_logprobs": 0,
+}
+"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -135,10 +149,8 @@ class _RequestEncoder:
         where = "$.sampling"
         self._max_tokens(sampling.max_tokens)
         with_said(body, temperature=sampling.temperature, top_p=sampling.top_p, top_k=sampling.top_k)
-        for field in () if home else ("temperature", "top_p"):
-            if body.get(field, 0) > 1:
-                body[field] = 1.0
-                losses.approximated(where, field, "the dialect's highest is 1")
+        if not home:
+            self._fit_sampling(where)
         stop = [text for text in sampling.stop or () if home or text.strip()]
         if len(stop) < len(sampling.stop or ()):
             losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
@@ -146,15 +158,27 @@ class _RequestEncoder:
             body["stop_sequences"] = stop
         self._foreign_sampling(sampling, where)
 
+    def _fit_sampling(self, where: str) -> None:
+        """Keep what servers take: of two ways to narrow the draw all newer models refuse both at once (pitfall-22)."""
+        body, losses = self._body, self._losses
+        if body.get("temperature", 0) > 1:
+            body["temperature"] = 1.0
+            losses.approximated(where, "temperature", "the dialect's highest is 1")
+        if body.get("top_k", 1) < 1:  # how other servers write that there is no limit
+            del body["top_k"]
+        if "temperature" in body and "top_p" in body:
+            lesser = "temperature" if body["temperature"] == 1 != body["top_p"] else "top_p"
+            if body.pop(lesser) != 1:
+                losses.dropped(where, lesser, "not allowed beside `temperature`")
+
     def _foreign_sampling(self, sampling: Sampling, where: str) -> None:
-        for field in ("min_p", "repetition_penalty"):
+        for field, neutral in _NEUTRAL.items():
             value = getattr(sampling, field)
-            if value is not None and self._target.extended_sampling:
+            if value is None or value == neutral:
+                continue
+            if field in _EXTENDED and self._target.extended_sampling:
                 self._body[field] = value
-            elif value is not None:
-                self._losses.dropped(where, field, _NO_FIELD)
-        for field in ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs"):
-            if getattr(sampling, field) is not None:
+            else:
                 self._losses.dropped(where, field, _NO_FIELD)
 
     def _max_tokens(self, wanted: int | None) -> None:
@@ -170,15 +194,15 @@ class _RequestEncoder:
         self._body["max_tokens"] = wanted
 
     def _output(self, output: OutputFormat) -> None:
-        losses = self._losses
-        if output.kind == "json":
-            losses.dropped("$.output", "kind", "the dialect takes a schema or nothing; the prompt must ask for JSON")
-        if output.kind != "json_schema":
+        losses, schema = self._losses, output.schema
+        if output.kind == "text":
             return
-        schema = output.schema
         if not isinstance(schema, dict):
-            schema = {"type": "object"}
-            losses.approximated("$.output", "schema", "a schema of the dialect is an object")
+            losses.dropped("$.output", "kind", "the dialect takes a schema or nothing; the prompt must ask for JSON")
+            return
+        if not self._home and (known := closed(schema)) != schema:
+            schema = known
+            losses.approximated("$.output", "schema", "its objects are closed, its bounds told in words")
         own = with_rest({"type": "json_schema", "schema": schema}, output.extra, "$.output", losses)
         if self._form.get("output") == "output_format":
             self._body["output_format"] = own
@@ -203,7 +227,7 @@ class _RequestEncoder:
         if request.service_tier is not None:
             _encode_tier(request.service_tier, body, losses)
         for field in ("metadata", "verbosity", "cache_key"):
-            if getattr(request, field) is not None:
+            if getattr(request, field):
                 losses.dropped("$", field, _NO_FIELD)
         if request.store:  # not to store is what the dialect does anyway
             losses.dropped("$", "store", _NO_FIELD)

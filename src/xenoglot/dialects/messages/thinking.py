@@ -1,16 +1,16 @@
 """How much to think, said the way a server of this dialect wants to hear it.
 
 The rules (https://docs.claude.com/en/docs/build-with-claude/extended-thinking): a budget is at least 1,024 tokens and
-less than `max_tokens`; thinking goes with no forced tool, no other temperature than 1 and no `top_k`; in a loop of
-tools with a budget the assistant's last turn begins with its thinking.
+less than `max_tokens`; thinking goes with no forced tool, no other temperature than 1, no `top_p` under 0.95 and no
+`top_k`; in a loop of tools with a budget the assistant's last turn begins with its thinking.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.messages.fields import with_rest, with_said
-from xenoglot.model.effort import LEAST_BUDGET, budget_of, effort_of
+from xenoglot.dialects.messages.fields import EFFORTS, with_rest, with_said
+from xenoglot.model.effort import LEAST_BUDGET, budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Target
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Effort, Thinking
 
 WHERE = "$.thinking"
+LEAST_TOP_P = 0.95
 
 
 def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target: Target, *, home: bool) -> None:
@@ -28,9 +29,9 @@ def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target
             losses.dropped(WHERE, "thinking", "the server is not told how to think")
         return
     if home and target.thinking == "effort":
-        _write_home(thinking, body, losses)
+        _write_home(thinking, body, losses, target)
     elif target.thinking == "effort":
-        _write_effort(thinking, body, losses)
+        _write_effort(thinking, body, losses, target)
     else:
         _write_budget(thinking, body, losses, target)
     if not home:
@@ -38,12 +39,12 @@ def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target
     _fit_budget(body, losses, target)
 
 
-def _write_home(thinking: Thinking, body: JSONObject, losses: Losses) -> None:
+def _write_home(thinking: Thinking, body: JSONObject, losses: Losses, target: Target) -> None:
     if thinking.mode is not None:
         own = with_said({"type": thinking.mode}, budget_tokens=thinking.budget_tokens, display=thinking.display)
         body["thinking"] = with_rest(own, thinking.extra, WHERE, losses)
     if thinking.effort is not None:
-        body.setdefault("output_config", {})["effort"] = thinking.effort
+        _write_word(thinking.effort, body, losses, target)
 
 
 def _wanted(thinking: Thinking) -> bool:
@@ -57,7 +58,7 @@ def _display(thinking: Thinking, losses: Losses) -> str | None:
     return thinking.display
 
 
-def _write_effort(thinking: Thinking, body: JSONObject, losses: Losses) -> None:
+def _write_effort(thinking: Thinking, body: JSONObject, losses: Losses, target: Target) -> None:
     """Write a word, and let the model think as it sees fit (pitfall-49)."""
     if not _wanted(thinking):
         body["thinking"] = with_rest({"type": "disabled"}, thinking.extra, WHERE, losses)
@@ -69,17 +70,19 @@ def _write_effort(thinking: Thinking, body: JSONObject, losses: Losses) -> None:
     effort = thinking.effort
     if effort is None and thinking.budget_tokens is not None:
         effort = effort_of(thinking.budget_tokens)
-        losses.approximated(WHERE, "budget_tokens", f"written as effort `{_least(effort)}`")
-    elif effort == "minimal":
-        losses.approximated(WHERE, "effort", "`minimal` is written as `low`")
+        losses.approximated(WHERE, "budget_tokens", f"written as the effort `{effort}`")
     elif thinking.budget_tokens is not None:
         losses.dropped(WHERE, "budget_tokens", "the server is told how much to think by a word")
     if effort is not None:
-        body.setdefault("output_config", {})["effort"] = _least(effort)
+        _write_word(effort, body, losses, target)
 
 
-def _least(effort: Effort) -> Effort:
-    return "low" if effort == "minimal" else effort
+def _write_word(effort: Effort, body: JSONObject, losses: Losses, target: Target) -> None:
+    """Write the effort in a word that the server knows (pitfall-27)."""
+    word = nearest(effort, target.efforts or EFFORTS)
+    if word != effort:
+        losses.approximated(WHERE, "effort", f"`{effort}` is written as `{word}`")
+    body.setdefault("output_config", {})["effort"] = word
 
 
 def _write_budget(thinking: Thinking, body: JSONObject, losses: Losses, target: Target) -> None:
@@ -132,6 +135,9 @@ def _drop_sampling(body: JSONObject, losses: Losses) -> None:
     if body.get("temperature", 1) != 1:
         losses.dropped("$.sampling", "temperature", "beside thinking only 1 is allowed")
         del body["temperature"]
+    if body.get("top_p", 1) < LEAST_TOP_P:
+        losses.dropped("$.sampling", "top_p", f"beside thinking {LEAST_TOP_P} is the lowest")
+        del body["top_p"]
     if body.pop("top_k", None) is not None:
         losses.dropped("$.sampling", "top_k", "not allowed beside thinking")
 

@@ -81,8 +81,9 @@ def _object_schema(tool: Tool, where: str, losses: Losses) -> JSONObject:
     if not isinstance(tool.parameters, dict) or tool.parameters.get("type", "object") != "object":
         losses.approximated(where, "parameters", "a tool takes an object; the schema of another is not sent")
         return {"type": "object"}
-    if "type" not in tool.parameters:
-        losses.approximated(where, "parameters", "`type: object` is added")
+    if "type" in tool.parameters:
+        return tool.parameters
+    losses.approximated(where, "parameters", "`type: object` is added")
     return {"type": "object", **tool.parameters}
 
 

@@ -103,7 +103,7 @@ def _merge(turns: Iterable[Turn]) -> list[Turn]:
         if not turn.blocks:
             continue
         if merged and merged[-1].role == turn.role:
-            merged[-1].blocks = [*merged[-1].blocks, *turn.blocks]
+            merged[-1].blocks += turn.blocks
             merged[-1].where = "$.messages"  # of which message a block was is not known any more
         else:
             merged.append(turn)
