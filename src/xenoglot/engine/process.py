@@ -105,7 +105,7 @@ class EngineProcess:
         self._refuse(0.0)
         raise UnavailableError("the embedded model's process ended as soon as it had started; try again")
 
-    async def lost(self, endpoint: Endpoint, patience: float = 1.0) -> None:
+    async def lost(self, endpoint: Endpoint, patience: float = 5.0) -> None:
         """Be told that nobody answers at `endpoint`; gives when its end is noted, or after `patience` seconds."""
         if self._watch is not None and self._child is not None and self._child.endpoint is endpoint:
             await asyncio.wait({self._watch}, timeout=patience)

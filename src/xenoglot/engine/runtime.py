@@ -92,6 +92,10 @@ class Process(Protocol):
         ...
 
 
+_GONE = ("connect", "closed")
+"""What happens to a request whose process ended a moment ago, whether or not its bytes had left."""
+
+
 class Runtime:
     """One engine process, asked over HTTP. Every error comes out as a `FailureError`."""
 
@@ -154,9 +158,9 @@ class Runtime:
             try:
                 reply = await self._send_to(endpoint, method, path, data)
             except TransportError as error:
-                if error.sent:
+                if error.kind not in _GONE:
                     raise
-                await self._process.lost(endpoint)  # it ended a moment ago, and another one will do
+                await self._process.lost(endpoint)  # nothing was answered yet: another one will do
                 reply = await self._send_to(await self._ready(), method, path, data)
             if reply.status != OK:
                 raise _refusal(reply.status, await reply.read())

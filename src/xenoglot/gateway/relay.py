@@ -5,7 +5,8 @@ write; while the client is slower than the upstream, that write waits, and so do
 response is held until the first batch is there, so that a failure before it can still be a status; after it, a failure
 is the dialect's error event, and the connection is broken off: no reader may take the rest for a whole answer. While
 the upstream is silent a timer, not a task, looks on and sends the dialect's sign of life. Where both ends speak the
-same dialect the bytes pass untouched, and a decoder beside them only watches.
+same dialect the bytes pass untouched, and a decoder beside them only watches; bytes in which it sees a failure that
+they do not tell themselves are held back.
 
 A client that goes away cancels this task; every way out closes the upstream.
 """
