@@ -36,6 +36,9 @@ ARROWS = {
     "": ROOMS | {"client", "cli", "serving"},
 }
 
+FAMILIES = ("openai",)
+"""Folders under `dialects/` that are no dialect: what those of one vendor share."""
+
 # The only modules that speak to an upstream.
 UPSTREAM = ("xenoglot.backends.transport*", "xenoglot.backends.http1*")
 CLIENT_MODULES = {"aiohttp", "http.client", "httpx", "httpx2", "requests", "ssl", "urllib.request", "urllib3"}
@@ -83,8 +86,8 @@ def part(module: str) -> str:
 def lawful(edge: Import) -> bool:
     """Is this import along an arrow?"""
     importer, imported = part(edge.importer), part(edge.imported)
-    if importer == imported == "dialects":  # each is a folder of its own
-        return edge.importer.split(".")[:3] == edge.imported.split(".")[:3]
+    if importer == imported == "dialects":  # each is a folder of its own; those of one family may share one
+        return edge.imported.split(".")[2] in (edge.importer.split(".")[2], *FAMILIES)
     return imported == importer or imported in ARROWS[importer]
 
 

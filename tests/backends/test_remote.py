@@ -251,12 +251,12 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
         ),
         pytest.param(
             response(b'{"error":{"message":"no such luck","type":"server_error"}}', JSON_TYPE),
-            Failure(kind="internal", message="the upstream failed", dialect="chat", raw_type="server_error"),
+            Failure(kind="internal", message="the upstream failed", dialect="openai", raw_type="server_error"),
             id="U23-error-object-in-200",
         ),
         pytest.param(
             status(502, b"<html><h1>Bad Gateway 10.1.2.3</h1>"),
-            Failure(kind="upstream", message="the upstream failed (status 502)", status=502, dialect="chat"),
+            Failure(kind="upstream", message="the upstream failed (status 502)", status=502, dialect="openai"),
             id="U26-R32-html-502",
         ),
         pytest.param(

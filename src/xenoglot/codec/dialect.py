@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from xenoglot.codec.framing import EVENT_STREAM, Framing
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
@@ -72,18 +73,45 @@ class Target(Struct, frozen=True, kw_only=True):
     """The longest tool name; `None` takes the dialect's own limit."""
 
 
+class Inquiry(Struct, frozen=True, kw_only=True):
+    """Something else that clients of a dialect ask a server, answered from the list of its models.
+
+    `answer` gets what the path has in its braces, merged with the fields of the body, and the models; it gives the
+    body of the answer, or `None` where a model that it asks for is not there. `policy` says who may ask.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    answer: Callable[[JSONObject, Sequence[ModelInfo]], JSON]
+    policy: Literal["open", "key"] = "key"
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """A wire format: how to read it and how to write it. `decode` is wire to model, `encode` model to wire.
 
-    `path` is where requests are posted, `count_path` where tokens are counted. `marks` are request headers that only
-    clients of this dialect send: they decide on routes that several dialects share. `forward` are request headers that
-    an upstream of the same dialect may see; `id_prefix` begins the ids of answers that came without one. Every decoder
-    raises `WireError` for what the dialect does not allow.
+    `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere (with
+    `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` in it, the model is
+    asked for there, and the body need not name it; where there is a `stream_path`, the body does not say `stream`.
+    The functions below know nothing of that: to them both are fields of the body (see `codec.addressing`).
+
+    `count_path` is where tokens are counted, `models_path` where the models are listed; `inquiries` are the other
+    things that clients ask. `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a
+    client that leaves `stream_query` out. `marks` are request headers that only clients of this dialect send: they
+    decide on routes that several dialects share. `forward` are request headers that an upstream of the same dialect
+    may see; `id_prefix` begins the ids of answers that came without one. Every decoder raises `WireError` for what the
+    dialect does not allow.
     """
 
     name: str
     path: str
+    stream_path: str | None = None
+    stream_query: str = ""
+    aliases: tuple[str, ...] = ()
     count_path: str | None = None
+    models_path: str = "/v1/models"
+    inquiries: tuple[Inquiry, ...] = ()
+    framing: Framing = EVENT_STREAM
+    bare_framing: Framing | None = None
     marks: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64
@@ -107,7 +135,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_models: Callable[[Sequence[ModelInfo]], JSONObject]
     encode_model: Callable[[ModelInfo], JSONObject]
     decode_count: Callable[[JSON], Request] | None = None
+    """A question for a number of tokens, as the request it is about; these four stand or fall with `count_path`."""
     encode_count: Callable[[int], JSONObject] | None = None
+    encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
+    decode_counted: Callable[[JSON], int | None] | None = None
 
 
 @cache

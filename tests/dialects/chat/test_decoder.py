@@ -253,7 +253,7 @@ def unreadable(reason: str) -> Failure:
 
 
 ERROR = {"message": "boom", "type": "server_error", "param": None, "code": None}
-BOOM = Failure(kind="internal", message="boom", dialect="chat", raw_type="server_error", details=ERROR)
+BOOM = Failure(kind="internal", message="boom", dialect="openai", raw_type="server_error", details=ERROR)
 
 
 @pytest.mark.parametrize(

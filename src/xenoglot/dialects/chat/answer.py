@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import form_of
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_audio
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call, encode_function_call
-from xenoglot.dialects.chat.leftovers import NAME, Crossing
+from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall

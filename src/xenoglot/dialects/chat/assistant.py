@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.leftovers import leave, left, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.calls import decode_call, decode_function_call
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, leave, left, own_fields, take_blanks
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import decode_part
 from xenoglot.dialects.chat.reasoning import take_reasoning
 from xenoglot.errors import WireError

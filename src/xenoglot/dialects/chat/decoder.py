@@ -17,10 +17,10 @@ from msgspec.json import Decoder
 
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer, encode_json
-from xenoglot.dialects.chat.error import decode_error
 from xenoglot.dialects.chat.growing_choice import GrowingChoice, only_piece
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.usage import decode_usage
+from xenoglot.dialects.openai.error import decode_error
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
 from xenoglot.model.events import Event, Failed, OpaqueDelta, Ping, Started, UsageReported

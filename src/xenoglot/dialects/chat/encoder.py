@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat.decoder import DONE
-from xenoglot.dialects.chat.error import encode_error
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.response import is_legacy
 from xenoglot.dialects.chat.usage import encode_usage
 from xenoglot.dialects.chat.written_choice import WrittenChoice
+from xenoglot.dialects.openai.error import encode_error
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,

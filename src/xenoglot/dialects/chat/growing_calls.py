@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import leave
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, derived_id, take_arguments
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, leave
+from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, ToolCall
 from xenoglot.model.events import ArgumentsDelta, Event, OpaqueDelta

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
+from xenoglot.codec.leftovers import leave
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations
 from xenoglot.dialects.chat.finish import decode_finish, take_stop
 from xenoglot.dialects.chat.growing_calls import GrowingCalls
 from xenoglot.dialects.chat.growing_thoughts import GrowingThoughts
-from xenoglot.dialects.chat.leftovers import NAME, leave
+from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.parts import decode_part
 from xenoglot.dialects.chat.reasoning import STRINGS
 from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text

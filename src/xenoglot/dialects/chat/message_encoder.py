@@ -12,7 +12,7 @@ from xenoglot.codec.names import fit
 from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import encode_function_call
-from xenoglot.dialects.chat.leftovers import NAME, Crossing, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.message_decoder import TOOL_ERROR
 from xenoglot.dialects.chat.parts import encode_part
 from xenoglot.dialects.chat.reasoning import history_fields
@@ -23,6 +23,7 @@ from xenoglot.model.request import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from xenoglot.codec.crossing import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.data_url import data_url, source_of
+from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, Crossing, extra_of, leave, left, need_object, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import (
     Audio,
     CacheMark,
@@ -27,10 +29,10 @@ from xenoglot.model.content import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xenoglot.codec.crossing import Crossing
     from xenoglot.model.content import Extra, Source
     from xenoglot.model.json import JSON, JSONObject
 
-_BASE64 = ";base64,"
 _MARKS = {"prompt_cache_breakpoint": ("mode", "explicit"), "cache_control": ("type", "ephemeral")}
 """The keys of a cache mark, OpenAI's and that of OpenRouter, and the constant each object holds."""
 _TTLS = ("30m", "12h")
@@ -121,21 +123,6 @@ def kind_of(part: Opaque) -> str:
     """Return what the dialect of a part calls its kind."""
     kind = part.data.get("type") if isinstance(part.data, dict) else None
     return kind if isinstance(kind, str) else "part"
-
-
-def data_url(source: Inline) -> str:
-    """Return inline bytes as a `data:` URL (RFC 2397)."""
-    return f"data:{source.media_type or ''}{_BASE64}{source.data}"
-
-
-def source_of(url: str) -> Inline | Remote:
-    """Return where the bytes of `url` are: in it, or elsewhere."""
-    if url.startswith("data:"):
-        head, found, data = url.partition(_BASE64)
-        media_type = head.removeprefix("data:")
-        if found and ";" not in media_type and "," not in media_type:
-            return Inline(data=data, media_type=media_type or None)
-    return Remote(url=url)
 
 
 def _decode_text(reader: Reader) -> Part:

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, Crossing, extra_of, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import Extra, Opaque, Origin, Reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject

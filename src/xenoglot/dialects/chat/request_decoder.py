@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import leave
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, leave
+from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.dialects.chat.message_decoder import decode_messages
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools
 from xenoglot.errors import WireError

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
-from xenoglot.dialects.chat.leftovers import NAME, Crossing, left, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.message_encoder import MessageEncoder, fold_system
 from xenoglot.dialects.chat.tools import (
     encode_choice,

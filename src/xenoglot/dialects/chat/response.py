@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.answer import encode_message
 from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, take_logprobs
 from xenoglot.dialects.chat.calls import derived_id
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, leave, left, need_object, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text, ToolCall

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.chat.leftovers import NAME, Crossing, extra_of, leave, left, need_object, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import encode_cache, kind_of, take_cache
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
@@ -16,6 +17,7 @@ from xenoglot.model.request import Request, Tool, ToolChoice
 if TYPE_CHECKING:
     from typing import Literal
 
+    from xenoglot.codec.crossing import Crossing
     from xenoglot.model.json import JSON, JSONObject
 
 NAME_LIMIT = 64

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, leave, left, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_logprobs
 from xenoglot.dialects.chat.finish import encode_finish, matched_stop
-from xenoglot.dialects.chat.leftovers import NAME, left, own_fields
+from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.reasoning import list_of
 from xenoglot.dialects.chat.written_blocks import AudioBlock, Block, CallBlock, ForeignBlock, ThoughtBlock, WordsBlock
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall

@@ -57,7 +57,7 @@ def body(message: str, kind: str | None, code: JSON, param: str | None = None) -
 )
 def test_kinds(status: int, answer: JSON, kind: FailureKind, message: str) -> None:
     failure = CHAT.decode_error(status, answer)
-    assert (failure.kind, failure.message, failure.dialect) == (kind, message, "chat")
+    assert (failure.kind, failure.message, failure.dialect) == (kind, message, "openai")
 
 
 @pytest.mark.parametrize(

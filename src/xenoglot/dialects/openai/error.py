@@ -1,16 +1,18 @@
-"""Errors, both ways: the shapes and words that the servers of this dialect have for them."""
+"""Errors, both ways: the shapes and words that the servers of these dialects have for them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
-from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON, JSONObject
+
+FAMILY = "openai"
+"""Whose words a `Failure` has: an error of one of these dialects is one of all of them."""
 
 WORDS: dict[FailureKind, tuple[int, str, str | None]] = {
     "invalid_request": (400, "invalid_request_error", None),
@@ -110,7 +112,7 @@ def decode_error(status: int, body: JSON) -> Failure:
         kind=kind,
         message=said or (f"the server answered with status {status}" if status else "the server failed"),
         status=status or None,
-        dialect=NAME,
+        dialect=FAMILY,
         raw_type=_text(error, "type"),
         code=code,
         param=_text(error, "param"),
@@ -121,9 +123,9 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the status and the body of an error for a client; an error object of this dialect goes home as it came."""
+    """Return the status and the body of an error for a client; an error object of the family goes home as it came."""
     status, word, code = WORDS[failure.kind]
-    own = failure.dialect == NAME
+    own = failure.dialect == FAMILY
     if own and failure.status is not None:
         status = failure.status
     if own and isinstance(failure.details, dict):

@@ -1,0 +1,48 @@
+"""What a dialect says in the URL of a request rather than in its body: which model, and whether to stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON, JSONObject
+
+MODEL = "{model}"
+"""Where the model's name stands in a path."""
+
+
+def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Dialect) -> JSON:
+    """Return `body` with what the URL says: `path` is the template that was asked, `variables` fill its braces."""
+    if not isinstance(body, dict):
+        return body
+    told: JSONObject = {}
+    if "model" in variables:
+        told["model"] = unquote(variables["model"])
+    if dialect.stream_path is not None:
+        told["stream"] = _operation(path) == _operation(dialect.stream_path)
+    return body | told if told else body
+
+
+def addressed(body: JSONObject, dialect: Dialect) -> tuple[str, str, JSONObject]:
+    """Return the path and the query to post `body` to, and what is left to say in it."""
+    body = dict(body)
+    path, query = dialect.path, ""
+    if dialect.stream_path is not None and body.pop("stream", False):
+        path, query = dialect.stream_path, dialect.stream_query
+    if MODEL in path:
+        path = path.replace(MODEL, quote(body.pop("model", ""), safe="/@"))
+    return path, query, body
+
+
+def at_model(path: str, model: str) -> str:
+    """Return `path` with the model's name where it belongs, if it does."""
+    return path.replace(MODEL, quote(model, safe="/@"))
+
+
+def _operation(path: str) -> str:
+    """Return what a path asks for, whichever version or project stands before it."""
+    return path.rpartition("/")[2]

@@ -1,0 +1,157 @@
+"""Streams of JSON values without a protocol around them: one a line, or as the elements of one array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.sse import MAX_EVENT_BYTES, ServerSentEvent
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BLANKS = b" \t\r"
+
+
+class LineDecoder:
+    """Bytes, cut anywhere, to events: each line that is not empty is the data of one.
+
+    Raises `WireError` from `feed` where a line is larger than `max_event_bytes`; events before it in the same chunk
+    are lost with it.
+    """
+
+    __slots__ = ("_held", "_max", "_pending")
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max = max_event_bytes
+        self._pending: list[bytes] = []  # pieces of a line that has no end yet
+        self._held = 0  # bytes of that line
+
+    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
+        """Take bytes as they came from the wire; return the events they completed."""
+        first, *rest = chunk.split(b"\n")
+        if not rest:
+            self._hold(first)
+            return ()
+        lines = [self._whole(first), *rest[:-1]]
+        self._hold(rest[-1])
+        return [self._event(stripped) for line in lines if (stripped := line.strip(_BLANKS))]
+
+    def close(self) -> Sequence[ServerSentEvent]:
+        """The stream is over; return the event whose line has no end."""
+        last = self._whole(b"").strip(_BLANKS)
+        return (self._event(last),) if last else ()
+
+    def _event(self, line: bytes) -> ServerSentEvent:
+        if len(line) > self._max:
+            raise self._too_large()
+        return ServerSentEvent(line)
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._pending.append(piece)
+            self._held += len(piece)
+            if self._held > self._max:
+                raise self._too_large()
+
+    def _whole(self, last: bytes) -> bytes:
+        """Return the line that `last` ends."""
+        if not self._pending:
+            return last
+        line = b"".join((*self._pending, last))
+        self._pending.clear()
+        self._held = 0
+        return line
+
+    def _too_large(self) -> WireError:
+        return WireError("$", f"a line is larger than {self._max} bytes")
+
+
+class LineEncoder:
+    """Events to bytes, a line each. A comment is an empty line; data is JSON, which has no line end in it."""
+
+    __slots__ = ()
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[bytes]:
+        """Return the line of one event."""
+        return (b"\n" if event.comment is not None else event.data + b"\n",)
+
+    def close(self) -> Sequence[bytes]:
+        """Nothing is held back."""
+        return ()
+
+
+class ArrayDecoder:
+    """Bytes, cut anywhere, to events: each element of the array that they are is the data of one.
+
+    Raises `WireError` from `feed` where it is no array, or an element is larger than `max_event_bytes`.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_max", "_opened", "_pending", "_quoted")
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max = max_event_bytes
+        self._opened = False
+        self._depth = 0
+        self._quoted = False
+        self._escaped = False
+        self._pending = bytearray()
+
+    def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
+        """Take bytes as they came from the wire; return the events they completed."""
+        events: list[ServerSentEvent] = []
+        for byte in chunk:
+            if not self._opened:
+                self._open(byte)
+            elif self._depth or byte == ord("{"):
+                self._grow(byte, events)
+            elif byte not in b" \t\r\n,]":
+                raise WireError("$", "an element of the array is no object")
+        return events
+
+    def close(self) -> Sequence[ServerSentEvent]:
+        """The stream is over; what is left of an element is no event."""
+        return ()
+
+    def _open(self, byte: int) -> None:
+        if byte == ord("["):
+            self._opened = True
+        elif byte not in b" \t\r\n":
+            raise WireError("$", "expected a JSON array")
+
+    def _grow(self, byte: int, events: list[ServerSentEvent]) -> None:
+        self._pending.append(byte)
+        if len(self._pending) > self._max:
+            raise WireError("$", f"an element is larger than {self._max} bytes")
+        if self._quoted:
+            self._escaped, was = byte == ord("\\") and not self._escaped, self._escaped
+            self._quoted = byte != ord('"') or was
+        elif byte == ord('"'):
+            self._quoted = True
+        elif byte in b"{[":
+            self._depth += 1
+        elif byte in b"}]":
+            self._depth -= 1
+            if not self._depth:
+                events.append(ServerSentEvent(bytes(self._pending)))
+                self._pending.clear()
+
+
+class ArrayEncoder:
+    """Events to bytes: the elements of one array, each on a line of its own. A comment is an empty line."""
+
+    __slots__ = ("_opened",)
+
+    def __init__(self) -> None:
+        self._opened = False
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[bytes]:
+        """Return what one event adds to the array."""
+        if event.comment is not None:
+            return (b"\n",)
+        lead, self._opened = b"," if self._opened else b"[", True
+        return (lead + event.data + b"\n",)
+
+    def close(self) -> Sequence[bytes]:
+        """Return the end of the array."""
+        return (b"]" if self._opened else b"[]",)
