@@ -103,8 +103,23 @@ class Thinking(Struct, frozen=True, kw_only=True):
     extra: Extra | None = None
 
 
+class Prompt(Struct, frozen=True, kw_only=True):
+    """Texts to be continued as they stand, without turns and templates; each is answered on its own, `n` times.
+
+    A text may be given as the ids of its tokens. The answer goes between text and `suffix`; `echo` has the answer begin
+    with the text itself.
+    """
+
+    texts: tuple[str | tuple[int, ...], ...]
+    suffix: str | None = None
+    echo: bool | None = None
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """One call of a model, in no dialect.
+
+    `prompt` stands in place of `messages` where the client wants a text continued rather than a turn answered; with it
+    `messages` may hold system turns alone. The candidates of text `i` are those from `i * n` on.
 
     `previous` refers to stored state (the id of an earlier answer that this one continues). `user` is an opaque id of
     the end user. `service_tier` is in the words `auto`, `default`, `flex`, `priority`, `scale`, `fast`. `cache` is the
@@ -114,6 +129,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     model: str
     messages: tuple[Message, ...] = ()
+    prompt: Prompt | None = None
     tools: tuple[Tool | Opaque, ...] = ()
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None

@@ -9,6 +9,7 @@ from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
+from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.message_encoder import MessageEncoder, fold_system
 from xenoglot.dialects.chat.tools import (
@@ -46,6 +47,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: something cannot be asked of the server at all.
     """
     home = request.extra is not None and request.extra.dialect == NAME
+    request = as_turns(request, losses)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     messages = request.messages if target.inline_system else fold_system(request.messages, crossing)

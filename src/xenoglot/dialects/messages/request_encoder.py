@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import closed
+from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.thinking import encode_thinking
@@ -65,7 +66,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     if request.previous is not None:
         raise WireError("$.previous", "this model keeps no conversation; send the whole history")
-    return _RequestEncoder(request, losses, target).body()
+    return _RequestEncoder(as_turns(request, losses), losses, target).body()
 
 
 class _RequestEncoder:
