@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.fitting import fitted
+from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.names import RestoreNames
-from xenoglot.codec.sse import SSEDecoder, SSEEncoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import WireError
@@ -75,8 +75,9 @@ def stream_translator(source: str, target: str, losses: Losses, request: Request
         ConfigurationError: there is no such dialect.
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
-    reading, writing = get(source).stream_decoder(), get(target).stream_encoder(asked, losses)
-    return Pipeline(SSEDecoder(), reading, *_restoring(source, asked), writing, SSEEncoder())
+    reader, writer = get(source), get(target)
+    reading, writing = reader.stream_decoder(), writer.stream_encoder(asked, losses)
+    return Pipeline(reader.framing.decoder(), reading, *_restoring(source, asked), writing, writer.framing.encoder())
 
 
 def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:
@@ -97,33 +98,45 @@ class Translator:
     `feed` and `close` raise what `translate` raises; the constructor raises `ConfigurationError`.
     """
 
-    __slots__ = ("_chosen", "_head", "_stages")
+    __slots__ = ("_chosen", "_head", "_is_stream", "_stages")
 
     def __init__(self, source: str, target: str, losses: Losses) -> None:
         self._stages = (stream_translator(source, target, losses), _Document(source, target, losses))
+        self._is_stream = _lines_follow if get(source).framing is JSON_LINES else _names_a_field
         self._chosen: Stage[bytes, bytes] | None = None
         self._head = b""
 
     def feed(self, chunk: bytes, /) -> Sequence[bytes]:
         """Take bytes as they came; return those of the other dialect."""
         if self._chosen is None:
-            chunk = (self._head + chunk).lstrip()
-            if len(chunk) < _HEAD:
-                self._head = chunk
+            chunk = self._head = (self._head + chunk).lstrip()
+            streamed = self._is_stream(chunk)
+            if streamed is None:
                 return ()
-            self._chosen = self._choose(chunk)
+            self._chosen = self._stages[0 if streamed else 1]
         return self._chosen.feed(chunk)
 
     def close(self) -> Sequence[bytes]:
         """There is no more; return what was held back."""
         if self._chosen is not None:
             return self._chosen.close()
-        chosen = self._choose(self._head)
+        chosen = self._stages[0 if self._is_stream(self._head.ljust(_HEAD)) else 1]
         return [*chosen.feed(self._head), *chosen.close()]
 
-    def _choose(self, head: bytes) -> Stage[bytes, bytes]:
-        stream, document = self._stages
-        return stream if _STREAM.match(head) else document
+
+def _names_a_field(head: bytes) -> bool | None:
+    """Return whether `head` begins a stream of server-sent events; `None` while that cannot be told."""
+    return bool(_STREAM.match(head)) if len(head) >= _HEAD else None
+
+
+def _lines_follow(head: bytes) -> bool | None:
+    """Return whether `head` begins a stream of lines: a second one follows a whole value. `None` while that is open."""
+    first, _, rest = head.partition(b"\n")
+    try:
+        decode_json(first)
+    except WireError:
+        return False if rest else None
+    return True if rest.strip() else None
 
 
 class _Document:

@@ -27,6 +27,10 @@ CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
         pytest.param("http://h/x/chat/completions/", CHAT, "http://h/x/chat/completions", id="whole-url-no-version"),
         pytest.param("http://h/v1", "/v1/models", "http://h/v1/models", id="models"),
         pytest.param("http://[::1]:80/v1", CHAT, "http://[::1]:80/v1/chat/completions", id="ipv6"),
+        pytest.param("http://h:1", "/api/chat", "http://h:1/api/chat", id="path-of-no-version"),
+        pytest.param("http://h:1/api/", "/api/chat", "http://h:1/api/chat", id="beginning-of-the-path"),
+        pytest.param("http://h/p/api/chat", "/api/chat", "http://h/p/api/chat", id="whole-url-of-no-version"),
+        pytest.param("http://h/v1", "/v1beta/models/a/v1:go", "http://h/v1/models/a/v1:go", id="version-in-a-name"),
         pytest.param("http://h/live/video", CHAT, "http://h/live/video/v1/chat/completions", id="words-with-v"),
     ],
 )

@@ -87,7 +87,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/", "key"),
         ("GET", "/health", "open"),
         ("GET", "/v1/models", "key"),
-        ("GET", "/v1/models/{id}", "key"),
+        ("GET", "/v1/models/{model}", "key"),
         ("HEAD", "/", "open"),
         ("HEAD", "/api/hello", "open"),
         ("POST", "/v1/chat/completions", "key"),

@@ -8,14 +8,14 @@ from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
 
 
-@each("stream.sse")
+@each("stream.*")
 def test_byte_by_byte(case: Case) -> None:
     """pitfall-116, U19: also inside a UTF-8 sequence and inside a line end."""
     stream = case.stream
     assert decoded(case.dialect, [stream[at : at + 1] for at in range(len(stream))]) == decoded(case.dialect, [stream])
 
 
-@each("stream.sse")
+@each("stream.*")
 @settings(max_examples=5)
 @given(data=st.data())
 def test_cut_anywhere(case: Case, data: st.DataObject) -> None:
@@ -23,7 +23,7 @@ def test_cut_anywhere(case: Case, data: st.DataObject) -> None:
     assert decoded(case.dialect, pieces) == decoded(case.dialect, [case.stream])
 
 
-@each("stream.sse")
+@each("stream.*")
 @pytest.mark.parametrize("end", [b"\r", b"\r\n"], ids=["U20-cr", "U20-crlf"])
 def test_other_line_ends(case: Case, end: bytes) -> None:
     lines = case.stream.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", end)

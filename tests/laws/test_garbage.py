@@ -12,7 +12,7 @@ from tests.laws.vectors import Case, cases, each
 from xenoglot.codec.dialect import Target, get, names
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent, SSEDecoder
+from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, WireError
@@ -120,7 +120,7 @@ STREAM_LIKE = st.lists(
 @given(pieces=STREAM_LIKE)
 def test_any_bytes_as_a_stream(name: str, pieces: list[bytes]) -> None:
     """U17, U18, U34: lawful events come of it, and an end is never invented."""
-    list(through(pieces, Pipeline(SSEDecoder(), get(name).stream_decoder(), Grammar())))
+    list(through(pieces, Pipeline(get(name).framing.decoder(), get(name).stream_decoder(), Grammar())))
 
 
 @pytest.mark.parametrize("name", names())

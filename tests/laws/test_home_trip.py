@@ -45,7 +45,7 @@ def test_responses_go_home(case: Case) -> None:
     assert list(losses) == []
 
 
-@each("stream.sse")
+@each("stream.*")
 def test_streams_go_home(case: Case) -> None:
     """What is written of a stream that was read is the same answer, or the same failure, when it is read again."""
     losses = Losses()

@@ -11,7 +11,7 @@ from tests.laws.wire_grammar import WIRE_GRAMMARS
 from xenoglot.codec.dialect import Dialect, get, names
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent, SSEDecoder
+from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import WireError
@@ -23,15 +23,15 @@ from xenoglot.model.response import Response
 
 
 def lawful(dialect: Dialect, stream: bytes) -> list[Event]:
-    return list(through([stream], Pipeline(SSEDecoder(), dialect.stream_decoder(), Grammar())))
+    return list(through([stream], Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar())))
 
 
-@each("stream.sse")
+@each("stream.*")
 def test_what_is_read_obeys_the_grammar(case: Case) -> None:
     lawful(case.dialect, case.stream)
 
 
-@each("stream.sse")
+@each("stream.*")
 def test_a_cut_stream_fails(case: Case) -> None:
     """pitfall-103, pitfall-104, U13, U14: what is cut ends in `Failed`, unless nothing of the answer is missing."""
     whole = fold(lawful(case.dialect, case.stream))
@@ -42,16 +42,16 @@ def test_a_cut_stream_fails(case: Case) -> None:
             assert part.candidates == whole.candidates, case.stream[:cut][-200:]
 
 
-def frames(stream: bytes) -> list[ServerSentEvent]:
-    return list(through([stream], SSEDecoder()))
+def frames(dialect: Dialect, stream: bytes) -> list[ServerSentEvent]:
+    return list(through([stream], dialect.framing.decoder()))
 
 
-@each("stream.sse")
+@each("stream.*")
 @settings(max_examples=8)
 @given(data=st.data())
 def test_damaged_streams_obey_the_grammar(case: Case, data: st.DataObject) -> None:
     """C15: one event damaged, dropped, doubled or moved: the events are lawful all the same."""
-    events = frames(case.stream)
+    events = frames(case.dialect, case.stream)
     place = st.integers(0, len(events) - 1)
     event = events.pop(data.draw(place))
     for _ in range(data.draw(st.integers(0, 2))):
@@ -78,7 +78,7 @@ def check(name: str, events: list[Event], request: Request = ASKED) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@each("stream.sse")
+@each("stream.*")
 def test_what_is_written_of_a_vector_is_lawful(case: Case, name: str) -> None:
     events = decoded(case.dialect, [case.stream])
     check(name, events, case.asked())

@@ -1,8 +1,8 @@
 """The vectors: real wire data as files, `tests/vectors/<dialect>/<case>/`, and the one loader of them.
 
-A case holds any of `request.json`, `response.json`, `stream.sse` and `error.json` (`{"status": ..., "body": ...}`), and
-`NOTE.md`, which names what it covers (`pitfall-89`, `U31`) and where it is from. A stream beside a response is the same
-answer twice, unless the note says `unpaired`.
+A case holds any of `request.json`, `response.json`, `stream.*` (`sse` or `ndjson`, as the dialect frames it) and
+`error.json` (`{"status": ..., "body": ...}`), and `NOTE.md`, which names what it covers (`pitfall-89`, `U31`) and where
+it is from. A stream beside a response is the same answer twice, unless the note says `unpaired`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Dialect, Target, get
+from xenoglot.codec.dialect import Dialect, Target, get, names
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json
 from xenoglot.model.request import Request
@@ -70,7 +69,11 @@ class Case(Struct, frozen=True):
 
     @property
     def stream(self) -> bytes:
-        return (self.folder / "stream.sse").read_bytes()
+        return next(self.folder.glob("stream.*")).read_bytes()
+
+    def has(self, file: str) -> bool:
+        """Return whether `file`, which may be a pattern, is here."""
+        return any(self.folder.glob(file))
 
     def asked(self) -> Request:
         """Return the request that belongs to the answer here, or the shortest there is."""
@@ -82,18 +85,19 @@ class Case(Struct, frozen=True):
 @cache
 def cases() -> tuple[Case, ...]:
     """Return every case of every dialect."""
-    return tuple(Case(folder) for folder in sorted(ROOT.glob("*/*")) if folder.is_dir())
+    folders = (folder for name in names() for folder in (ROOT / name).glob("*") if folder.is_dir())
+    return tuple(map(Case, sorted(folders)))
 
 
 def each(*files: str, where: Callable[[Case], bool] = lambda _: True) -> pytest.MarkDecorator:
     """Return the parametrisation of `case` over all that have all of `files`."""
-    found = [case for case in cases() if all((case.folder / file).exists() for file in files) and where(case)]
+    found = [case for case in cases() if all(map(case.has, files)) and where(case)]
     return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in found])
 
 
 def decoded(dialect: Dialect, pieces: Iterable[bytes]) -> list[Event]:
     """Return the events of a stream of bytes."""
-    return list(through(pieces, Pipeline(SSEDecoder(), dialect.stream_decoder())))
+    return list(through(pieces, Pipeline(dialect.framing.decoder(), dialect.stream_decoder())))
 
 
 def went_home(case: Case, target: Target | None = None) -> JSON:

@@ -77,7 +77,7 @@ def check(name: str, events: list[Event], request: Request) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@each("stream.sse", where=lambda case: "unpaired" not in case.note)
+@each("stream.*", where=lambda case: "unpaired" not in case.note)
 def test_a_vector_is_read_as_it_was_meant(case: Case, name: str) -> None:
     check(name, decoded(case.dialect, [case.stream]), replace(case.asked(), stream=True, stream_usage=True))
 

@@ -13,12 +13,11 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
+from xenoglot.codec.addressing import MODEL, addressed
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.names import RestoreNames
-from xenoglot.codec.reader import Reader
-from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import FailureError, WireError
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
     from xenoglot.model.limits import RateLimits
 
-EVENT_STREAM = "text/event-stream"
 USER_AGENT = "xenoglot"
-MODELS_PATH = "/v1/models"
 OK = 200
 
 Item = TypeVar("Item")
@@ -90,7 +87,6 @@ class Remote:
         self._transport = transport
         self._headers = {"user-agent": USER_AGENT, **dict(dialect.authorize(key)), **_lower(headers or {})}
         self._redact = Redactor((key, *(headers or {}).values()))
-        self._url = endpoint(base_url, dialect.path)
 
     async def answer(self, call: Call) -> Answer:
         """Post the request; return the answer as it begins.
@@ -99,18 +95,19 @@ class Remote:
             FailureError: the server could not be reached, or it refused.
         """
         verbatim = self._passes_verbatim(call)
-        body = self._verbatim_body(call) if verbatim else self._encoded_body(call)
-        accept = EVENT_STREAM if call.request.stream else "application/json"
-        reply = await self._post(self._url, call, body, accept)
+        url, body = self._verbatim(call) if verbatim else self._encoded(call)
+        framing = self._dialect.framing
+        accept = framing.media_type if call.request.stream else "application/json"
+        reply = await self._post(url, call, body, accept)
         limits = self._limits(reply)
-        streamed = (reply.header("content-type") or "").lower().startswith(EVENT_STREAM)
+        streamed = (reply.header("content-type") or "").lower().startswith(framing.media_type)
         if streamed:
-            decoder = Pipeline(SSEDecoder(), self._dialect.stream_decoder())
+            decoder = Pipeline(framing.decoder(), self._dialect.stream_decoder())
             if verbatim and call.request.stream:
                 return ByteAnswer(
                     chunks=self._chunks(reply),
                     aclose=reply.aclose,
-                    media_type=EVENT_STREAM,
+                    media_type=framing.media_type,
                     watch=_Watch(decoder, self._fit_to_show),
                     limits=limits,
                 )
@@ -119,15 +116,13 @@ class Remote:
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none."""
-        if self._dialect.count_path is None:
+        ask, read = self._dialect.encode_count_request, self._dialect.decode_counted
+        if self._dialect.count_path is None or ask is None or read is None:
             return None
-        request = self._dialect.encode_request(call.request, call.losses, self.target)
-        for name in ("max_tokens", "stream"):
-            request.pop(name, None)
-        url = endpoint(self._base_url, self._dialect.count_path)
+        path, query, body = addressed(ask(call.request, call.losses, self.target), self._dialect, counting=True)
         try:
-            reply = await self._post(url, call, encode_json(request), "application/json")
-            return Reader(await self._read_json(reply)).count("input_tokens")
+            reply = await self._post(endpoint(self._base_url, path, query), call, encode_json(body), "application/json")
+            return read(await self._read_json(reply))
         except WireError:
             return None
         except FailureError as error:
@@ -137,7 +132,7 @@ class Remote:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
-        url = endpoint(self._base_url, MODELS_PATH)
+        url = endpoint(self._base_url, self._dialect.models_path)
         try:
             reply = await self._transport.send("GET", url, [*self._headers.items(), ("accept", "application/json")])
         except TransportError as error:
@@ -156,26 +151,31 @@ class Remote:
     def _passes_verbatim(self, call: Call) -> bool:
         return call.body is not None and call.dialect == self._dialect.name and self.target == Target()
 
-    def _verbatim_body(self, call: Call) -> bytes:
-        """Return the client's bytes; only the model's name is replaced, where it has another name here."""
-        body = call.body or b""
+    def _verbatim(self, call: Call) -> tuple[str, bytes]:
+        """Return where to post the client's bytes, and them; only the model's name is replaced, where it differs."""
+        body, name, dialect = call.body or b"", call.request.model, self._dialect
+        if MODEL in dialect.path:
+            path, query, _ = addressed({"model": name, "stream": call.request.stream}, dialect)
+            return endpoint(self._base_url, path, query), body
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        name = encode_json(call.request.model)
-        if bytes(fields["model"]) == name:
-            return body
-        fields["model"] = msgspec.Raw(name)
-        return encode_json(fields)
+        written = encode_json(name)
+        if bytes(fields["model"]) != written:
+            fields["model"] = msgspec.Raw(written)
+            body = encode_json(fields)
+        return endpoint(self._base_url, dialect.path), body
 
-    def _encoded_body(self, call: Call) -> bytes:
+    def _encoded(self, call: Call) -> tuple[str, bytes]:
+        """Return where to post the request, and it as the server's dialect writes it."""
         if call.headers and call.dialect != self._dialect.name:
             for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
                 call.losses.dropped("headers", name, f"only {call.dialect} has it")
         request = fitted(call.request, self.target, call.losses)
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
-        body = self._dialect.encode_request(request, call.losses, self.target)
+        encoded = self._dialect.encode_request(request, call.losses, self.target)
         call.losses.settle()
-        return encode_json(body)
+        path, query, body = addressed(encoded, self._dialect)
+        return endpoint(self._base_url, path, query), encode_json(body)
 
     async def _post(self, url: str, call: Call, body: bytes, accept: str) -> Reply:
         headers = {"content-type": "application/json", "accept": accept, **self._headers}

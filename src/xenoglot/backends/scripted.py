@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import ConfigurationError, FailureError, WireError
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 Turn: TypeAlias = "Response | Failure | Sequence[Event]"
 
 
+STREAMS = (".sse", ".ndjson")
+
+
 class Scripted:
     """Answers each call with the next of its turns, and again from the first after the last.
 
@@ -43,15 +45,16 @@ class Scripted:
 
     @classmethod
     def from_file(cls, path: Path | str, dialect: Dialect, name: str = "scripted") -> Scripted:
-        """Return a backend that answers with the contents of a file: `*.sse` is a stream, anything else a response.
+        """Return a backend that answers with the contents of a file: a stream (`*.sse`, `*.ndjson`), or a response.
 
         Raises:
             ConfigurationError: the file cannot be read, or is not of the dialect.
         """
         try:
             data = Path(path).read_bytes()
-            if Path(path).suffix == ".sse":
-                return cls(list(through((data,), Pipeline(SSEDecoder(), dialect.stream_decoder()))), name=name)
+            if Path(path).suffix in STREAMS:
+                decoder = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
+                return cls(list(through((data,), decoder)), name=name)
             return cls(dialect.decode_response(decode_json(data)), name=name)
         except (OSError, WireError) as error:
             message = f"`{path}` is no {dialect.name} answer: {error}"

@@ -27,20 +27,22 @@ def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Diale
     return body | told if told else body
 
 
-def addressed(body: JSONObject, dialect: Dialect) -> tuple[str, str, JSONObject]:
-    """Return the path and the query to post `body` to, and what is left to say in it."""
-    body = dict(body)
+def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> tuple[str, str, JSONObject]:
+    """Return the path and the query to post `body` to, and what is left to say in it.
+
+    With `counting` the body asks how many tokens it has, and goes to `count_path`.
+    """
     path, query = dialect.path, ""
+    if not counting and dialect.stream_path is None and MODEL not in path:
+        return path, query, body
+    body = dict(body)
     if dialect.stream_path is not None and body.pop("stream", False):
         path, query = dialect.stream_path, dialect.stream_query
+    if counting:
+        path, query = dialect.count_path or path, ""
     if MODEL in path:
         path = path.replace(MODEL, quote(body.pop("model", ""), safe="/@"))
     return path, query, body
-
-
-def at_model(path: str, model: str) -> str:
-    """Return `path` with the model's name where it belongs, if it does."""
-    return path.replace(MODEL, quote(model, safe="/@"))
 
 
 def _operation(path: str) -> str:

@@ -14,7 +14,7 @@ from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.printable import for_header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 
     from xenoglot.gateway.gateway import Gateway
 
@@ -87,6 +87,7 @@ class ASGIExchange:
         self.headers: Sequence[tuple[str, str]] = [
             (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
         ]
+        self.variables: Mapping[str, str] = {}
         self.gone = False
         self._receive = receive
         self._send = send

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.addressing import informed
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay
@@ -20,19 +22,22 @@ from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
-from xenoglot.gateway.routes import ANYTHING, Endpoint
+from xenoglot.gateway.routes import Endpoint
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.dialect import Dialect, Inquiry
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
+
+MODELS = "/v1/models"
+"""Where several dialects have their lists of models: marks tell which is meant."""
 
 USUAL_DIALECT = "chat"
 """Whose errors and lists are written where nothing tells which a client speaks."""
@@ -50,21 +55,35 @@ _HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,1000}")
 
 
 def endpoints() -> tuple[Endpoint, ...]:
-    """Return the rows of the route table: two for each dialect installed, and the few that belong to none."""
+    """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
     rows = [
         Endpoint(method="GET", path="/", policy="key", handler=_about),
         Endpoint(method="HEAD", path="/", policy="open", handler=_nothing),
         Endpoint(method="HEAD", path="/api/hello", policy="open", handler=_nothing),
         Endpoint(method="GET", path="/health", policy="open", handler=_health),
-        Endpoint(method="GET", path="/v1/models", policy="key", handler=_models),
-        Endpoint(method="GET", path=f"/v1/models/{ANYTHING}", policy="key", handler=_model),
+        Endpoint(method="GET", path=MODELS, policy="key", handler=_models),
+        Endpoint(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=_model),
     ]
     for dialect in map(dialects.get, dialects.names()):
-        rows.append(Endpoint(method="POST", path=dialect.path, policy="key", handler=relay.serve, dialect=dialect))
-        if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
-            count = partial(_count, dialect.decode_count, dialect.encode_count)
-            rows.append(Endpoint(method="POST", path=dialect.count_path, policy="key", handler=count, dialect=dialect))
+        rows += _rows(dialect)
     return tuple(rows)
+
+
+def _rows(dialect: Dialect) -> Iterator[Endpoint]:
+    """Yield what is served to the clients of one dialect."""
+    for path in dict.fromkeys((dialect.path, dialect.stream_path, *dialect.aliases)):
+        if path is not None:
+            yield Endpoint(method="POST", path=path, policy="key", handler=relay.serve, dialect=dialect)
+    if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
+        count = partial(_count, dialect.decode_count, dialect.encode_count)
+        yield Endpoint(method="POST", path=dialect.count_path, policy="key", handler=count, dialect=dialect)
+    if dialect.models_path != MODELS:
+        yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
+    for inquiry in dialect.inquiries:
+        handler = partial(_inquire, inquiry)
+        yield Endpoint(
+            method=inquiry.method, path=inquiry.path, policy=inquiry.policy, handler=handler, dialect=dialect
+        )
 
 
 def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]]) -> Dialect:
@@ -171,12 +190,26 @@ async def _models(exchange: Exchange, dialect: Dialect, gateway: Gateway, record
 
 
 async def _model(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    name = unquote(exchange.path.partition("/models/")[2])
+    name = unquote(exchange.variables["model"])
     for model in await _available(exchange, gateway):
         if model.id == name:
             await send_json(exchange, record, dialect.encode_model(model))
             return
     raise FailureError(gateway.unknown_model(name))
+
+
+async def _inquire(inquiry: Inquiry, exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Answer what else a dialect's clients ask, from the list of models."""
+    body = await exchange.read_body(gateway.config.server.body_limit)
+    asked = decode_json(body) if body.strip() else {}
+    if not isinstance(asked, dict):
+        raise expected("$", "object", asked)
+    said = asked | {name: unquote(value) for name, value in exchange.variables.items()}
+    answer = inquiry.answer(said, await available(gateway.router, gateway.backends))
+    if answer is None:
+        name = said.get("model")
+        raise FailureError(gateway.unknown_model(name if isinstance(name, str) else ""))
+    await send_json(exchange, record, answer)
 
 
 async def _available(exchange: Exchange, gateway: Gateway) -> Sequence[ModelInfo]:
@@ -193,7 +226,8 @@ async def _count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and w
     record: Record,
 ) -> None:
     """Say how many tokens a prompt is: by who would answer it, else by estimate."""
-    request = decode(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    body = decode_json(await exchange.read_body(gateway.config.server.body_limit))
+    request = decode(informed(body, record.route or "", exchange.variables, dialect))
     record.asked(request.model, stream=False)
     route = gateway.route(request.model)
     record.routed(route)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from xenoglot.errors import XenoglotError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class BodyTooLargeError(XenoglotError):
@@ -30,6 +30,8 @@ class Exchange(Protocol):
     query: str
     headers: Sequence[tuple[str, str]]
     """Names in lower case, in the order of the wire, repeated ones apart."""
+    variables: Mapping[str, str]
+    """What stands in the path where the route's template has braces, escapes and all; the route table says it."""
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header `name` (lower case)."""

@@ -89,7 +89,8 @@ class Gateway:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request, whatever happens, and write its line to the log."""
         record = self._observer.record(exchange.method)
-        rows = self.routes.find(exchange.path)
+        found = self.routes.find(exchange.path)
+        rows, exchange.variables = found.rows, found.variables
         dialect = endpoint.dialect_of(rows, exchange.headers)
         try:
             with self._serving():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BLANKS = " \t"
 """What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
 
-KEY_HEADERS = ("x-api-key", "api-key")
+KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 """Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
 
 MISSING = Failure(

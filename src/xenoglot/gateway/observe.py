@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.codec.framing import Framing
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
 from xenoglot.gateway.printable import for_log
@@ -53,6 +54,7 @@ class Record(Struct, kw_only=True):
     dialect: str | None = None
     model: str | None = None
     stream: bool | None = None
+    framing: Framing | None = None
     backend: str | None = None
     target: str | None = None
     substituted: bool = False

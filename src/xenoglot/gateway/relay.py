@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.codec.addressing import informed
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import SSEEncoder
 from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
@@ -31,10 +31,11 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Backend, EventAnswer
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.framing import Framing
     from xenoglot.codec.stage import Stage
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
@@ -43,13 +44,10 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 OK = 200
-EVENT_STREAM = "text/event-stream"
 JSON_TYPE = "application/json"
 LOSSES_HEADER = "x-xenoglot-losses"
 LONGEST_HEADER = 2000
 """Characters of losses that go into the header; the log has them all."""
-
-_FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
@@ -59,7 +57,8 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         FailureError: there is no answer, and nothing has been sent: the caller writes the error.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    request = decode_request(dialect, body)
+    request = decode_request(dialect, body, record.route or "", exchange.variables)
+    framing = _framing(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
     route = gateway.route(request.model)
     record.routed(route)
@@ -68,9 +67,10 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         request=asked,
         losses=Losses(strict=route.on_loss == "refuse"),
         dialect=dialect.name,
-        body=body if asked.sampling is request.sampling else None,
+        body=body if asked.sampling is request.sampling and framing is dialect.framing else None,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
     )
+    record.framing = framing
     record.losses = () if route.on_loss == "ignore" else call.losses
     relay = _Relay(exchange, dialect, gateway, record, request, call, gateway.backend(route.backend))
     try:
@@ -83,16 +83,23 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         raise FailureError(Failure(kind="invalid_request", message="the request is nested too deeply")) from None
 
 
-def decode_request(dialect: Dialect, body: bytes) -> Request:
-    """Return what `body` asks.
+def decode_request(dialect: Dialect, body: bytes, path: str, variables: Mapping[str, str]) -> Request:
+    """Return what `body`, posted to the template `path` with `variables`, asks.
 
     Raises:
         FailureError: it is not a request of the dialect; the failure names the field.
     """
     try:
-        return dialect.decode_request(decode_json(body))
+        return dialect.decode_request(informed(decode_json(body), path, variables, dialect))
     except WireError as error:
         raise FailureError(invalid(error)) from None
+
+
+def _framing(dialect: Dialect, query: str) -> Framing:
+    """Return how the client wants its stream."""
+    if dialect.bare_framing is None or dialect.stream_query in query.split("&"):
+        return dialect.framing
+    return dialect.bare_framing
 
 
 def invalid(error: WireError) -> Failure:
@@ -117,6 +124,7 @@ class _Relay:
     ) -> None:
         self._exchange = exchange
         self._dialect = dialect
+        self._framing = record.framing or dialect.framing
         self._interval = gateway.config.server.ping_interval
         self._record = record
         self._request = request
@@ -137,7 +145,7 @@ class _Relay:
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        writer = _StreamWriter(self._exchange, self._encoder(), self._interval)
+        writer = _StreamWriter(self._exchange, self._encoder(), self._framing, self._interval)
         answer: Answer | None = None
         try:
             writer.watch(lambda: self._open(answer))
@@ -209,7 +217,8 @@ class _Relay:
             raise FailureError(Failure(kind="upstream", message="the answer ended early"))
 
     def _encoder(self) -> Pipeline:
-        return Pipeline(self._identify(), self._dialect.stream_encoder(self._request, self._call.losses), SSEEncoder())
+        encoder = self._dialect.stream_encoder(self._request, self._call.losses)
+        return Pipeline(self._identify(), encoder, self._framing.encoder())
 
     def _identify(self) -> _Identify:
         request_id = self._record.request_id
@@ -230,14 +239,13 @@ class _Relay:
                     pass
 
     def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
-        headers = self._headers(answer, EVENT_STREAM)
+        unbuffered = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
+        headers = self._headers(answer, self._framing.media_type, *unbuffered)
         self._record.begin(OK)
         return headers
 
     def _headers(self, answer: Answer | None, media_type: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
         headers = [("content-type", media_type), *more]
-        if media_type == EVENT_STREAM:
-            headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
         if answer is not None and answer.limits is not None:
             headers += self._dialect.encode_limits(answer.limits, time.time())
         said = "; ".join(str(loss) for loss in self._record.losses)
@@ -282,11 +290,12 @@ class _Identify:
 class _StreamWriter:
     """A streamed response: its head held until there is something to say, its silences bridged."""
 
-    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], interval: float) -> None:
+    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], framing: Framing, interval: float) -> None:
         self.opened = False
         self.failed = False
         self._exchange = exchange
         self._encoder = encoder
+        self._ends = framing.ends
         self._interval = interval
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
@@ -325,7 +334,7 @@ class _StreamWriter:
 
     async def write_bytes(self, chunk: bytes) -> None:
         """Pass bytes on."""
-        self._between_frames = chunk.endswith(_FRAME_ENDS)
+        self._between_frames = chunk.endswith(self._ends)
         await self._write(chunk)
 
     async def fail(self, failure: Failure) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import encode_event
+from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import encode_json
 from xenoglot.model.events import Failed
 from xenoglot.model.request import Request
@@ -91,10 +91,11 @@ async def fail(  # noqa: PLR0913  the parts of a refusal
 async def break_off(exchange: Exchange, dialect: Dialect, failure: Failure, record: Record) -> None:
     """Say in the middle of a stream that it failed, in the dialect's own event, and end it as nothing whole ends."""
     record.failed(failure)
-    encoder = dialect.stream_encoder(Request(model=record.model or ""), Losses())
-    events = encoder.feed(Failed(failure=replace(failure, request_id=record.request_id)))
-    # Whatever was written last, whole or cut, is over with a blank line; another one means nothing.
-    await exchange.write(b"\n\n" + b"".join(encode_event(event) for event in events))
+    framing = dialect.framing
+    encoder = Pipeline(dialect.stream_encoder(Request(model=record.model or ""), Losses()), framing.encoder())
+    if framing.resume and record.framing is framing:
+        frames = encoder.feed(Failed(failure=replace(failure, request_id=record.request_id)))
+        await exchange.write(framing.resume + b"".join(frames))
     exchange.abort()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -9,7 +11,7 @@ from msgspec import Struct
 from xenoglot.codec.dialect import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 VERSION = "/v1"
 """Left out by some clients, whose base URL is meant to have it."""
 
-ANYTHING = "{id}"
-"""What a path may end in, to stand for whatever follows."""
+_VARIABLE = re.compile(r"\{(\w+)\}")
+_WITH_SLASHES = "model"
+"""The variable that may have slashes in it wherever it stands: names of models do."""
 
 Policy: TypeAlias = "Literal['open', 'key']"
 
@@ -38,38 +41,62 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     handler: Handler
     dialect: Dialect | None = None
 
-    @property
-    def prefix(self) -> str:
-        """The path, without the part that varies."""
-        return self.path.removesuffix(ANYTHING)
+
+class Found(Struct, frozen=True):
+    """What is served at a path: the rows by their methods, and what stands in the place of the template's braces."""
+
+    rows: Mapping[str, Endpoint]
+    variables: Mapping[str, str]
+
+
+_NOTHING = Found({}, {})
 
 
 class Routes:
-    """Finds the rows of a path: the path as it stands there, with a slash at its end, or without the version."""
+    """Finds the rows of a path: the path as it stands there, with a slash at its end, or without the version.
+
+    A path of a row may be a template: `{id}` stands for one segment, at the end for all that follows. Of several that
+    fit, the one with the longest text of its own counts.
+    """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self.endpoints = tuple(endpoints)
-        self._exact: dict[str, dict[str, Endpoint]] = {}
-        self._prefixes: dict[str, dict[str, Endpoint]] = {}
+        self._exact: dict[str, Found] = {}
+        templates: dict[str, dict[str, Endpoint]] = {}
+        rows: dict[str, dict[str, Endpoint]] = {}
         for endpoint in endpoints:
-            rows = self._prefixes if endpoint.path.endswith(ANYTHING) else self._exact
-            rows.setdefault(endpoint.prefix, {})[endpoint.method] = endpoint
+            table = templates if _VARIABLE.search(endpoint.path) else rows
+            table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        self._exact = {path: Found(found, {}) for path, found in rows.items()}
+        self._templates = [
+            (_pattern(path), templates[path])
+            for path in sorted(templates, key=lambda path: len(_VARIABLE.sub("", path)), reverse=True)
+        ]
 
-    def find(self, path: str) -> Mapping[str, Endpoint]:
-        """Return the rows for `path` by their methods; none if there is no such path.
+    def find(self, path: str) -> Found:
+        """Return what is served at `path`; no rows if there is no such path.
 
         `path` is as it came, escapes and all: `/v1//models` and `/v1/%2e%2e/health` are paths that nobody serves.
         """
         for candidate in (path, path.removesuffix("/")):
             for spelled in (candidate, VERSION + candidate):
-                rows = self._exact.get(spelled)
-                if rows is not None:
-                    return rows
-        return self._find_prefix(path)
+                found = self._exact.get(spelled)
+                if found is not None:
+                    return found
+        return self._find_template(path)
 
-    def _find_prefix(self, path: str) -> Mapping[str, Endpoint]:
+    def _find_template(self, path: str) -> Found:
         for spelled in (path, VERSION + path):
-            for prefix, rows in self._prefixes.items():
-                if spelled.startswith(prefix) and len(spelled) > len(prefix):
-                    return rows
-        return {}
+            for pattern, rows in self._templates:
+                if fits := pattern.fullmatch(spelled):
+                    return Found(rows, fits.groupdict())
+        return _NOTHING
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """Return what fits a template. No two variables touch, so a search costs no more than the path is long."""
+    pieces = _VARIABLE.split(template)
+    pattern = re.escape(pieces[0])
+    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        pattern += f"(?P<{name}>{'.+' if not text or name == _WITH_SLASHES else '[^/]+'})" + re.escape(text)
+    return re.compile(pattern)

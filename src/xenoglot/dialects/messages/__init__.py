@@ -20,7 +20,10 @@ from xenoglot.model.catalog import ModelInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.dialect import Target
+    from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request
 
 VERSION = "2023-06-01"
 """What requests from other dialects are written in: the next version, of 2026-10-21, has no `temperature`, `top_p` and
@@ -79,6 +82,21 @@ def encode_count(input_tokens: int) -> JSONObject:
     return {"input_tokens": input_tokens}
 
 
+def encode_count_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return the question for a request's tokens: the request, without what only an answer needs."""
+    body = encode_request(request, losses, target)
+    return {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
+
+
+def decode_counted(body: JSON) -> int | None:
+    """Return the answer to that question; `None` where there is no number in it.
+
+    Raises:
+        WireError: it is no object.
+    """
+    return Reader(body).count("input_tokens")
+
+
 MESSAGES = Dialect(
     name=NAME,
     path="/v1/messages",
@@ -103,4 +121,6 @@ MESSAGES = Dialect(
     encode_model=encode_model,
     decode_count=decode_count,
     encode_count=encode_count,
+    encode_count_request=encode_count_request,
+    decode_counted=decode_counted,
 )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.part_encoder import PartEncoder
+from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
 from xenoglot.model.content import Audio, Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 WHERE = "$.candidates[0]"
-
-SUMMARY_BREAK = "\n\n"
-"""Stands between two summaries of thinking, which the dialect shows as one text."""
 
 FREE_TEXT = ('{"input":"', '"}')
 """What stands around the free text of a custom tool."""
@@ -61,6 +58,7 @@ class BlockEncoder:
         "_losses",
         "_part",
         "_parts",
+        "_place",
         "_prefix",
         "_signed",
         "_summary",
@@ -71,6 +69,7 @@ class BlockEncoder:
         self._losses = losses
         self._parts = PartEncoder(losses, home=False)
         self._count = 0
+        self._place = -1  # of the last part begun, silent ones counted
         self._part: Part | None = None  # as it was when the block opened; `None` while none is open, or a silent one
         self._prefix: bytes | None = None  # of a delta, up to its text
         self._grew = self._signed = False
@@ -81,10 +80,11 @@ class BlockEncoder:
 
     @property
     def _where(self) -> str:
-        return f"{WHERE}.content[{self._count}]"
+        return f"{WHERE}.content[{self._place}]"
 
     def begin(self, part: Part) -> Sequence[ServerSentEvent]:
         """Open a block; what the part already holds becomes its first deltas."""
+        self._place += 1
         self._part, self._prefix = None, None
         self._grew = self._signed = False
         self._citations, self._summary = 0, None
@@ -144,8 +144,9 @@ class BlockEncoder:
             case AudioDelta(transcript=text):
                 return text
             case ReasoningDelta(text=text, summary=int(number)):
+                self._losses.approximated(self._where, "summary", "written as the thinking itself")
                 begun, self._summary = self._summary, number
-                return text if begun in (None, number) else SUMMARY_BREAK + text
+                return text if begun == number or not self._grew else SUMMARY_BREAK + text
             case TextDelta(text=text, logprobs=logprobs) if logprobs:
                 self._losses.dropped(self._where, "logprobs", "the dialect has none")
                 return text
@@ -192,10 +193,15 @@ class BlockEncoder:
                 return self.write(text)
             case Text(text=text, citations=citations):
                 return (*(() if self._grew else self.write(text)), *self._cite(*citations[self._citations :]))
-            case Reasoning(text=text, summary=summary) if not self._grew:
-                return self.write(text or SUMMARY_BREAK.join(summary or ()))
+            case Reasoning() if not self._grew:
+                return self._unsaid_thought(whole)
             case _:
                 return ()
+
+    def _unsaid_thought(self, whole: Reasoning) -> Sequence[ServerSentEvent]:
+        if whole.summary:
+            self._losses.approximated(self._where, "summary", "written as the thinking itself")
+        return self.write(SUMMARY_BREAK.join(said for said in (whole.text, *(whole.summary or ())) if said))
 
     def _cite(self, *citations: Citation) -> list[ServerSentEvent]:
         written = []

@@ -40,6 +40,9 @@ ID_LIMIT = 64
 NAME_LIMIT = 128
 """`ToolParam.name`: at most 128 characters."""
 
+SUMMARY_BREAK = "\n\n"
+"""Stands between two summaries of thinking, which the dialect shows as one text."""
+
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MAGIC = dict(zip(("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR"), _PICTURES, strict=True)) | {"JVBERi": "application/pdf"}
 """How the base64 of each type that the dialect takes begins: the server looks, and refuses another name for it."""
@@ -151,6 +154,9 @@ class PartEncoder:
         if not self._home and self._target is not None and not part.text.strip():
             if part.text:  # an empty text says nothing, so nothing is lost
                 self._losses.dropped(where, "text", "a block of text must hold more than blanks")
+            if part.cache is not None:
+                self._losses.dropped(where, "cache", "there is no block to mark")
+            self._losses.carry(part.extra, where, NAME)
             return None
         own: JSONObject = {"type": "text", "text": part.text}
         numbered = (
@@ -180,9 +186,10 @@ class PartEncoder:
         own_seal = part.origin is not None and part.origin.dialect == NAME
         if part.redacted and own_seal:
             return with_rest({"type": "redacted_thinking", "data": part.encrypted}, part.extra, where, self._losses)
-        text = part.text
-        if text is None:
-            text = "\n\n".join(part.summary or ())
+        text = part.text or ""
+        if part.summary:
+            self._losses.approximated(where, "summary", "written as the thinking itself")
+            text = SUMMARY_BREAK.join(said for said in (text, *part.summary) if said)
         own = with_said({"type": "thinking", "thinking": text}, signature=self.signature(part, where))
         return with_rest(own, part.extra, where, self._losses)
 

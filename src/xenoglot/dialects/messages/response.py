@@ -37,6 +37,8 @@ REASONS: dict[str, FinishReason] = {
 }
 WORDS: dict[FinishReason, str] = {reason: word for word, reason in REASONS.items()}
 
+FINISH = "$.candidates[0].finish"
+
 AT_THE_END = ("container", "context_management", "input_transformations")
 """Fields of a message that a stream tells in its `message_delta`: they belong to the candidate."""
 
@@ -159,7 +161,7 @@ def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) 
     own: JSONObject = {"stop_reason": _stop_reason(finish, parts, losses), "stop_sequence": finish.stop_sequence}
     if finish.explanation is not None:
         own["stop_details"] = {"type": "refusal", "explanation": finish.explanation}
-    return with_rest(own, finish.extra, "$.finish", losses)
+    return with_rest(own, finish.extra, FINISH, losses)
 
 
 def _stop_reason(finish: Finish, parts: Sequence[Part], losses: Losses) -> str:
@@ -170,5 +172,5 @@ def _stop_reason(finish: Finish, parts: Sequence[Part], losses: Losses) -> str:
             return "refusal"
         return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
     if finish.reason == "unknown":
-        losses.approximated("$.finish", "reason", "unknown to the dialect; written as `end_turn`")
+        losses.approximated(FINISH, "reason", "unknown to the dialect; written as `end_turn`")
     return WORDS.get(finish.reason, "end_turn")

@@ -1,0 +1,57 @@
+"""What a URL says of a request goes into its body and comes out again."""
+
+import pytest
+from msgspec.structs import replace
+
+from xenoglot.codec.addressing import addressed, informed
+from xenoglot.codec.dialect import Dialect, get
+from xenoglot.model.json import JSONObject
+
+PLAIN = get("chat")
+AT_MODEL = replace(
+    PLAIN,
+    path="/v1beta/models/{model}:generate",
+    stream_path="/v1beta/models/{model}:stream",
+    stream_query="alt=sse",
+    count_path="/v1beta/models/{model}:count",
+)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "path", "query", "left"),
+    [
+        pytest.param(PLAIN, {"model": "m", "stream": True}, PLAIN.path, "", {"model": "m", "stream": True}, id="plain"),
+        pytest.param(AT_MODEL, {"model": "m", "a": 1}, "/v1beta/models/m:generate", "", {"a": 1}, id="whole"),
+        pytest.param(AT_MODEL, {"model": "m", "stream": True}, "/v1beta/models/m:stream", "alt=sse", {}, id="streamed"),
+        pytest.param(AT_MODEL, {"model": "a/b ?#"}, "/v1beta/models/a/b%20%3F%23:generate", "", {}, id="escaped"),
+    ],
+)
+def test_out(dialect: Dialect, body: JSONObject, path: str, query: str, left: JSONObject) -> None:
+    kept = dict(body)
+    assert addressed(body, dialect) == (path, query, left)
+    assert body == kept
+
+
+def test_a_count_has_a_path_of_its_own() -> None:
+    assert addressed({"model": "m"}, AT_MODEL, counting=True) == ("/v1beta/models/m:count", "", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "streamed"),
+    [
+        pytest.param("/v1beta/models/{model}:generate", False, id="whole"),
+        pytest.param("/v1beta/models/{model}:stream", True, id="streamed"),
+        pytest.param("/v1/models/{model}:stream", True, id="of-an-alias"),
+    ],
+)
+def test_in(path: str, streamed: bool) -> None:  # noqa: FBT001  it is what is expected
+    assert informed({"a": 1}, path, {"model": "x%2Fy"}, AT_MODEL) == {"a": 1, "model": "x/y", "stream": streamed}
+
+
+def test_a_body_that_is_no_object_is_left_to_the_decoder() -> None:
+    assert informed([1], "/v1beta/models/{model}:stream", {"model": "m"}, AT_MODEL) == [1]
+
+
+def test_a_plain_path_says_nothing() -> None:
+    body = {"model": "m"}
+    assert informed(body, PLAIN.path, {}, PLAIN) is body
