@@ -11,7 +11,7 @@ LOCKED := requirements/build.txt requirements/run.txt
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test check format lint types docs fmt lock clean
+.PHONY: help install install-dev weights serve test drive check format lint types docs fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -28,6 +28,18 @@ serve: install weights  ## a gateway in front of the embedded model
 
 test: install-dev weights  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest $(ARGS)
+
+drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
+	@$(BIN)/python -m pytest drive $(ARGS)
+
+$(VENV)/clients.stamp: requirements/clients.txt drive/package-lock.json
+	@echo "Installing the clients"
+	@test -x $(VENV)/clients/bin/python || $(BIN)/python -m venv $(VENV)/clients
+	@$(VENV)/clients/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+	  --require-hashes --no-deps --only-binary :all: -r requirements/clients.txt
+	@cp drive/package.json drive/package-lock.json $(VENV)/clients/
+	@cd $(VENV)/clients && PATH="$$PWD/bin:$$PATH" npm ci --no-audit --no-fund --silent
+	@touch $@
 
 check: format lint types test  ## format, lint, types, tests, and the documentation, which is among the tests
 
@@ -49,6 +61,7 @@ fmt: install-dev  ## format the code, and mend what can be mended
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
 	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local" "lock:--group lock" \
+	    "clients:--group clients" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
 	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \

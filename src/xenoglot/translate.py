@@ -184,6 +184,6 @@ def _restoring(source: str, request: Request) -> list[Stage[Event, Event]]:
 
 
 def _written(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:
-    body = get(target).encode_request(fitted(request, server, losses), losses, server)
+    body = get(target).encode_request(fitted(request, target, server, losses), losses, server)
     losses.settle()
     return body

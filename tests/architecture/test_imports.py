@@ -14,7 +14,7 @@ VALUES = {"errors", "model"}
 MACHINERY = VALUES | {"codec"}
 FORMATS = MACHINERY | {"dialects", "text"}
 ANSWERERS = FORMATS | {"providers", "backends"}
-ROOMS = ANSWERERS | {"engine", "translate"}
+ROOMS = ANSWERERS | {"engine", "store", "translate"}
 
 # model <- codec <- dialects, text <- providers <- backends <- client, gateway; engine stands beside backends.
 # A part may import itself and what stands here. The root of the package (`xenoglot`, `__main__`) is a part too.
@@ -22,6 +22,7 @@ ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
     "codec": VALUES,
+    "store": MACHINERY,
     "dialects": MACHINERY,
     "text": MACHINERY,
     "providers": FORMATS,

@@ -6,9 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Target
-from xenoglot.codec.fitting import fitted
+from xenoglot.codec.fitting import check_tools, fitted
 from xenoglot.codec.loss import Losses
-from xenoglot.model.request import Request, ToolChoice
+from xenoglot.errors import WireError
+from xenoglot.model.content import Opaque
+from xenoglot.model.request import Request, Tool, ToolChoice
 
 REQUEST = Request(model="m")
 FORCED = ToolChoice(mode="required", names=("f",))
@@ -28,5 +30,28 @@ TOLD = ["$.tool_choice mode approximated (the server takes only `auto` and `none
 )
 def test_fitted(choice: ToolChoice | None, target: Target, made: ToolChoice | None, told: list[str]) -> None:
     losses = Losses()
-    assert fitted(replace(REQUEST, tool_choice=choice), target, losses) == replace(REQUEST, tool_choice=made)
+    assert fitted(replace(REQUEST, tool_choice=choice), "chat", target, losses) == replace(REQUEST, tool_choice=made)
     assert [str(loss) for loss in losses] == told
+
+
+SEARCH = Opaque(dialect="messages", data={"type": "web_search_20250305", "name": "web_search"})
+
+
+@pytest.mark.parametrize(
+    ("tools", "dialect"),
+    [
+        pytest.param((), "chat", id="none"),
+        pytest.param((SEARCH,), "messages", id="at-home"),
+        pytest.param((SEARCH, Tool(name="f")), "chat", id="pitfall-30-beside-others"),
+    ],
+)
+def test_tools_that_somebody_runs(tools: tuple[Tool | Opaque, ...], dialect: str) -> None:
+    check_tools(replace(REQUEST, tools=tools), dialect)
+
+
+def test_pitfall_30_tools_that_nobody_here_runs() -> None:
+    with pytest.raises(WireError) as caught:
+        check_tools(replace(REQUEST, tools=(SEARCH,)), "chat")
+    assert str(caught.value) == (
+        "$.tools: the model behind cannot run `web_search_20250305`; ask a server of messages, or leave it out"
+    )

@@ -168,8 +168,8 @@ class Remote:
         """Return where to post the request, and it as the server's dialect writes it."""
         if call.headers and call.dialect != self._dialect.name:
             for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
-                call.losses.dropped("headers", name, f"only {call.dialect} has it")
-        request = fitted(call.request, self.target, call.losses)
+                call.losses.dropped("$", f"header {name}", f"only {call.dialect} has it")
+        request = fitted(call.request, self._dialect.name, self.target, call.losses)
         if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
             request = replace(request, stream_usage=True)
         encoded = self._dialect.encode_request(request, call.losses, self.target)

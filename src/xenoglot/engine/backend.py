@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.transport import TransportError
+from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
@@ -129,6 +130,7 @@ class Engine:
 
     async def _job(self, call: Call) -> _Job:
         request, sampling = call.request, call.request.sampling
+        check_tools(request, "")
         note_losses(request, call.losses)
         constraint = await _constraint(call)
         facts = await self._runtime.facts()
@@ -141,7 +143,7 @@ class Engine:
         wanted = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         longest = min(wanted, room)
         if longest < (sampling.max_tokens or 0):
-            call.losses.approximated("sampling", "max_tokens", f"the context has room for {longest}")
+            call.losses.approximated("$.sampling", "max_tokens", f"the context has room for {longest}")
         fields |= {"prompt": prompt, "n_predict": longest, **STREAMED}
         if constraint is not None:
             fields["grammar"] = constraint.grammar

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import (
@@ -117,12 +118,6 @@ def encode_opaque(part: Opaque, where: str, crossing: Crossing) -> JSONObject | 
         return None
     crossing.losses.approximated(where, kind_of(part), "written as text")
     return {"type": "text", "text": part.text}
-
-
-def kind_of(part: Opaque) -> str:
-    """Return what the dialect of a part calls its kind."""
-    kind = part.data.get("type") if isinstance(part.data, dict) else None
-    return kind if isinstance(kind, str) else "part"
 
 
 def _decode_text(reader: Reader) -> Part:

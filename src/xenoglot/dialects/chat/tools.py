@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
-from xenoglot.dialects.chat.parts import encode_cache, kind_of, take_cache
+from xenoglot.dialects.chat.parts import encode_cache, take_cache
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import kind_of
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call
 from xenoglot.dialects.chat.leftovers import NAME
-from xenoglot.dialects.chat.parts import kind_of
-from xenoglot.dialects.chat.reasoning import drop_seal, encode_details, is_listed, said
+from xenoglot.dialects.chat.reasoning import drop_seal, encode_details, is_listed, note_summary, said
 from xenoglot.model.content import Audio, Extra, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import AudioDelta, CitationDelta, ReasoningDelta, SignatureDelta
 
@@ -155,6 +155,7 @@ class ThoughtBlock(Block):
         deltas = [*self._say(said(part)[len(said(grown)) :])]
         if not is_listed(part):
             part = drop_seal(part, self._where, self._losses)
+            note_summary(part, self._where, self._losses)
         if is_listed(part) or (self._index and said(part)):
             details = encode_details(part, self._index, self._where, self._losses)
             self.entries = len(details)

@@ -1,0 +1,109 @@
+"""Codex through the gateway to a server of each dialect: a command, a patch, an answer; compaction; resumption."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from drive.script import Wanted, calls, says
+from xenoglot.model.content import Text, ToolResult
+
+if TYPE_CHECKING:
+    from drive.conftest import Stage
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+
+CONFIG = """
+model = "{model}"
+model_provider = "gateway"
+model_auto_compact_token_limit = {limit}
+[model_providers.gateway]
+name = "gateway"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "GATEWAY_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+"""
+
+PATCH = "*** Begin Patch\n*** Add File: patched.txt\n+from a patch\n*** End Patch\n"
+
+MODELS = ["gpt-5.5", "gpt-6.1-sol", "somebody-elses"]
+"""Slugs by which Codex chooses the form of its requests: `custom` tools in `tools`; `additional_tools` with namespaces;
+functions alone."""
+
+
+def codex(stage: Stage, model: str, *arguments: str, limit: int = 1_000_000) -> list[JSONObject]:
+    """Return the events of one run."""
+    home = stage.home / ".codex"
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(CONFIG.format(model=model, url=stage.url, limit=limit))
+    flags = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+    printed = stage.run("codex", "exec", *flags, *arguments, GATEWAY_KEY="none")
+    return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+
+
+def items(events: list[JSONObject], kind: str) -> list[JSONObject]:
+    """Return the items of one kind that were completed."""
+    done = [event["item"] for event in events if event["type"] == "item.completed"]
+    return [item for item in done if item["type"] == kind]
+
+
+def texts(request: Request) -> list[str]:
+    """Return all words in the messages of a request."""
+    return [part.text for message in request.messages for part in message.content if isinstance(part, Text)]
+
+
+def results(request: Request) -> list[str]:
+    """Return the words of all tool results in a request."""
+    found = [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
+    return ["".join(part.text for part in result.content if isinstance(part, Text)) for result in found]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_command_and_a_patch(stage: Stage, model: str) -> None:
+    command = Wanted("exec_command", {"cmd": "echo from a command | tee made.txt"})
+    patch = Wanted("apply_patch", PATCH) if model == "gpt-5.5" else Wanted("exec_command", {"cmd": _by_shell(PATCH)})
+    stage.speaker.will(calls(command, text="I make a file."), calls(patch), says("Both are there."))
+    events = codex(stage, model, "make two files")
+    assert (stage.work / "made.txt").read_text() == "from a command\n"
+    assert (stage.work / "patched.txt").read_text() == "from a patch\n"
+    assert [item["text"] for item in items(events, "agent_message")] == ["I make a file.", "Both are there."]
+    assert events[-1]["type"] == "turn.completed"
+    assert events[-1]["usage"]["input_tokens"] == 300
+    _, second, third = stage.speaker.requests
+    assert "from a command" in results(second)[0]
+    assert len(results(third)) == 2
+
+
+def _by_shell(patch: str) -> str:
+    return f"apply_patch <<'END'\n{patch}END"
+
+
+def test_the_conversation_is_resumed(stage: Stage) -> None:
+    stage.speaker.will(says("The word is xylophone."))
+    codex(stage, "gpt-5.5", "tell me a word")
+    stage.speaker.will(says("It was xylophone."))
+    events = codex(stage, "gpt-5.5", "resume", "--last", "which word was it?")
+    assert [item["text"] for item in items(events, "agent_message")] == ["It was xylophone."]
+    (request,) = stage.speaker.requests
+    said = texts(request)
+    assert said.index("tell me a word") < said.index("The word is xylophone.") < said.index("which word was it?")
+
+
+def test_the_history_is_compacted(stage: Stage) -> None:
+    """What we report as usage makes Codex compact: a request for a summary, then one that begins with it."""
+    stage.speaker.will(
+        calls(Wanted("exec_command", {"cmd": "echo far"}), tokens=90_000),
+        says("SUMMARY: it went far."),
+        says("Going on.", tokens=1_000),
+    )
+    codex(stage, "gpt-5.5", "go far", limit=50_000)
+    _, asked, after = stage.speaker.requests
+    assert "far" in results(asked)[0]
+    assert any("SUMMARY: it went far." in text for text in texts(after))
+    assert results(after) == []
