@@ -17,7 +17,7 @@ Turn: TypeAlias = Callable[[Request], Response]
 
 
 class Wanted(Struct, frozen=True):
-    """A call of the tool whose name is or ends in `name`; free text where `arguments` are a text."""
+    """A call of the tool called `name`, whatever is before it; free text where `arguments` are a text."""
 
     name: str
     arguments: JSON
@@ -57,6 +57,6 @@ def _call(request: Request, wanted: Wanted, call_id: str) -> ToolCall:
 
 def _find(request: Request, name: str) -> Tool:
     tools = [tool for tool in request.tools if isinstance(tool, Tool)]
-    found = [tool for tool in tools if tool.name == name] or [tool for tool in tools if tool.name.endswith(name)]
+    found = [tool for tool in tools if tool.name == name or tool.name.endswith(f"__{name}")]
     assert found, f"no tool `{name}` among {[tool.name for tool in tools]}"
     return found[0]

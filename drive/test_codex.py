@@ -33,8 +33,8 @@ enabled = false
 PATCH = "*** Begin Patch\n*** Add File: patched.txt\n+from a patch\n*** End Patch\n"
 
 MODELS = ["gpt-5.5", "gpt-6.1-sol", "somebody-elses"]
-"""Slugs by which Codex chooses the form of its requests: `custom` tools in `tools`; `additional_tools` with namespaces;
-functions alone."""
+"""Slugs by which Codex chooses the form of its requests: `custom` tools in `tools`; `additional_tools` with namespaces,
+in one of them a free-text tool that runs programs; functions alone."""
 
 
 def codex(stage: Stage, model: str, *arguments: str, limit: int = 1_000_000) -> list[JSONObject]:
@@ -64,10 +64,19 @@ def results(request: Request) -> list[str]:
     return ["".join(part.text for part in result.content if isinstance(part, Text)) for result in found]
 
 
+def wanted(model: str) -> tuple[Wanted, Wanted]:
+    """Return a call that runs a command and one that applies a patch, as the model of that slug would write them."""
+    command = "echo from a command | tee made.txt"
+    if model == "gpt-6.1-sol":
+        run = f"text(await tools.exec_command({json.dumps({'cmd': command})}));"
+        return Wanted("exec", run), Wanted("exec", f"text(await tools.apply_patch({json.dumps(PATCH)}));")
+    shell = Wanted("exec_command", {"cmd": f"apply_patch <<'END'\n{PATCH}END"})
+    return Wanted("exec_command", {"cmd": command}), Wanted("apply_patch", PATCH) if model == "gpt-5.5" else shell
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_command_and_a_patch(stage: Stage, model: str) -> None:
-    command = Wanted("exec_command", {"cmd": "echo from a command | tee made.txt"})
-    patch = Wanted("apply_patch", PATCH) if model == "gpt-5.5" else Wanted("exec_command", {"cmd": _by_shell(PATCH)})
+    command, patch = wanted(model)
     stage.speaker.will(calls(command, text="I make a file."), calls(patch), says("Both are there."))
     events = codex(stage, model, "make two files")
     assert (stage.work / "made.txt").read_text() == "from a command\n"
@@ -78,10 +87,6 @@ def test_a_command_and_a_patch(stage: Stage, model: str) -> None:
     _, second, third = stage.speaker.requests
     assert "from a command" in results(second)[0]
     assert len(results(third)) == 2
-
-
-def _by_shell(patch: str) -> str:
-    return f"apply_patch <<'END'\n{patch}END"
 
 
 def test_the_conversation_is_resumed(stage: Stage) -> None:
