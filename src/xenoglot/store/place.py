@@ -1,0 +1,65 @@
+"""Where a store is, as a URL says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.store.memory import Memory
+from xenoglot.store.sqlite import SQLite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.store.store import Store
+
+OFF = "off"
+KINDS = ("sqlite", "sqlite:///PATH", "postgresql://...", "memory", OFF)
+"""What a URL can be."""
+
+_POSTGRES = ("postgresql", "postgres")
+
+
+def place_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of a store; nothing of it is repeated, since it may hold a password."""
+    if url in ("sqlite", "memory", OFF):
+        return None
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  raises for what is no port
+    except ValueError:
+        return "not a URL"
+    if parts.scheme == "sqlite":
+        return None if not parts.netloc and len(parts.path) > 1 else "expected sqlite:///PATH"
+    return None if parts.scheme in _POSTGRES else f"expected one of {', '.join(KINDS)}"
+
+
+def open_store(url: str, environ: Mapping[str, str]) -> Store | None:
+    """Return the store at `url`, not yet opened; `None` if there is to be none.
+
+    Raises:
+        ConfigurationError: the URL is none, or what it needs is not installed.
+    """
+    if problem := place_problem(url):
+        raise ConfigurationError(f"the store's URL: {problem}")
+    if url == OFF:
+        return None
+    if url == "memory":
+        return Memory()
+    if url == "sqlite":
+        return SQLite(usual_path(environ))
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return SQLite(Path(unquote(parts.path)))
+    from xenoglot.store.postgres import Postgres  # noqa: PLC0415  an extra
+
+    return Postgres(url)
+
+
+def usual_path(environ: Mapping[str, str]) -> Path:
+    """Return where the file is that nobody chose a place for (XDG Base Directory Specification)."""
+    base = environ.get("XDG_DATA_HOME") or ""
+    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "share"
+    return folder / "xenoglot" / "state.db"

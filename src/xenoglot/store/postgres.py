@@ -1,0 +1,119 @@
+"""A store in PostgreSQL, which several gateways can share. Needs the extra `postgres` (asyncpg).
+
+Connections are made on first use and belong to the event loop that used them first. A transaction that has been
+committed is on the server's disk. Failures of the connection and of the server are `StoreError`s; the next call tries
+anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.store.sql import SQLStore
+from xenoglot.store.statements import Statement, migrate
+from xenoglot.store.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import asyncpg
+
+    from xenoglot.store.statements import Row, Steps
+
+T = TypeVar("T")
+
+CONNECTIONS = 8
+TIMEOUT = 10.0
+"""Seconds for a connection, and for a statement."""
+
+MIGRATION_LOCK = 0x78656E6F
+"""Taken while the tables are made: gateways that start together must not both do it."""
+
+
+class Postgres(SQLStore):
+    """A `Store` in the database at `url` (`postgresql://...`)."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import asyncpg  # noqa: PLC0415  an extra
+        except ImportError:
+            message = "a store in PostgreSQL needs asyncpg: `pip install xenoglot[postgres]`"
+            raise ConfigurationError(message) from None
+        self._asyncpg = asyncpg
+        self._url = url
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._opening = asyncio.Lock()
+
+    async def read(self, steps: Steps[T]) -> T:
+        """Run statements that change nothing, in one transaction."""
+        return await self._transact(steps)
+
+    async def write(self, steps: Steps[T]) -> T:
+        """Run statements in one transaction."""
+        return await self._transact(steps)
+
+    async def ready(self) -> None:
+        """Connect if there is no connection, and see whether it is alive."""
+        await self._transact(_nothing())
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+
+    async def _transact(self, steps: Steps[T]) -> T:
+        try:
+            pool = await self._open()
+            async with pool.acquire(timeout=TIMEOUT) as connection, connection.transaction():
+                return await _run(connection, steps)
+        except (self._asyncpg.PostgresError, self._asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise StoreError(f"the store failed: {_told(error)}") from error
+
+    async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
+        async with self._opening:
+            if self._pool is None:
+                pool = await self._asyncpg.create_pool(
+                    self._url, min_size=1, max_size=CONNECTIONS, timeout=TIMEOUT, command_timeout=TIMEOUT
+                )
+                try:
+                    await _prepare(pool)
+                except BaseException:
+                    pool.terminate()
+                    raise
+                self._pool = pool
+            return self._pool
+
+
+async def _prepare(pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+        await _run(connection, migrate())
+
+
+async def _run(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], steps: Steps[T]) -> T:
+    try:
+        statement = next(steps)
+        while True:
+            statement = steps.send(await _execute(connection, statement))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def _execute(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], statement: Statement) -> Sequence[Row]:
+    if statement.many is not None:
+        await connection.executemany(statement.sql, statement.many)
+        return ()
+    return [tuple(record) for record in await connection.fetch(statement.sql, *statement.values)]
+
+
+def _nothing() -> Steps[None]:
+    yield Statement("SELECT 1")
+
+
+def _told(error: BaseException) -> str:
+    """Return the class of what went wrong: messages of the server can quote values, and addresses."""
+    return type(error).__name__

@@ -1,0 +1,65 @@
+"""What a store forgets by itself: what is too old, and the oldest of what is too much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.store import conversations, statements
+from xenoglot.store.statements import Statement, Steps
+
+if TYPE_CHECKING:
+    from xenoglot.store.store import Retention
+
+
+def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
+    """Forget a batch of what is too old; if there is nothing of the kind, of what is too much, the oldest first."""
+    before = now - retention.max_age
+    gone = 0
+    for oldest, forget in _KINDS:
+        rows = yield Statement(oldest, (before, batch - gone))
+        for owner, *key, _size, _time in rows:
+            yield from forget(owner, *key)
+        gone += len(rows)
+    if gone:
+        return gone
+    return (yield from _shrink(retention.max_bytes, batch))
+
+
+def _shrink(max_bytes: int, batch: int) -> Steps[int]:
+    """Forget the oldest things of any kind, as many as it takes, but no more than a batch."""
+    rows = yield Statement(
+        "SELECT (SELECT COALESCE(SUM(size), 0) FROM answer) + (SELECT COALESCE(SUM(size), 0) FROM conversation)"
+        " + (SELECT COALESCE(SUM(size), 0) FROM vault)"
+    )
+    excess = int(rows[0][0]) - max_bytes
+    if excess <= 0:
+        return 0
+    candidates = []
+    for oldest, forget in _KINDS:
+        found = yield Statement(oldest, (_FAR_FUTURE, batch))
+        candidates += [(row[-1], row[-2], forget, row[:-2]) for row in map(tuple, found)]
+    gone = 0
+    for _time, size, forget, key in sorted(candidates, key=lambda candidate: candidate[0])[:batch]:
+        if excess <= 0:
+            break
+        yield from forget(*key)
+        excess -= size
+        gone += 1
+    return gone
+
+
+def _forget(owner: str, key: str, backend: str) -> Steps[bool]:
+    yield Statement("DELETE FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend))
+    return True
+
+
+_FAR_FUTURE = 1e18
+_KINDS = (
+    ("SELECT owner, id, size, created FROM answer WHERE created < $1 ORDER BY created LIMIT $2", statements.delete),
+    ("SELECT owner, id, size, used FROM conversation WHERE used < $1 ORDER BY used LIMIT $2", conversations.delete),
+    (
+        "SELECT owner, name, backend, size, created FROM vault WHERE created < $1 ORDER BY created LIMIT $2",
+        _forget,
+    ),
+)
+"""What can be too old: where its keys, its size and its time are, and how it is forgotten."""

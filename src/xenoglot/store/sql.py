@@ -1,0 +1,125 @@
+"""A store over a database that speaks SQL: all it needs is somebody who runs statements in a transaction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, TypeVar
+
+from xenoglot.store import conversations, retention, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.store.statements import Steps
+    from xenoglot.store.store import Conversation, Retention, Stored, Window
+
+T = TypeVar("T")
+
+
+class SQLStore(ABC):
+    """A `Store`; `read` and `write` are its database's."""
+
+    @abstractmethod
+    async def read(self, steps: Steps[T]) -> T:
+        """Run statements that change nothing, in one transaction."""
+
+    @abstractmethod
+    async def write(self, steps: Steps[T]) -> T:
+        """Run statements in one transaction, which stands when this returns, and leaves nothing if it raises."""
+
+    @abstractmethod
+    async def ready(self) -> None:
+        """Open it if it is not; afterwards it can probably be used."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Let go of everything."""
+
+    async def put(self, answer: Stored) -> None:
+        """Keep an answer, in place of one with its id."""
+        await self.write(statements.put(answer))
+
+    async def get(self, owner: str, answer: str) -> Stored | None:
+        """Return the answer with that id."""
+        return await self.read(statements.get(owner, answer))
+
+    async def delete(self, owner: str, answer: str) -> bool:
+        """Forget an answer and its frames; return whether it was there."""
+        return await self.write(statements.delete(owner, answer))
+
+    async def answers(self, owner: str, kind: str, window: Window) -> list[Stored]:
+        """Return answers of one kind."""
+        return await self.read(statements.answers(owner, kind, window))
+
+    async def settle(self, answer: Stored, first: int = 0, frames: Sequence[bytes] = ()) -> bool:
+        """Replace an answer that is not done by what became of it; return whether it was not done until now."""
+        return await self.write(statements.settle(answer, first, frames))
+
+    async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
+        """Vouch for all undone answers of a process; return their owners and ids."""
+        return await self.write(statements.renew(process, until))
+
+    async def append(self, owner: str, answer: str, first: int, frames: Sequence[bytes]) -> None:
+        """Keep frames of an answer's stream, numbered from `first` on."""
+        await self.write(statements.append(owner, answer, first, frames))
+
+    async def frames(self, owner: str, answer: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return frames with their numbers, in order, behind the number `after`."""
+        return await self.read(statements.frames(owner, answer, after, limit))
+
+    async def item(self, owner: str, item: str) -> JSON:
+        """Return the item with that id, of an answer's output or of a conversation; `None` if there is none."""
+        return await self.read(statements.item(owner, item))
+
+    async def create_conversation(self, conversation: Conversation, items: Sequence[JSONObject]) -> None:
+        """Keep a new conversation. The items have ids."""
+        await self.write(conversations.create(conversation, items))
+
+    async def conversation(self, owner: str, conversation: str) -> Conversation | None:
+        """Return the conversation with that id."""
+        return await self.read(conversations.get(owner, conversation))
+
+    async def update_conversation(self, owner: str, conversation: str, metadata: JSON) -> Conversation | None:
+        """Replace its metadata; return what it is now."""
+        return await self.write(conversations.update(owner, conversation, metadata))
+
+    async def delete_conversation(self, owner: str, conversation: str) -> bool:
+        """Forget a conversation and its items; return whether it was there."""
+        return await self.write(conversations.delete(owner, conversation))
+
+    async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
+        """Add items at its end; return whether there is such a conversation."""
+        return await self.write(conversations.add_items(owner, conversation, items, now))
+
+    async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
+        """Return items of a conversation; one that is not there has none."""
+        return await self.read(conversations.items(owner, conversation, window))
+
+    async def conversation_item(self, owner: str, conversation: str, item: str) -> JSON:
+        """Return one item of a conversation; `None` if it is not there."""
+        return await self.read(conversations.item(owner, conversation, item))
+
+    async def delete_item(self, owner: str, conversation: str, item: str) -> bool:
+        """Take one item out of a conversation; return whether it was there."""
+        return await self.write(conversations.delete_item(owner, conversation, item))
+
+    async def lock(self, owner: str, conversation: str, holder: str, now: float, until: float) -> bool:
+        """Take hold of a conversation until then; return whether nobody else has."""
+        return await self.write(conversations.lock(owner, conversation, holder, now, until))
+
+    async def unlock(self, owner: str, conversation: str, holder: str) -> None:
+        """Let go of a conversation."""
+        await self.write(conversations.unlock(owner, conversation, holder))
+
+    async def keep(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
+        """Put something into the vault."""
+        await self.write(statements.keep(owner, key, backend, payload, now))
+
+    async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
+        """Return what is in the vault under that key for that backend."""
+        return await self.read(statements.recall(owner, key, backend))
+
+    async def sweep(self, now: float, limits: Retention, batch: int) -> int:
+        """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""
+        return await self.write(retention.sweep(now, limits, batch))

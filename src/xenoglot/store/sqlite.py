@@ -1,0 +1,148 @@
+"""A store in one file, by the standard library's SQLite, in a thread of its own.
+
+Theory of operation. All work is done by one thread, in the order in which it came; it starts with the first, never at
+import. Several processes may share the file: it is in WAL mode, a writer waits for another's transaction, and each
+transaction takes its lock at the beginning.
+
+A transaction that has been committed is in the operating system's hands, so the process may be killed: what was said to
+be kept is there when the file is opened again. `synchronous = NORMAL` asks for no more: the disk is waited for only at
+checkpoints (https://www.sqlite.org/pragma.html#pragma_synchronous), so a power failure can undo the last transactions,
+but never leaves half of one. Waiting at every commit would cost each answer several milliseconds of disk, for the sake
+of answers that their clients have already got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from xenoglot.store.sql import SQLStore
+from xenoglot.store.statements import migrate
+from xenoglot.store.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.store.statements import Row, Statement, Steps
+
+T = TypeVar("T")
+
+MEMORY = ":memory:"
+BUSY_SECONDS = 5.0
+"""How long another process's transaction is waited for."""
+
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA secure_delete = FAST",
+)
+
+
+class SQLite(SQLStore):
+    """A `Store` in the file `path`, made for its owner alone if it is not there; `:memory:` is one of this process."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = str(path)
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    async def read(self, steps: Steps[T]) -> T:
+        """Run statements that change nothing, in one transaction."""
+        return await self._in_thread(lambda: self._transact(steps, "DEFERRED"))
+
+    async def write(self, steps: Steps[T]) -> T:
+        """Run statements in one transaction."""
+        return await self._in_thread(lambda: self._transact(steps, "IMMEDIATE"))
+
+    async def ready(self) -> None:
+        """Open the file if it is not open."""
+        await self._in_thread(self._open)
+
+    async def aclose(self) -> None:
+        """Close the file and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.get_running_loop().run_in_executor(thread, self._close)
+            thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(_told(error)) from error
+
+    def _transact(self, steps: Steps[T], kind: Literal["DEFERRED", "IMMEDIATE"]) -> T:
+        connection = self._open()
+        connection.execute(f"BEGIN {kind}")
+        try:
+            result = _run(connection, steps)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+        return result
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            if self._path != MEMORY:
+                _create(Path(self._path))
+            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                _prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _create(path: Path) -> None:
+    """Make the file, and the folder it is in, so that nobody else can read them."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+    connection.execute("BEGIN IMMEDIATE")
+    _run(connection, migrate())
+    connection.execute("COMMIT")
+
+
+def _run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
+    rows: Sequence[Row] = ()
+    try:
+        statement = next(steps)
+        while True:
+            rows = _execute(connection, statement)
+            statement = steps.send(rows)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _execute(connection: sqlite3.Connection, statement: Statement) -> Sequence[Row]:
+    sql = statement.sql.replace("$", "?")  # `?1` is SQLite's word for the `$1` of PostgreSQL
+    if statement.many is not None:
+        connection.executemany(sql, statement.many)
+        return ()
+    return connection.execute(sql, tuple(statement.values)).fetchall()
+
+
+def _told(error: sqlite3.Error | OSError) -> str:
+    """Return what went wrong, without the values of the statement, which SQLite's messages do not quote."""
+    if isinstance(error, OSError):
+        return f"the store's file cannot be opened: {os.strerror(error.errno or 0)}"
+    return f"the store failed: {getattr(error, 'sqlite_errorname', type(error).__name__)}"

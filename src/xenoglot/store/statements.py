@@ -1,0 +1,220 @@
+"""What a store does, as generators of statements: each yields SQL and gets rows, and one transaction holds it all.
+
+The SQL is what SQLite and PostgreSQL share. Values are always bound, never written into the text. Every look-up has the
+owner in its condition: an id of somebody else's is as unknown as one that nobody has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.wire import decode_json
+from xenoglot.store import schema
+from xenoglot.store.store import UNDONE, Stored, StoreError
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+    from xenoglot.store.store import Order, Window
+
+Value: TypeAlias = str | int | float | bytes | None
+Row: TypeAlias = "Sequence[JSON]"
+T = TypeVar("T")
+
+
+class Statement(Struct, frozen=True):
+    """One statement with its values; or, with `many`, the same statement for each row of values."""
+
+    sql: str
+    values: Sequence[Value] = ()
+    many: Sequence[Sequence[Value]] | None = None
+
+
+Steps: TypeAlias = Generator[Statement, Sequence[Row], T]
+
+_answer = msgspec.json.Decoder(Stored)
+_UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
+_LONGEST_ID = 256
+
+
+def migrate() -> Steps[None]:
+    """Bring the tables to today's version."""
+    yield Statement(schema.VERSION_TABLE)
+    rows = yield Statement(schema.READ_VERSION)
+    version = int(rows[0][0]) if rows else 0
+    if version > schema.VERSION:
+        raise StoreError(f"the store is of version {version}, and this program knows {schema.VERSION}")
+    for migration in schema.MIGRATIONS[version:]:
+        for sql in migration:
+            yield Statement(sql)
+    if version < schema.VERSION:
+        yield Statement(schema.FORGET_VERSION)
+        yield Statement(schema.WRITE_VERSION, (schema.VERSION,))
+
+
+def put(answer: Stored) -> Steps[None]:
+    """Keep an answer, in place of one with its id."""
+    body = msgspec.json.encode(answer)
+    yield Statement(
+        "INSERT INTO answer (owner, id, kind, created, status, process, lease, body, size)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        " ON CONFLICT (owner, id) DO UPDATE SET status = excluded.status, process = excluded.process,"
+        " lease = excluded.lease, body = excluded.body, size = answer.size - LENGTH(answer.body) + excluded.size",
+        (
+            answer.owner,
+            answer.id,
+            answer.kind,
+            answer.created,
+            answer.status,
+            answer.process,
+            answer.lease,
+            body,
+            len(body),
+        ),
+    )
+    yield from _index(answer)
+
+
+def get(owner: str, answer: str) -> Steps[Stored | None]:
+    """Return the answer with that id."""
+    rows = yield Statement("SELECT body, status, lease FROM answer WHERE owner = $1 AND id = $2", (owner, answer))
+    return _stored(rows[0]) if rows else None
+
+
+def delete(owner: str, answer: str) -> Steps[bool]:
+    """Forget an answer with all that belongs to it."""
+    rows = yield Statement("DELETE FROM answer WHERE owner = $1 AND id = $2 RETURNING id", (owner, answer))
+    yield Statement("DELETE FROM frame WHERE owner = $1 AND answer = $2", (owner, answer))
+    yield Statement("DELETE FROM item WHERE owner = $1 AND answer = $2", (owner, answer))
+    return bool(rows)
+
+
+_ANSWERS = "SELECT body, status, lease FROM answer WHERE owner = $1 AND kind = $2"
+_ANSWER_PAGES: dict[Order, tuple[str, str]] = {
+    "asc": (
+        f"{_ANSWERS} ORDER BY created, id LIMIT $3",
+        f"{_ANSWERS} AND (created > $4 OR (created = $4 AND id > $5)) ORDER BY created, id LIMIT $3",
+    ),
+    "desc": (
+        f"{_ANSWERS} ORDER BY created DESC, id DESC LIMIT $3",
+        f"{_ANSWERS} AND (created < $4 OR (created = $4 AND id < $5)) ORDER BY created DESC, id DESC LIMIT $3",
+    ),
+}
+
+
+def answers(owner: str, kind: str, window: Window) -> Steps[list[Stored]]:
+    """Return answers of one kind; none behind one that is not there."""
+    first, further = _ANSWER_PAGES[window.order]
+    if window.after is None:
+        rows = yield Statement(first, (owner, kind, window.limit))
+        return [_stored(row) for row in rows]
+    sql = "SELECT created FROM answer WHERE owner = $1 AND id = $2 AND kind = $3"
+    found = yield Statement(sql, (owner, window.after, kind))
+    if not found:
+        return []
+    rows = yield Statement(further, (owner, kind, window.limit, found[0][0], window.after))
+    return [_stored(row) for row in rows]
+
+
+def settle(answer: Stored, first: int, frames: Sequence[bytes]) -> Steps[bool]:
+    """Replace an answer that is not done."""
+    body = msgspec.json.encode(answer)
+    rows = yield Statement(
+        "UPDATE answer SET status = $3, process = $4, lease = $5, body = $6, size = size - LENGTH(body) + $7"  # noqa: S608  constants
+        f" WHERE owner = $1 AND id = $2 AND status IN ({_UNDONE}) RETURNING id",
+        (answer.owner, answer.id, answer.status, answer.process, answer.lease, body, len(body)),
+    )
+    if rows:
+        yield from _index(answer)
+        yield from append(answer.owner, answer.id, first, frames)
+    return bool(rows)
+
+
+def renew(process: str, until: float) -> Steps[set[tuple[str, str]]]:
+    """Vouch for all undone answers of a process."""
+    rows = yield Statement(
+        f"UPDATE answer SET lease = $2 WHERE process = $1 AND status IN ({_UNDONE}) RETURNING owner, id",  # noqa: S608
+        (process, until),
+    )
+    return {(row[0], row[1]) for row in rows}
+
+
+def append(owner: str, answer: str, first: int, frames: Sequence[bytes]) -> Steps[None]:
+    """Keep frames; those of an answer that was forgotten meanwhile are forgotten with it."""
+    rows = yield Statement(
+        "UPDATE answer SET size = size + $3 WHERE owner = $1 AND id = $2 RETURNING id",
+        (owner, answer, sum(map(len, frames))),
+    )
+    if rows and frames:
+        yield Statement(
+            "INSERT INTO frame (owner, answer, number, data) VALUES ($1, $2, $3, $4)",
+            many=[(owner, answer, first + index, data) for index, data in enumerate(frames)],
+        )
+
+
+def frames(owner: str, answer: str, after: int, limit: int) -> Steps[list[tuple[int, bytes]]]:
+    """Return frames behind the number `after`."""
+    rows = yield Statement(
+        "SELECT number, data FROM frame WHERE owner = $1 AND answer = $2 AND number > $3 ORDER BY number LIMIT $4",
+        (owner, answer, after, limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def item(owner: str, item: str) -> Steps[JSON]:
+    """Return the item with that id, wherever it is; of several, the one that was kept last."""
+    rows = yield Statement(
+        "SELECT data FROM conversation_item WHERE owner = $1 AND id = $2 ORDER BY position DESC LIMIT 1", (owner, item)
+    )
+    if rows:
+        return decode_json(rows[0][0])
+    rows = yield Statement(
+        "SELECT a.body, a.status, a.lease FROM item i JOIN answer a ON a.owner = i.owner AND a.id = i.answer"
+        " WHERE i.owner = $1 AND i.id = $2 ORDER BY a.created DESC LIMIT 1",
+        (owner, item),
+    )
+    output = _stored(rows[0]).output if rows else ()
+    return next((found for found in output if _id(found) == item), None)
+
+
+def keep(owner: str, key: str, backend: str, payload: bytes, now: float) -> Steps[None]:
+    """Put something into the vault, in place of what was there."""
+    yield Statement(
+        "INSERT INTO vault (owner, name, backend, created, payload, size) VALUES ($1, $2, $3, $4, $5, $6)"
+        " ON CONFLICT (owner, name, backend) DO UPDATE SET created = excluded.created, payload = excluded.payload,"
+        " size = excluded.size",
+        (owner, key, backend, now, payload, len(payload)),
+    )
+
+
+def recall(owner: str, key: str, backend: str) -> Steps[bytes | None]:
+    """Return what is in the vault."""
+    rows = yield Statement(
+        "SELECT payload FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend)
+    )
+    return rows[0][0] if rows else None
+
+
+def _index(answer: Stored) -> Steps[None]:
+    """Note under which ids the answer's items can be found."""
+    found = dict.fromkeys(name for item in answer.output if (name := _id(item)) is not None)
+    if found:
+        yield Statement(
+            "INSERT INTO item (owner, id, answer) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            many=[(answer.owner, name, answer.id) for name in found],
+        )
+
+
+def _id(item: JSON) -> str | None:
+    name = item.get("id") if isinstance(item, dict) else None
+    return name if isinstance(name, str) and 0 < len(name) <= _LONGEST_ID and name.isprintable() else None
+
+
+def _stored(row: Row) -> Stored:
+    """Return an answer; its status and lease are those of the row, which can be newer than the rest."""
+    body, status, lease = row
+    return replace(_answer.decode(body), status=status, lease=lease)

@@ -1,0 +1,178 @@
+"""What every store is: it keeps answers, their streams, conversations and a vault, each under its owner.
+
+An owner is whoever asked, as a digest; every look-up names one, and what is another's is not there. Times are Unix
+seconds and always arguments: a store has no clock. Every method raises `StoreError` where the store cannot do it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.errors import XenoglotError
+from xenoglot.model.json import JSON, JSONObject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Order: TypeAlias = Literal["asc", "desc"]
+
+UNDONE = ("queued", "in_progress")
+"""The statuses of an answer that somebody is still at work on."""
+
+
+class StoreError(XenoglotError):
+    """The store cannot be reached, is broken, or is full; the text says which, and quotes nothing that it keeps."""
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """An answer that is kept, in the words of the dialect `kind`.
+
+    `request` is what was asked but for its items; `items` are all that the model was given, `output` are those that
+    the answer adds, under whose ids they can be found. `streamed` says that the frames of its stream are kept. An
+    answer that is not done has a `process`, which vouches for it until `lease`.
+    """
+
+    id: str
+    owner: str
+    kind: str
+    created: float
+    status: str
+    request: JSONObject
+    items: list[JSON]
+    response: JSONObject
+    output: list[JSON] = []
+    previous: str | None = None
+    conversation: str | None = None
+    background: bool = False
+    streamed: bool = False
+    process: str | None = None
+    lease: float | None = None
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """A list of items that answers add to; its items are asked for by themselves."""
+
+    id: str
+    owner: str
+    created: float
+    metadata: JSON = None
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Which of a list: at most `limit`, behind the one called `after`, in the `order` of time."""
+
+    limit: int
+    after: str | None = None
+    order: Order = "desc"
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long things are kept: at most `max_age` seconds, and no more than `max_bytes` in all, the newest."""
+
+    max_age: float
+    max_bytes: int
+
+
+class Store(Protocol):
+    """Anything that keeps."""
+
+    async def ready(self) -> None:
+        """Open it if it is not; afterwards it can probably be used."""
+        ...
+
+    async def put(self, answer: Stored) -> None:
+        """Keep an answer, in place of one with its id."""
+        ...
+
+    async def get(self, owner: str, answer: str) -> Stored | None:
+        """Return the answer with that id."""
+        ...
+
+    async def delete(self, owner: str, answer: str) -> bool:
+        """Forget an answer and its frames; return whether it was there."""
+        ...
+
+    async def answers(self, owner: str, kind: str, window: Window) -> list[Stored]:
+        """Return answers of one kind."""
+        ...
+
+    async def settle(self, answer: Stored, first: int = 0, frames: Sequence[bytes] = ()) -> bool:
+        """Replace an answer that is not done by what became of it, and keep the last frames of its stream with it.
+
+        Returns whether it was not done until now; if it was, nothing changes.
+        """
+        ...
+
+    async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
+        """Vouch for all undone answers of a process; return their owners and ids."""
+        ...
+
+    async def append(self, owner: str, answer: str, first: int, frames: Sequence[bytes]) -> None:
+        """Keep frames of an answer's stream, numbered from `first` on."""
+        ...
+
+    async def frames(self, owner: str, answer: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return frames with their numbers, in order, behind the number `after`."""
+        ...
+
+    async def item(self, owner: str, item: str) -> JSON:
+        """Return the item with that id, of an answer's output or of a conversation; `None` if there is none."""
+        ...
+
+    async def create_conversation(self, conversation: Conversation, items: Sequence[JSONObject]) -> None:
+        """Keep a new conversation. The items have ids."""
+        ...
+
+    async def conversation(self, owner: str, conversation: str) -> Conversation | None:
+        """Return the conversation with that id."""
+        ...
+
+    async def update_conversation(self, owner: str, conversation: str, metadata: JSON) -> Conversation | None:
+        """Replace its metadata; return what it is now."""
+        ...
+
+    async def delete_conversation(self, owner: str, conversation: str) -> bool:
+        """Forget a conversation and its items; return whether it was there."""
+        ...
+
+    async def add_items(self, owner: str, conversation: str, items: Sequence[JSONObject], now: float) -> bool:
+        """Add items at its end; return whether there is such a conversation."""
+        ...
+
+    async def items(self, owner: str, conversation: str, window: Window) -> list[JSONObject]:
+        """Return items of a conversation; one that is not there has none."""
+        ...
+
+    async def conversation_item(self, owner: str, conversation: str, item: str) -> JSON:
+        """Return one item of a conversation; `None` if it is not there."""
+        ...
+
+    async def delete_item(self, owner: str, conversation: str, item: str) -> bool:
+        """Take one item out of a conversation; return whether it was there."""
+        ...
+
+    async def lock(self, owner: str, conversation: str, holder: str, now: float, until: float) -> bool:
+        """Take hold of a conversation until then; return whether nobody else has."""
+        ...
+
+    async def unlock(self, owner: str, conversation: str, holder: str) -> None:
+        """Let go of a conversation."""
+        ...
+
+    async def keep(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
+        """Put something into the vault."""
+        ...
+
+    async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
+        """Return what is in the vault under that key for that backend."""
+        ...
+
+    async def sweep(self, now: float, limits: Retention, batch: int) -> int:
+        """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything."""
+        ...
