@@ -1,0 +1,41 @@
+"""OpenAI's legacy Completions: texts to be continued, and what the servers of local models have added to it.
+
+The wire is that of `POST /v1/completions` (https://developers.openai.com/api/docs/api-reference/completions); besides
+it the fields of vLLM, llama.cpp and SGLang are understood.
+"""
+
+from __future__ import annotations
+
+from xenoglot.codec.dialect import Dialect
+from xenoglot.dialects.completions.decoder import StreamDecoder
+from xenoglot.dialects.completions.encoder import StreamEncoder
+from xenoglot.dialects.completions.leftovers import NAME
+from xenoglot.dialects.completions.request_decoder import decode_request
+from xenoglot.dialects.completions.request_encoder import encode_request
+from xenoglot.dialects.completions.response import decode_response, encode_response
+from xenoglot.dialects.openai.error import decode_error, encode_error
+from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.limits import decode_limits, encode_limits
+
+COMPLETIONS = Dialect(
+    name=NAME,
+    path="/v1/completions",
+    forward=FORWARD,
+    id_prefix="cmpl-",
+    many_texts=True,
+    decode_request=decode_request,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    encode_response=encode_response,
+    stream_decoder=StreamDecoder,
+    stream_encoder=StreamEncoder,
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+)
+"""The dialect `completions`."""
