@@ -1,0 +1,82 @@
+"""The inference API of Llama Stack (version 0.2): messages to be answered, and texts to be continued.
+
+Source: https://github.com/llamastack/llama-stack (MIT) at commit b8f1561956,
+`llama_stack/apis/inference/inference.py` and `docs/_static/llama-stack-spec.yaml`; the client is
+llama-stack-client 0.2 on PyPI.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.dialect import Dialect, Inquiry
+from xenoglot.dialects.llama_stack import completion, completion_stream
+from xenoglot.dialects.llama_stack.decoder import StreamDecoder
+from xenoglot.dialects.llama_stack.encoder import stream_encoder
+from xenoglot.dialects.llama_stack.error import decode_error, encode_error
+from xenoglot.dialects.llama_stack.family import (
+    COMPLETION,
+    MARKS,
+    NAME,
+    authorize,
+    decode_limits,
+    decode_models,
+    encode_limits,
+    encode_model,
+    encode_models,
+)
+from xenoglot.dialects.llama_stack.request_decoder import decode_request
+from xenoglot.dialects.llama_stack.request_encoder import encode_request
+from xenoglot.dialects.llama_stack.response import decode_response, encode_response
+from xenoglot.dialects.llama_stack.tools import NAME_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.json import JSON, JSONObject
+
+
+def tell_health(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:  # noqa: ARG001  the shape of an inquiry
+    """Return what `client.inspect.health()` reads (`types/health_info.py` of the SDK)."""
+    return {"status": "OK"}
+
+
+LLAMA_STACK = Dialect(
+    name=NAME,
+    path="/v1/inference/chat-completion",
+    inquiries=(Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),),
+    marks=MARKS,
+    tool_name_limit=NAME_LIMIT,
+    decode_request=decode_request,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    encode_response=encode_response,
+    stream_decoder=StreamDecoder,
+    stream_encoder=stream_encoder,
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+)
+"""The dialect `llama_stack`."""
+
+LLAMA_STACK_COMPLETION = replace(
+    LLAMA_STACK,
+    name=COMPLETION,
+    path="/v1/inference/completion",
+    inquiries=(),
+    decode_request=completion.decode_request,
+    encode_request=completion.encode_request,
+    decode_response=completion.decode_response,
+    encode_response=completion.encode_response,
+    stream_decoder=completion_stream.StreamDecoder,
+    stream_encoder=completion_stream.stream_encoder,
+)
+"""The dialect `llama_stack_completion`."""

@@ -1,0 +1,173 @@
+"""The tools of a request and the choice among them, both ways.
+
+Source: `ToolDefinition` and `BuiltinTool` in `llama_stack/models/llama/datatypes.py`, `ToolConfig` in
+`llama_stack/apis/inference/inference.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.leftovers import leave
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import fit, qualified
+from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
+from xenoglot.dialects.llama_stack.parameters import parameters_of, schema_of
+from xenoglot.errors import WireError
+from xenoglot.model.request import Tool, ToolChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.content import Opaque
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+
+NAME_LIMIT = 64
+"""The longest name of a tool: that of the servers behind most of the dialect's."""
+
+_MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "required": "required", "none": "none"}
+
+_BUILTIN = {"brave_search": "query", "wolfram_alpha": "query", "photogen": "query", "code_interpreter": "code"}
+"""Tools that Llama models know by name, and the one argument each takes: their definitions leave it out."""
+
+
+def decode_tools(reader: Reader) -> tuple[Tool, ...]:
+    """Take `tools`."""
+    return tuple(_decode_tool(tool) for tool in reader.objects("tools"))
+
+
+def _decode_tool(reader: Reader) -> Tool:
+    name = reader.need("tool_name", str)
+    description = reader.take("description", str)
+    wire = reader.take("parameters", dict)
+    builtin = wire is None and name in _BUILTIN
+    if wire is not None:
+        parameters: JSONObject | None = schema_of(wire, reader.at("parameters"))
+    else:
+        parameters = schema_of({_BUILTIN[name]: {"param_type": "string"}}) if builtin else None
+    extra = reader.extra(NAME, parameters=wire, builtin=builtin or None)
+    return Tool(name=name, description=description, parameters=parameters, extra=extra)
+
+
+def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
+    """Return the name under which the server knows a tool."""
+    if crossing.home and namespace is None:
+        return name
+    fitted = fit(qualified(name, namespace), crossing.target.tool_name_limit or NAME_LIMIT)
+    if fitted != name:
+        crossing.losses.emulated(where, "name", "fitted to what servers take; the answer's calls get it back")
+    return fitted
+
+
+def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
+    """Return the tools; only those allowed, where the choice allows some that it cannot name."""
+    allowed = _narrowed(request.tool_choice)
+    if allowed and not crossing.home:
+        crossing.losses.emulated("$.tool_choice", "names", "only the tools allowed are sent")
+        crossing.losses.emulated("$", "tools", "only those allowed by `tool_choice` are sent")
+    tools: list[JSONObject] = []
+    for index, tool in enumerate(request.tools):
+        where = f"$.tools[{index}]"
+        if not isinstance(tool, Tool):
+            crossing.losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+        elif not allowed or tool.name in allowed:
+            tools.append(_encode_tool(tool, where, crossing))
+    return tools
+
+
+def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+    losses = crossing.losses
+    form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, losses)
+    for field in ("strict", "cache", "format"):
+        if getattr(tool, field) is not None:
+            losses.dropped(where, field, "a tool of the dialect has no such field")
+    body: JSONObject = {"tool_name": tool_name(tool.name, tool.namespace, where, crossing)}
+    description = tool.description
+    wire = form.get("parameters")
+    if isinstance(wire, dict) and schema_of(wire) == tool.parameters:
+        body["parameters"] = wire
+    elif tool.kind == "custom":
+        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+        body["parameters"] = parameters_of(PARAMETERS, where, losses)[0]
+    elif tool.parameters is not None and "builtin" not in form:
+        body["parameters"], told = parameters_of(tool.parameters, where, losses)
+        description = "\n\n".join(text for text in (description, told) if text) if told else description
+    if description is not None:
+        body["description"] = description
+    return body | own
+
+
+def take_choice(reader: Reader, tools: Sequence[Tool | Opaque], form: JSONObject) -> ToolChoice | None:
+    """Take `tool_config`, and `tool_choice`, which is its older name.
+
+    Raises:
+        WireError: they contradict each other, or name a tool that is not there (as the server has it).
+    """
+    older = reader.take("tool_choice", str)
+    word = _take_config(reader, form)
+    if older is not None and older not in _MODES:
+        raise WireError(reader.at("tool_choice"), f"expected one of {', '.join(_MODES)}")
+    if older is not None and word not in (None, older):
+        raise WireError(reader.at("tool_choice"), "must match `tool_config.tool_choice`")
+    form["choice"] = None if older is None else "older" if word is None else "both"
+    chosen = word or older
+    if chosen is None:
+        return None
+    if chosen in _MODES:
+        return ToolChoice(mode=_MODES[chosen])
+    if not any(isinstance(tool, Tool) and tool.name == chosen for tool in tools):
+        raise WireError(f"{reader.at('tool_config')}.tool_choice", "is none of the tools")
+    return ToolChoice(mode="required", names=(chosen,))
+
+
+def _take_config(reader: Reader, form: JSONObject) -> str | None:
+    config = reader.object("tool_config")
+    if config is None:
+        return None
+    word = config.take("tool_choice", str)
+    if config.take_word("system_message_behavior", ("append",)) is not None:  # what is done anyway
+        form["append"] = True
+    form["tool_config"] = leave(reader, "tool_config", config)
+    return word
+
+
+def encode_choice(request: Request, own: JSONObject, crossing: Crossing, *, tools: bool) -> JSONObject:
+    """Return the fields that say which tools may be called, and how they are shown to the model."""
+    form = form_of(request.extra, NAME)
+    config = rest_of(own, form, "tool_config")
+    if form.get("append"):
+        config["system_message_behavior"] = "append"
+    fields: JSONObject = {}
+    word = _word(request.tool_choice, crossing, tools=tools)
+    if word is not None:
+        if form.get("choice") in ("older", "both"):
+            fields["tool_choice"] = word
+        if form.get("choice") != "older":
+            config["tool_choice"] = word
+    return fields | ({"tool_config": config} if config or "tool_config" in form else {})
+
+
+def _word(choice: ToolChoice | None, crossing: Crossing, *, tools: bool) -> str | None:
+    if choice is None:
+        return None
+    own_fields(choice.extra, "$.tool_choice", crossing.losses)
+    if not tools and not crossing.home:
+        crossing.losses.dropped("$", "tool_choice", "there are no tools to call")
+        return None
+    if choice.kind == "custom":
+        crossing.losses.emulated("$.tool_choice", "kind", "a custom tool is written as a function of one string")
+    if choice.mode == "required" and choice.names and not _narrowed(choice):
+        return tool_name(choice.names[0], None, "$.tool_choice", crossing)
+    return choice.mode
+
+
+def _narrowed(choice: ToolChoice | None) -> tuple[str, ...]:
+    """Return the names of the only tools that may be called, where that can be said only by sending no others."""
+    if choice is None or choice.mode == "none":
+        return ()
+    named = choice.mode == "required" and len(choice.names) == 1 and choice.names[0] not in _MODES
+    return () if named else choice.names

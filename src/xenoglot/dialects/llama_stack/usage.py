@@ -1,0 +1,80 @@
+"""Token counts, both ways: metrics by name (`MetricInResponse` in `llama_stack/apis/telemetry/telemetry.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.llama_stack.family import own_fields
+from xenoglot.model.content import Extra
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+
+WHERE = "$.usage"
+
+_COUNTS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total"}
+_UNIT = "tokens"
+_UNKNOWN = ("cache_read", "cache_write", "reasoning", "input_audio", "output_audio")
+
+
+def take_usage(reader: Reader, name: str) -> Usage | None:
+    """Take `metrics`, which the record `name` said, where it is a list of objects; `None` where it is empty or none."""
+    metrics = reader.peek("metrics")
+    if not isinstance(metrics, list) or not all(isinstance(item, dict) for item in metrics) or not metrics:
+        return None
+    reader.take("metrics", list)
+    return _decode(metrics, name)
+
+
+def _decode(metrics: list[JSON], dialect: str) -> Usage:
+    counts: dict[str, int | None] = {}
+    others: list[JSON] = []
+    for item in metrics:
+        name = item.get("metric")
+        value = Reader(item).count("value") if isinstance(name, str) and name in _COUNTS else None
+        if value is None:
+            others.append(item)
+        else:
+            counts[_COUNTS[name]] = value
+    total = counts.get("total")
+    given, made = counts.get("input_tokens"), counts.get("output_tokens")
+    if given is not None and made is not None and total == given + made:
+        total = None
+    return Usage(
+        input_tokens=given,
+        output_tokens=made,
+        total=total,
+        extra=Extra(dialect=dialect, fields={"metrics": others} if others else {}, form={"metrics": metrics}),
+    )
+
+
+def encode_usage(usage: Usage | None, losses: Losses, name: str) -> JSONObject:
+    """Return the field `metrics`; as it came, if it still says the same."""
+    if usage is None:
+        return {}
+    own = own_fields(usage.extra, WHERE, losses, name).get("metrics", [])
+    came = form_of(usage.extra, name).get("metrics")
+    if isinstance(came, list) and _decode(came, name) == usage:
+        return {"metrics": came}
+    for field in _UNKNOWN:
+        if getattr(usage, field) is not None:
+            losses.dropped(WHERE, field, "the dialect has no such count")
+    if usage.estimated:
+        losses.dropped(WHERE, "estimated", "the dialect cannot say so")
+    said = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": _total(usage),
+    }
+    metrics = [{"metric": name, "value": value, "unit": _UNIT} for name, value in said.items() if value is not None]
+    return {"metrics": [*metrics, *own]} if metrics or own else {}
+
+
+def _total(usage: Usage) -> int | None:
+    if usage.total is not None or usage.input_tokens is None or usage.output_tokens is None:
+        return usage.total
+    return usage.input_tokens + usage.output_tokens
