@@ -1,0 +1,98 @@
+"""Google's Gemini API: `POST /v1beta/models/{model}:generateContent` (https://ai.google.dev/api/generate-content)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.dialect import Dialect, Inquiry
+from xenoglot.codec.framing import JSON_ARRAY
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.gemini.decoder import StreamDecoder
+from xenoglot.dialects.gemini.encoder import StreamEncoder
+from xenoglot.dialects.gemini.error import decode_error, encode_error
+from xenoglot.dialects.gemini.fields import NAME
+from xenoglot.dialects.gemini.models import decode_models, describe, encode_model, encode_models
+from xenoglot.dialects.gemini.part_encoder import NAME_LIMIT
+from xenoglot.dialects.gemini.request_decoder import decode_count, decode_request
+from xenoglot.dialects.gemini.request_encoder import encode_count_request, encode_request
+from xenoglot.dialects.gemini.response import decode_response, encode_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.codec.dialect import Headers
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.limits import RateLimits
+
+_MODELS = "/v1beta/models"
+_PLACES = ("/v1/models", "/v1beta/tunedModels", "/v1/publishers/google/models", "/v1beta1/publishers/google/models")
+"""Where else servers of the dialect answer: the stable version, models of one's own, Google's enterprise platform."""
+
+
+def authorize(key: str | None) -> Headers:
+    """Return the header that carries the key, if there is one."""
+    return () if key is None else (("x-goog-api-key", key),)
+
+
+def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:  # noqa: ARG001  the record's form
+    """Return nothing: servers of the dialect tell their limits in errors alone."""
+    return None
+
+
+def encode_limits(limits: RateLimits, now: float) -> Headers:  # noqa: ARG001  the record's form
+    """Return no headers: clients of the dialect know of none."""
+    return ()
+
+
+def encode_count(input_tokens: int) -> JSONObject:
+    """Return the answer of `countTokens`."""
+    return {"totalTokens": input_tokens}
+
+
+def decode_counted(body: JSON) -> int | None:
+    """Return the tokens that `countTokens` counted.
+
+    Raises:
+        WireError: the answer is no object.
+    """
+    return Reader(body).count("totalTokens")
+
+
+GEMINI = Dialect(
+    name=NAME,
+    path=_MODELS + "/{model}:generateContent",
+    stream_path=_MODELS + "/{model}:streamGenerateContent",
+    stream_query="alt=sse",
+    aliases=tuple(
+        f"{place}/{{model}}:{operation}"
+        for place in _PLACES
+        for operation in ("generateContent", "streamGenerateContent")
+    ),
+    count_path=_MODELS + "/{model}:countTokens",
+    count_aliases=tuple(f"{place}/{{model}}:countTokens" for place in _PLACES),
+    models_path=_MODELS,
+    inquiries=(Inquiry(method="GET", path=_MODELS + "/{model}", answer=describe),),
+    bare_framing=JSON_ARRAY,
+    comments=False,  # google-genai takes each line of a stream for a piece of an event
+    marks=("x-goog-api-client", "x-goog-api-key"),
+    tool_name_limit=NAME_LIMIT,
+    decode_request=decode_request,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    encode_response=encode_response,
+    stream_decoder=StreamDecoder,
+    stream_encoder=StreamEncoder,
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+    decode_count=decode_count,
+    encode_count=encode_count,
+    encode_count_request=encode_count_request,
+    decode_counted=decode_counted,
+)
+"""The dialect `gemini`."""

@@ -1,0 +1,175 @@
+"""One candidate of an answer, both ways; what a chunk of a stream says of one is read by the same functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.gemini.calls import CallIds
+from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, citations_of
+from xenoglot.dialects.gemini.fields import NAME, keep, with_rest
+from xenoglot.dialects.gemini.finish import encode_finish, take_finish
+from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
+from xenoglot.dialects.gemini.part_encoder import PartEncoder
+from xenoglot.dialects.gemini.parts import decode_parts
+from xenoglot.model.content import Refusal, Text, ToolCall
+from xenoglot.model.response import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Logprob, Part
+    from xenoglot.model.json import JSONObject
+
+BLANK: JSONObject = {"text": ""}
+"""Stands in a content that has nothing to say: the official SDKs take one without parts for a broken answer."""
+
+LOGPROBS = "logprobsResult"
+
+_ROLE = "model"
+
+
+def decode_candidate(reader: Reader, place: int, answer_id: str | None) -> Candidate:
+    """Return the candidate at `place` of the answer `answer_id`.
+
+    Raises:
+        WireError: it is malformed.
+    """
+    form: JSONObject = {}
+    if reader.peek("index") != place or type(reader.peek("index")) is not int:
+        form["index"] = reader.take_any("index") if "index" in reader else "absent"
+    reader.take("index", int)
+    parts = take_content(reader, CallIds(f"{answer_id or ''}:{place}"), form)
+    logprobs = take_logprobs(reader, parts, form)
+    if logprobs:
+        parts = [replace(part, logprobs=logprobs) if _is_plain(part) else part for part in parts]
+    last = parts[-1] if parts else None
+    if isinstance(last, Text) and _is_plain(last):
+        parts[-1] = replace(last, citations=tuple(citations_of(reader.peek(GROUNDING), last.text)))
+    calls = any(isinstance(part, ToolCall) for part in parts)
+    finish = take_finish(reader, calls=calls)
+    return Candidate(content=tuple(parts), finish=finish, extra=reader.extra(NAME, **form))
+
+
+def take_content(reader: Reader, ids: CallIds, form: JSONObject) -> list[Part]:
+    """Take the parts of a candidate; `form` gets how the content around them was spelled."""
+    content = reader.object("content")
+    if content is None:
+        form["content"] = "absent"
+        return []
+    if content.take_word("role", (_ROLE,)) is None:
+        form["role"] = "other"
+    value = content.take("parts", list)
+    keep(reader, "content", content)
+    if value is None:
+        form["parts"] = "absent"
+        return []
+    parts = list(decode_parts(value, content.at("parts"), ids))
+    if parts == [Text(text="")]:
+        form["parts"] = "blank"
+        return []
+    if not parts:
+        form["parts"] = "empty"
+    return parts
+
+
+def _is_plain(part: Part) -> bool:
+    return isinstance(part, Text) and part.extra is None
+
+
+def take_logprobs(reader: Reader, parts: Sequence[Part], form: JSONObject) -> tuple[Logprob, ...]:
+    """Take the probabilities of the tokens, if it is clear which text they belong to: the only one."""
+    value = reader.peek(LOGPROBS)
+    if not isinstance(value, dict) or sum(map(_is_plain, parts)) != 1:
+        return ()
+    result = Reader(reader.take(LOGPROBS, dict), reader.at(LOGPROBS))
+    logprobs = decode_logprobs(result)
+    keep(reader, LOGPROBS, result)
+    form["logprobs"] = value
+    return logprobs
+
+
+def encode_candidate(candidate: Candidate, place: int, losses: Losses) -> JSONObject:
+    """Return one candidate of an answer."""
+    where = f"$.candidates[{place}]"
+    form = form_of(candidate.extra, NAME)
+    home = is_home(candidate)
+    written = _Written(losses, where, home=home)
+    for index, part in enumerate(candidate.content):
+        written.add(part, f"{where}.content[{index}]")
+    own: JSONObject = {} if form.get("content") == "absent" and not written.parts else _content(written.parts, form)
+    if form.get("index") != "absent":
+        own["index"] = form.get("index", place)
+    if candidate.finish is not None:
+        own |= encode_finish(candidate.finish, candidate.content, where, losses)
+    own |= _probabilities(candidate.content, form, where, losses)
+    return with_rest({**own, **written.grounding.metadata(len(written.parts))}, candidate.extra, where, losses)
+
+
+def is_home(candidate: Candidate) -> bool:
+    """Whether a candidate came from this dialect."""
+    finish, extra = candidate.finish, candidate.extra
+    return (finish is not None and finish.dialect == NAME) or (extra is not None and extra.dialect == NAME)
+
+
+def _content(parts: list[JSONObject], form: JSONObject) -> JSONObject:
+    role = {} if form.get("role") == "other" else {"role": _ROLE}
+    if parts or form.get("parts") == "empty":
+        return {"content": {"parts": parts, **role}}
+    return {"content": role if form.get("parts") == "absent" else {"parts": [BLANK], **role}}
+
+
+def _probabilities(parts: Sequence[Part], form: JSONObject, where: str, losses: Losses) -> JSONObject:
+    found = [one for part in parts if isinstance(part, Text | Refusal) for one in part.logprobs]
+    if not found:
+        return {}
+    raw = form.get("logprobs")
+    if raw is not None and list(decode_logprobs(Reader(raw))) == found:
+        return {LOGPROBS: raw}
+    return {LOGPROBS: encode_logprobs(found, where, losses)}
+
+
+class _Written:
+    """The parts of one candidate in the making; a stranger's are joined as a reader of the stream would join them."""
+
+    def __init__(self, losses: Losses, where: str, *, home: bool) -> None:
+        self.parts: list[JSONObject] = []
+        self.grounding = Grounding(where, losses)
+        self._encoder = PartEncoder(losses, home=home)
+        self._home = home
+
+    def add(self, part: Part, where: str) -> None:
+        for encoded in self._encoder.part(part, where, _ROLE):
+            before = self._place(encoded)
+            if isinstance(part, Text):
+                for citation in part.citations:
+                    self.grounding.cite(citation, part.text, max(len(self.parts) - 1, 0), before)
+
+    def _place(self, encoded: JSONObject) -> int:
+        """Add a part, or join it to the last; return the bytes of text before it."""
+        last = self.parts[-1] if self.parts else {}
+        if not self._home and says_nothing(encoded):
+            return len(last.get("text", "").encode("utf-8", "surrogatepass"))
+        if self._home or not goes_on(last, encoded):
+            self.parts.append(encoded)
+            return 0
+        self.parts[-1] = {**encoded, "text": last["text"] + encoded["text"]}
+        return len(last["text"].encode("utf-8", "surrogatepass"))
+
+
+def goes_on(last: JSONObject, encoded: JSONObject) -> bool:
+    """Whether a reader of a stream takes the part `encoded` for more of `last`."""
+    if last.keys() == {"text"}:
+        return encoded.keys() == {"text"}
+    if last.keys() != {"text", "thought"} or last["thought"] is not True or not encoded.get("text"):
+        return False
+    return encoded.keys() <= {"text", "thought", "thoughtSignature"} and encoded.get("thought") is True
+
+
+def says_nothing(encoded: JSONObject) -> bool:
+    """Whether a part is an empty text, of words or of a thought, and nothing more."""
+    return encoded.get("text") == "" and encoded.keys() <= {"text", "thought"}

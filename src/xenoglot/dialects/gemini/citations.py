@@ -1,0 +1,123 @@
+"""What an answer is grounded on: `groundingMetadata` of a candidate, both ways.
+
+Source: https://ai.google.dev/gemini-api/docs/google-search. Supports join segments of the text to chunks of the web;
+the offsets of a segment count the bytes of the text in UTF-8.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.dialects.gemini.fields import NAME
+from xenoglot.model.content import Citation, Extra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+
+GROUNDING = "groundingMetadata"
+KIND = "url_citation"
+
+_OWN = Extra(dialect=NAME, form={"derived": True})
+"""Marks a citation that was read off metadata: it goes home with that."""
+
+
+def citations_of(metadata: JSON, text: str) -> Iterator[Citation]:
+    """Yield the citations of `text` that `metadata` tells of: one for each segment and chunk, then the other chunks.
+
+    Nothing that is malformed is an error: the metadata itself is carried along whole.
+    """
+    if not isinstance(metadata, dict):
+        return
+    chunks = [_web(chunk) for chunk in _list(metadata.get("groundingChunks"))]
+    data = text.encode("utf-8", "surrogatepass")
+    used: set[int] = set()
+    for support in _list(metadata.get("groundingSupports")):
+        place = _place(support.get("segment"), data)
+        for index in _list(support.get("groundingChunkIndices"), int):
+            if 0 <= index < len(chunks) and chunks[index] is not None:
+                used.add(index)
+                yield _citation(chunks[index], place)
+    for index, chunk in enumerate(chunks):
+        if chunk is not None and index not in used:
+            yield _citation(chunk, None)
+
+
+def _list(value: JSON, kind: type = dict) -> list[JSON]:
+    return [item for item in value if type(item) is kind] if isinstance(value, list) else []
+
+
+def _web(chunk: JSONObject) -> tuple[str, str | None] | None:
+    match chunk:
+        case {"web": {"uri": str() as uri, **rest}}:
+            title = rest.get("title")
+            return uri, title if isinstance(title, str) else None
+        case _:
+            return None
+
+
+def _place(segment: JSON, data: bytes) -> tuple[int, int] | None:
+    """Return the characters that a segment covers, if these are the words it names."""
+    if not isinstance(segment, dict):
+        return None
+    start, end = segment.get("startIndex", 0), segment.get("endIndex")
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(data):
+        return None
+    try:
+        before, inside = data[:start].decode(), data[start:end].decode()
+    except UnicodeDecodeError:
+        return None
+    if segment.get("text") not in (None, inside):
+        return None
+    return len(before), len(before) + len(inside)
+
+
+def _citation(chunk: tuple[str, str | None] | None, place: tuple[int, int] | None) -> Citation:
+    uri, title = chunk or ("", None)
+    start, end = place or (None, None)
+    return Citation(kind=KIND, url=uri, title=title, start=start, end=end, extra=_OWN)
+
+
+class Grounding:
+    """The metadata of one candidate in the making: its citations, as they come."""
+
+    __slots__ = ("_chunks", "_losses", "_supports", "_where")
+
+    def __init__(self, where: str, losses: Losses) -> None:
+        self._where = where
+        self._losses = losses
+        self._chunks: dict[tuple[str, str | None], int] = {}
+        self._supports: list[JSONObject] = []
+
+    def cite(self, citation: Citation, text: str, part: int, before: int) -> None:
+        """Add a citation of `text`, which stands `before` bytes into the wire's part number `part`."""
+        if citation.extra is not None and citation.extra.dialect == NAME:
+            return  # it goes home with the metadata it was read off
+        self._losses.carry(citation.extra, self._where, NAME)
+        if citation.url is None:
+            self._losses.dropped(self._where, "citation", "only URLs can be cited")
+            return
+        exact = citation.end is not None and citation.end <= len(text)
+        if citation.kind != KIND or citation.cited_text is not None or before or not exact:
+            self._losses.approximated(self._where, "citation", "written as a chunk of the web")
+        index = self._chunks.setdefault((citation.url, citation.title), len(self._chunks))
+        start = min(citation.start or 0, len(text))
+        end = len(text) if citation.end is None else max(start, min(citation.end, len(text)))
+        head, inside = (_bytes(text[:start]), _bytes(text[start:end]))
+        segment = {"partIndex": part, "startIndex": before + head, "endIndex": before + head + inside}
+        self._supports.append({"segment": {**segment, "text": text[start:end]}, "groundingChunkIndices": [index]})
+
+    def metadata(self, parts: int) -> JSONObject:
+        """Return the field of a candidate of as many `parts`; nothing where nothing was cited."""
+        if not self._supports:
+            return {}
+        if any(support["segment"]["partIndex"] != parts - 1 for support in self._supports):
+            self._losses.approximated(self._where, "citation", "only the last words are read with what they cite")
+        chunks = [{"web": {"uri": uri} | ({} if title is None else {"title": title})} for uri, title in self._chunks]
+        return {GROUNDING: {"groundingChunks": chunks, "groundingSupports": self._supports}}
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,77 @@
+"""Why an answer ended: this dialect's words, and ours.
+
+Source: `FinishReason` and `BlockReason` (https://ai.google.dev/api/generate-content#FinishReason).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.dialects.gemini.fields import NAME, with_rest, with_said
+from xenoglot.model.content import Refusal
+from xenoglot.model.response import Finish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.response import FinishReason
+
+REASONS: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "refusal",
+    "RECITATION": "refusal",
+    "LANGUAGE": "refusal",
+    "BLOCKLIST": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "SPII": "refusal",
+    "IMAGE_SAFETY": "refusal",
+    "IMAGE_PROHIBITED_CONTENT": "refusal",
+    "IMAGE_RECITATION": "refusal",
+    "MODEL_ARMOR": "refusal",
+    "CONTINUATION": "pause",
+}
+"""Any other word is carried as it is: `OTHER`, `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `NO_IMAGE`, ..."""
+
+WORDS: dict[FinishReason, str] = {
+    "stop": "STOP",
+    "stop_sequence": "STOP",
+    "length": "MAX_TOKENS",
+    "context": "MAX_TOKENS",
+    "tool_calls": "STOP",
+    "refusal": "SAFETY",
+    "pause": "OTHER",
+    "compaction": "OTHER",
+    "unknown": "OTHER",
+}
+_EXACT = frozenset({"stop", "length", "tool_calls", "refusal", "unknown"})
+
+
+def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
+    """Take why a candidate ended, or return `None` where it has not; beside calls `STOP` waits for their results."""
+    raw = reader.take_if("finishReason", str)
+    if raw is None:
+        return None
+    reason = REASONS.get(raw, "unknown")
+    if reason == "stop" and calls:
+        reason = "tool_calls"
+    return Finish(reason=reason, raw=raw, dialect=NAME, explanation=reader.take_if("finishMessage", str))
+
+
+def encode_finish(finish: Finish, parts: Iterable[Part], where: str, losses: Losses) -> JSONObject:
+    """Return the fields of a candidate that say why it ended."""
+    own = finish.dialect == NAME and finish.raw is not None
+    word = finish.raw if own else WORDS[finish.reason]
+    if not own:
+        if finish.reason == "stop" and any(isinstance(part, Refusal) for part in parts):
+            word = WORDS["refusal"]
+        if finish.reason not in _EXACT:
+            losses.approximated(where, "finish", f"`{finish.reason}` is written as `{word}`")
+        if finish.stop_sequence is not None:
+            losses.dropped(where, "stop_sequence", "the dialect does not tell which one was met")
+    fields: JSONObject = with_said({"finishReason": word}, finishMessage=finish.explanation)
+    return with_rest(fields, finish.extra, where, losses)

@@ -1,0 +1,59 @@
+"""The list of models, both ways, and what is asked of one.
+
+Source: `Model` (https://ai.google.dev/api/models).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.gemini.fields import with_said
+from xenoglot.model.catalog import ModelInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.json import JSON, JSONObject
+
+PREFIX = "models/"
+
+_METHODS = ("generateContent", "countTokens")
+
+
+def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
+    """Return the models of one page.
+
+    Raises:
+        WireError: it is no page of objects.
+    """
+    return tuple(
+        ModelInfo(
+            id=name.removeprefix(PREFIX),
+            display_name=item.take_if("displayName", str),
+            max_input_tokens=item.count("inputTokenLimit"),
+            max_output_tokens=item.count("outputTokenLimit"),
+        )
+        for item in Reader(body).objects("models")
+        if (name := item.take_if("name", str)) is not None
+    )
+
+
+def encode_model(model: ModelInfo) -> JSONObject:
+    """Return one model."""
+    return with_said(
+        {"name": PREFIX + model.id, "displayName": model.display_name or model.id},
+        inputTokenLimit=model.max_input_tokens,
+        outputTokenLimit=model.max_output_tokens,
+        supportedGenerationMethods=list(_METHODS),
+    )
+
+
+def encode_models(models: Sequence[ModelInfo]) -> JSONObject:
+    """Return all models as one page."""
+    return {"models": [encode_model(model) for model in models]}
+
+
+def describe(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:
+    """Return the model that a path names, or `None` where there is none of that name."""
+    return next((encode_model(model) for model in models if model.id == asked.get("model")), None)

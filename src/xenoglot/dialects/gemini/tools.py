@@ -1,0 +1,188 @@
+"""The tools of a request and the choice among them, both ways.
+
+Source: `Tool` and `FunctionCallingConfig` (https://ai.google.dev/api/caching#Tool). One tool of the wire holds any
+number of functions, and beside them what the server runs itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
+from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
+from xenoglot.model.content import Extra, Opaque
+from xenoglot.model.request import Tool, ToolChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.crossing import Crossing
+    from xenoglot.dialects.gemini.part_encoder import PartEncoder
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request
+
+_FUNCTIONS = "functionDeclarations"
+_CONFIG = "toolConfig"
+_CALLING = "functionCallingConfig"
+
+_MODES: dict[str, Literal["auto", "required", "none"]] = {
+    "AUTO": "auto",
+    "VALIDATED": "auto",
+    "ANY": "required",
+    "NONE": "none",
+}
+_WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+_NARROWED = "VALIDATED"
+"""The mode that leaves it to the model and still narrows the choice to `allowedFunctionNames`."""
+
+
+def take_tools(reader: Reader, form: JSONObject) -> tuple[Tool | Opaque, ...]:
+    """Take the tools, each function by itself; `form` gets how they stood together where that is not the usual way."""
+    tools: list[Tool | Opaque] = []
+    layout: list[list[JSON]] = []
+    if reader.peek("tools") == []:
+        form["tools"] = "empty"
+    for entry in reader.objects("tools"):
+        path = entry.at(_FUNCTIONS)
+        functions = (entry.take_if(_FUNCTIONS, list) or []) if entry.peek(_FUNCTIONS) else []
+        tools += [_decode_function(Reader(item, f"{path}[{index}]")) for index, item in enumerate(functions)]
+        beside = bool(entry.rest()) or not functions
+        if beside:
+            tools.append(Opaque(dialect=NAME, data=entry.rest()))
+        layout.append([len(functions), beside])
+    if layout != _usual(tools):
+        form["layout"] = layout
+    return tuple(tools)
+
+
+def _decode_function(reader: Reader) -> Tool:
+    form: JSONObject = {}
+    parameters = reader.take_any("parametersJsonSchema")
+    if parameters is None and "parameters" in reader:
+        form["schema"] = reader.take_any("parameters")
+        parameters = json_schema(form["schema"])
+    return Tool(
+        name=reader.need("name", str),
+        description=reader.take("description", str),
+        parameters=parameters,
+        extra=reader.extra(NAME, **form),
+    )
+
+
+def _usual(tools: Sequence[Tool | Opaque]) -> list[list[JSON]]:
+    """Return the layout of tools that nobody laid out: functions that follow each other stand together."""
+    layout: list[list[JSON]] = []
+    for tool in tools:
+        if isinstance(tool, Opaque):
+            layout.append([0, True])
+        elif layout and not layout[-1][1]:
+            layout[-1][0] += 1
+        else:
+            layout.append([1, False])
+    return layout
+
+
+def encode_tools(request: Request, parts: PartEncoder, crossing: Crossing) -> list[JSONObject]:
+    """Return the tools."""
+    known: list[Tool | Opaque] = []
+    encoded: list[JSONObject] = []
+    for index, tool in enumerate(request.tools):
+        where = f"$.tools[{index}]"
+        if isinstance(tool, Tool):
+            encoded.append(_encode_function(tool, where, parts, crossing))
+            known.append(tool)
+        elif tool.dialect == NAME and isinstance(tool.data, dict):
+            encoded.append(tool.data)
+            known.append(tool)
+        else:
+            crossing.losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+    layout = form_of(request.extra, NAME).get("layout", [])
+    if [flag for count, beside in layout for flag in [*[False] * count, *[True] * beside]] != [
+        isinstance(tool, Opaque) for tool in known
+    ]:
+        layout = _usual(known)
+    return _laid_out(encoded, layout)
+
+
+def _laid_out(encoded: list[JSONObject], layout: list[list[JSON]]) -> list[JSONObject]:
+    entries: list[JSONObject] = []
+    start = 0
+    for count, beside in layout:
+        entry: JSONObject = {_FUNCTIONS: encoded[start : start + count]} if count else {}
+        start += count
+        if beside:
+            entry |= encoded[start]
+            start += 1
+        entries.append(entry)
+    return entries
+
+
+def _encode_function(tool: Tool, where: str, parts: PartEncoder, crossing: Crossing) -> JSONObject:
+    losses = crossing.losses
+    own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
+    with_said(own, description=tool.description)
+    if tool.kind == "custom":
+        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+        own["parametersJsonSchema"] = PARAMETERS
+        if tool.format is not None:
+            losses.dropped(where, "format", "the dialect restricts free text by no grammar")
+    elif tool.parameters is not None:
+        suffix, schema = as_spelled(tool.parameters, form_of(tool.extra, NAME))
+        own[f"parameters{suffix}"] = schema
+    if tool.strict is not None:
+        losses.dropped(where, "strict", "the dialect has no such field")
+    if tool.cache is not None:
+        losses.dropped(where, "cache", "the server decides what it caches")
+    return with_rest(own, tool.extra, where, losses)
+
+
+def take_choice(reader: Reader, form: JSONObject) -> ToolChoice | None:
+    """Take `toolConfig`; a mode that we do not know stays where it was."""
+    config = reader.object(_CONFIG)
+    if config is None:
+        return None
+    choice: ToolChoice | None = None
+    value = config.peek(_CALLING)
+    calling = config.object(_CALLING)
+    if calling is not None:
+        mode = calling.take_if("mode", str)
+        if mode in _MODES:
+            names = calling.strings("allowedFunctionNames")
+            spelled: JSONObject = {"mode": mode} if mode == _NARROWED else {}
+            if names == ():
+                spelled["names"] = "empty"
+            choice = ToolChoice(
+                mode=_MODES[mode],
+                names=names or (),
+                extra=Extra(dialect=NAME, fields=calling.rest(), form=spelled) if calling.rest() or spelled else None,
+            )
+        else:
+            config.rest()[_CALLING] = value
+    keep(reader, _CONFIG, config, form, said=choice is not None)
+    return choice
+
+
+def encode_choice(request: Request, parts: PartEncoder, crossing: Crossing, *, tools: bool) -> JSONObject:
+    """Return `toolConfig`, in the field of its name."""
+    choice, losses, where = request.tool_choice, crossing.losses, "$.tool_choice"
+    if request.parallel_tool_calls is not None:
+        losses.dropped("$", "parallel_tool_calls", "the dialect has no such field")
+    if choice is None:
+        return {}
+    if not tools and not crossing.home:
+        losses.dropped("$", "tool_choice", "there are no tools to call")
+        return {}
+    if choice.kind == "custom":
+        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+    form = form_of(choice.extra, NAME)
+    mode = form.get("mode", _WORDS[choice.mode])
+    if choice.names and choice.mode == "auto" and mode != _NARROWED and not crossing.home:
+        mode = _NARROWED
+        losses.approximated(where, "mode", "calls among some of the tools are held to their schemas too")
+    own: JSONObject = {"mode": mode}
+    if choice.names or "names" in form:
+        own["allowedFunctionNames"] = [parts.tool_name(name, None, where) for name in choice.names]
+    return {_CONFIG: {_CALLING: with_rest(own, choice.extra, where, losses)}}
