@@ -1,0 +1,88 @@
+"""Ollama's own interface (https://docs.ollama.com/api): its chat, and its endpoint for one prompt."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.framing import JSON_LINES
+from xenoglot.dialects.ollama import chat_request, generate_request
+from xenoglot.dialects.ollama.decoder import StreamDecoder
+from xenoglot.dialects.ollama.encoder import StreamEncoder
+from xenoglot.dialects.ollama.error import decode_error, encode_error
+from xenoglot.dialects.ollama.family import CHAT, GENERATE
+from xenoglot.dialects.ollama.models import INQUIRIES, decode_models, encode_model, encode_models
+from xenoglot.dialects.ollama.response import decode_response, encode_response
+from xenoglot.dialects.ollama.tools import NAME_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.codec.dialect import Headers
+    from xenoglot.model.limits import RateLimits
+
+_MODELS = "/api/tags"
+
+
+def authorize(key: str | None) -> Headers:
+    """Return the header that carries the key, if there is one: a server of one's own wants none."""
+    return () if key is None else (("authorization", f"Bearer {key}"),)
+
+
+def decode_limits(_: Mapping[str, str], __: float) -> RateLimits | None:
+    """Return nothing: the wire has no headers for limits."""
+    return None
+
+
+def encode_limits(_: RateLimits, __: float) -> Headers:
+    """Return nothing, for the same reason."""
+    return ()
+
+
+OLLAMA = Dialect(
+    name=CHAT.name,
+    path="/api/chat",
+    models_path=_MODELS,
+    inquiries=INQUIRIES,
+    framing=JSON_LINES,
+    tool_name_limit=NAME_LIMIT,
+    decode_request=chat_request.decode_request,
+    encode_request=chat_request.encode_request,
+    decode_response=partial(decode_response, endpoint=CHAT),
+    encode_response=partial(encode_response, endpoint=CHAT),
+    stream_decoder=partial(StreamDecoder, CHAT),
+    stream_encoder=partial(StreamEncoder, endpoint=CHAT),
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+)
+"""The dialect `ollama`: `POST /api/chat`."""
+
+OLLAMA_GENERATE = Dialect(
+    name=GENERATE.name,
+    path="/api/generate",
+    models_path=_MODELS,
+    framing=JSON_LINES,
+    tool_name_limit=NAME_LIMIT,
+    decode_request=generate_request.decode_request,
+    encode_request=generate_request.encode_request,
+    decode_response=partial(decode_response, endpoint=GENERATE),
+    encode_response=partial(encode_response, endpoint=GENERATE),
+    stream_decoder=partial(StreamDecoder, GENERATE),
+    stream_encoder=partial(StreamEncoder, endpoint=GENERATE),
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+)
+"""The dialect `ollama_generate`: `POST /api/generate`. What else its clients ask is the other's."""

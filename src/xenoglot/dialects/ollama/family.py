@@ -1,0 +1,68 @@
+"""What the two endpoints have in common: their names, the fields that both know, and how the rest is carried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.content import Extra
+    from xenoglot.model.json import JSONObject
+
+FAMILY = "ollama"
+"""Whose words a `Finish` and a `Failure` have, and whose shape tools and their calls: both endpoints have the same."""
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One of the two ways to ask: how it is called, and where its answers have what the model said."""
+
+    name: str
+    """What this dialect is called in `Extra`."""
+    words: str
+    """The field that holds the words."""
+    nested: bool
+    """Whether words, thoughts and calls stand in a `message`, or beside everything else."""
+
+
+CHAT = Endpoint(name="ollama", words="content", nested=True)
+GENERATE = Endpoint(name="ollama_generate", words="response", nested=False)
+
+NAMES = frozenset({CHAT.name, GENERATE.name})
+
+OPTION = "options."
+"""Begins the name under which an option that nobody took is carried: losses name each, not all of them at once."""
+
+SHARED = frozenset(
+    {
+        "keep_alive",
+        "truncate",
+        "shift",
+        "_debug_render_only",
+        "remote_model",
+        "remote_host",
+        "total_duration",
+        "load_duration",
+        "prompt_eval_duration",
+        "eval_duration",
+        "_debug_info",
+    }
+)
+"""Fields that mean the same at both endpoints (`ChatRequest` and `GenerateRequest` in `api/types.go`, and answers)."""
+
+
+def extra_of(reader: Reader, name: str, form: JSONObject) -> Extra | None:
+    """Return the rest of `reader` with the spellings in `form` that say anything."""
+    return reader.extra(name, **{key: value for key, value in form.items() if value not in (None, {}, [], False)})
+
+
+def own_fields(extra: Extra | None, where: str, losses: Losses, name: str) -> JSONObject:
+    """Return a copy of what the dialect `name` can write of `extra`: its own fields, or those both endpoints have."""
+    if extra is None or extra.dialect == name or extra.dialect not in NAMES:
+        return dict(losses.carry(extra, where, name))
+    shared = {key: value for key, value in extra.fields.items() if key in SHARED or key.startswith(OPTION)}
+    losses.carry(replace(extra, fields={key: extra.fields[key] for key in extra.fields.keys() - shared}), where, name)
+    return shared

@@ -1,0 +1,121 @@
+"""Which models there are, and what else clients ask before they talk to one.
+
+Sources: `ListResponse`, `ShowResponse` and `ProcessResponse` in `api/types.go`, and `docs/api.md`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.dialect import Inquiry
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.ollama.moment import decode_moment, encode_moment
+from xenoglot.model.catalog import ModelInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.json import JSONObject
+
+VERSION = "0.32.15"
+"""The server whose interface this is: clients refuse those that are too old for them."""
+
+_LATEST = ":latest"
+"""The tag that is meant where none is said; some clients always say it."""
+
+_ARCHITECTURE = "unknown"
+"""What a model is made of; clients read the context length under this name."""
+
+_FOREVER = "9999-12-31T23:59:59Z"
+
+CAPABILITIES = ("completion", "tools", "vision")
+"""What a model can be asked for. A list of models does not tell, and clients do not offer what is not said here, while
+a model that cannot do it says so when it is asked. Thinking is left out: clients turn it on for all that can."""
+
+
+def decode_models(body: object) -> tuple[ModelInfo, ...]:
+    """Return the models of a list; an entry without a name is passed over.
+
+    Raises:
+        WireError: it is no list of objects.
+    """
+    return tuple(
+        ModelInfo(id=name, created=decode_moment(item.take_if("modified_at", str)), max_input_tokens=_context(item))
+        for item in Reader(body).objects("models")
+        if (name := item.take_if("model", str) or item.take_if("name", str))
+    )
+
+
+def encode_models(models: Sequence[ModelInfo]) -> JSONObject:
+    """Return the list of models."""
+    return {"models": [encode_model(model) for model in models]}
+
+
+def encode_model(model: ModelInfo) -> JSONObject:
+    """Return one entry of the list; a digest of the name stands for that of the model, of which clients show a part."""
+    return {
+        "name": model.id,
+        "model": model.id,
+        "modified_at": encode_moment(model.created),
+        "size": 0,
+        "digest": sha256(model.id.encode("utf-8", "surrogatepass")).hexdigest(),
+        "details": _details(model),
+    }
+
+
+def show(asked: JSONObject, models: Sequence[ModelInfo]) -> JSONObject | None:
+    """Return what is known of one model, or `None` if it is not there."""
+    name = asked.get("model") or asked.get("name")  # `name` is what older clients say
+    if not isinstance(name, str):
+        return None
+    known = {model.id: model for model in models}
+    model = known.get(name) or known.get(name.removesuffix(_LATEST)) or known.get(name + _LATEST)
+    if model is None:
+        return None
+    info: JSONObject = {"general.architecture": _ARCHITECTURE, "general.basename": model.display_name or model.id}
+    if model.max_input_tokens is not None:
+        info[f"{_ARCHITECTURE}.context_length"] = model.max_input_tokens
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": _details(model),
+        "model_info": info,
+        "capabilities": list(CAPABILITIES),
+        "modified_at": encode_moment(model.created),
+    }
+
+
+def running(_: JSONObject, models: Sequence[ModelInfo]) -> JSONObject:
+    """Return the models that are loaded: all, for none has to be waited for."""
+    return {"models": [_loaded(model) for model in models]}
+
+
+def version(_: JSONObject, __: Sequence[ModelInfo]) -> JSONObject:
+    """Return the version of the server."""
+    return {"version": VERSION}
+
+
+INQUIRIES = (
+    Inquiry(method="GET", path="/api/version", answer=version, policy="open"),
+    Inquiry(method="POST", path="/api/show", answer=show),
+    Inquiry(method="GET", path="/api/ps", answer=running),
+)
+
+
+def _context(item: Reader) -> int | None:
+    details = item.take_if("details", dict)
+    return None if details is None else Reader(details, item.at("details")).count("context_length")
+
+
+def _details(model: ModelInfo) -> JSONObject:
+    said: JSONObject = {"parent_model": "", "format": "", "family": "", "families": []}
+    said |= {"parameter_size": "", "quantization_level": ""}
+    return said if model.max_input_tokens is None else said | {"context_length": model.max_input_tokens}
+
+
+def _loaded(model: ModelInfo) -> JSONObject:
+    entry = encode_model(model)
+    del entry["modified_at"]
+    return {**entry, "expires_at": _FOREVER, "size_vram": 0, "context_length": model.max_input_tokens or 0}

@@ -1,0 +1,124 @@
+"""The tools of a request, both ways; the wire knows functions, and no choice among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.opaque import kind_of
+from xenoglot.dialects.ollama.family import FAMILY, extra_of, own_fields
+from xenoglot.model.content import Opaque
+from xenoglot.model.request import Tool
+
+if TYPE_CHECKING:
+    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request, ToolChoice
+
+NAME_LIMIT = 128
+"""The longest name of a tool. The server sets no limit; this is the longest that any other dialect allows."""
+
+_NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
+
+
+def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
+    """Take `tools`; one that is no function is the server's own."""
+    return tuple(_decode_tool(item) for item in reader.objects("tools"))
+
+
+def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
+    """Return the tools that the model may call: all, those that the choice names, or none."""
+    choice = request.tool_choice
+    tools: list[JSONObject] = []
+    for index, tool in enumerate(request.tools):
+        where = f"$.tools[{index}]"
+        if choice is not None and not _is_allowed(tool, choice):
+            crossing.losses.emulated(where, "tool", "left out, for it may not be chosen")
+        elif isinstance(tool, Tool):
+            tools.append(_encode_tool(tool, where, crossing))
+        elif tool.dialect == FAMILY:
+            tools.append(tool.data)
+        else:
+            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
+    _note_choice(request, crossing)
+    return tools
+
+
+def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
+    """Return the name of a tool as the server is told it; `codec.names.RestoreNames` puts it back in the answer."""
+    limit = crossing.target.tool_name_limit
+    whole = qualified(name, namespace)
+    fitted = whole if crossing.home and limit is None else fit(whole, limit or NAME_LIMIT)
+    if fitted != name:
+        crossing.losses.emulated(where, "name", "fitted to what the server takes")
+    return fitted
+
+
+def _is_allowed(tool: Tool | Opaque, choice: ToolChoice) -> bool:
+    if choice.mode == "none":
+        return False
+    return not choice.names or not isinstance(tool, Tool) or tool.name in choice.names
+
+
+def _note_choice(request: Request, crossing: Crossing) -> None:
+    """Say what becomes of the choice: there is no field for it, so the model is shown only what it may call."""
+    losses, choice = crossing.losses, request.tool_choice
+    if choice is not None:
+        own_fields(choice.extra, "$.tool_choice", losses, FAMILY)
+        if choice.mode == "required":
+            losses.approximated("$", "tool_choice", "the server cannot be made to call a tool")
+        elif choice.mode == "none" or choice.names:
+            losses.emulated("$", "tool_choice", "only the tools allowed are sent")
+    if request.parallel_tool_calls is False:
+        losses.dropped("$", "parallel_tool_calls", "the model decides how many tools it calls")
+
+
+def _decode_tool(reader: Reader) -> Tool | Opaque:
+    if reader.peek("type") not in (None, "function") or "function" not in reader:
+        return Opaque(dialect=FAMILY, data=reader.rest())
+    typed = reader.take_word("type", ("function",)) is not None
+    inner = need_object(reader, "function")
+    name, description = inner.need("name", str), inner.take("description", str)
+    parameters = inner.take_any("parameters")
+    nulls = leave(reader, "function", inner)
+    form = {"untyped": not typed, "function": None if nulls is True else nulls}
+    extra = extra_of(reader, FAMILY, form)
+    return Tool(name=name, description=description, parameters=parameters, extra=extra)
+
+
+def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+    form, own = form_of(tool.extra, FAMILY), own_fields(tool.extra, where, crossing.losses, FAMILY)
+    function: JSONObject = {"name": tool_name(tool.name, tool.namespace, where, crossing)}
+    if tool.description is not None:
+        function["description"] = tool.description
+    parameters = tool.parameters if crossing.home else _parameters(tool, where, crossing)
+    if parameters is not None:
+        function["parameters"] = parameters
+    if tool.strict is not None:
+        crossing.losses.dropped(where, "strict", "the server holds no call to a schema")
+    if tool.cache is not None:
+        crossing.losses.dropped(where, "cache", "the server decides what it caches")
+    kind = {} if "untyped" in form else {"type": "function"}
+    return {**kind, "function": {**function, **left(own, form, "function")}, **own}
+
+
+def _parameters(tool: Tool, where: str, crossing: Crossing) -> JSON:
+    """Return the schema of an object: the server reads its fields into a struct (`ToolFunctionParameters`)."""
+    if tool.kind == "custom":
+        crossing.losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+        if tool.format is not None:
+            crossing.losses.dropped(where, "format", "the server restricts free text by no grammar")
+        return PARAMETERS
+    if tool.parameters is None:
+        return _NO_PARAMETERS
+    if not isinstance(tool.parameters, dict) or tool.parameters.get("type", "object") != "object":
+        crossing.losses.approximated(where, "parameters", "a tool takes an object; the schema of another is not sent")
+        return _NO_PARAMETERS
+    if "type" in tool.parameters:
+        return tool.parameters
+    crossing.losses.approximated(where, "parameters", "the type `object` is said")
+    return {"type": "object", **tool.parameters}
