@@ -1,0 +1,49 @@
+"""OpenAI Responses (https://developers.openai.com/api/docs/api-reference/responses), and Open Responses with it.
+
+Besides them what the servers of vLLM, Ollama, LM Studio and OpenRouter say on this wire is understood.
+"""
+
+from __future__ import annotations
+
+from xenoglot.codec.dialect import Dialect
+from xenoglot.dialects.openai.error import decode_error, encode_error
+from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.openai.limits import decode_limits, encode_limits
+from xenoglot.dialects.responses.counts import decode_counted, encode_count, encode_count_request
+from xenoglot.dialects.responses.decoder import StreamDecoder
+from xenoglot.dialects.responses.encoder import StreamEncoder
+from xenoglot.dialects.responses.item_encoder import ID_LIMIT
+from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.dialects.responses.request_decoder import decode_count, decode_request
+from xenoglot.dialects.responses.request_encoder import encode_request
+from xenoglot.dialects.responses.response import decode_response, encode_response
+from xenoglot.dialects.responses.state import STATE
+
+RESPONSES = Dialect(
+    name=NAME,
+    path="/v1/responses",
+    count_path="/v1/responses/input_tokens",
+    forward=FORWARD,
+    tool_name_limit=ID_LIMIT,
+    id_prefix="resp_",
+    decode_request=decode_request,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    encode_response=encode_response,
+    stream_decoder=StreamDecoder,
+    stream_encoder=StreamEncoder,
+    decode_error=decode_error,
+    encode_error=encode_error,
+    decode_limits=decode_limits,
+    encode_limits=encode_limits,
+    authorize=authorize,
+    decode_models=decode_models,
+    encode_models=encode_models,
+    encode_model=encode_model,
+    decode_count=decode_count,
+    encode_count=encode_count,
+    encode_count_request=encode_count_request,
+    decode_counted=decode_counted,
+    state=STATE,
+)
+"""The dialect `responses`."""

@@ -1,0 +1,99 @@
+"""Why an answer ended: the wire's status and its reason for an incomplete one, and our word (pitfall-82).
+
+Source: `openai/types/responses/response_status.py` and `IncompleteDetails` in `response.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.model.content import Extra, Refusal, ToolCall
+from xenoglot.model.response import Finish
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.response import FinishReason
+
+UNFINISHED = ("queued", "in_progress")
+"""Statuses of an answer that is not over."""
+
+_INCOMPLETE: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+}
+"""What `incomplete_details.reason` means; `max_messages` and `steered` end a conversation of OpenAI's own."""
+
+_REASONS: dict[FinishReason, str] = {
+    "length": "max_output_tokens",
+    "context": "max_output_tokens",
+    "refusal": "content_filter",
+}
+"""Ends that are incomplete answers here; any other is a completed one."""
+
+_EXACT = frozenset({"stop", "length", "tool_calls", "refusal"})
+
+
+def take_finish(reader: Reader, parts: Sequence[Part]) -> Finish | None:
+    """Take the status and why the answer is incomplete; `None` while it is not over.
+
+    Beside calls a completed answer waits for their results; beside a refusal it is one.
+    """
+    status = reader.peek("status")
+    if not isinstance(status, str) or status in UNFINISHED:
+        return None
+    reader.take("status", str)
+    if status == "completed":
+        return Finish(reason=completed_as(parts), raw=status, dialect=NAME)
+    details = reader.object("incomplete_details") if isinstance(reader.peek("incomplete_details"), dict) else None
+    raw = None if details is None else details.take_if("reason", str)
+    rest: JSONObject = {} if details is None else details.rest()
+    said = {} if raw is None else {"reason": raw}
+    form: JSONObject = {"status": status, "details": None if details is None else {**said, **rest}}
+    return Finish(
+        reason=_INCOMPLETE.get(raw or "", "unknown"),
+        raw=raw or status,
+        dialect=NAME,
+        extra=None if status == "incomplete" and raw and not rest else Extra(dialect=NAME, form=form),
+    )
+
+
+def completed_as(parts: Sequence[Part]) -> FinishReason:
+    """Return what it means that an answer of `parts` is completed."""
+    if any(isinstance(part, ToolCall) for part in parts):
+        return "tool_calls"
+    return "refusal" if any(isinstance(part, Refusal) for part in parts) else "stop"
+
+
+def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) -> JSONObject:
+    """Return the status, and why the answer is incomplete."""
+    where = "$.candidates[0].finish"
+    if finish is None:
+        return {"status": "in_progress", "incomplete_details": None}
+    form = form_of(finish.extra, NAME)
+    losses.carry(finish.extra, where, NAME)
+    if "status" in form:
+        return {"status": form["status"], "incomplete_details": form["details"]}
+    if finish.dialect == NAME and finish.raw is not None:
+        details = None if finish.raw == "completed" else {"reason": finish.raw}
+        return {"status": "completed" if details is None else "incomplete", "incomplete_details": details}
+    if finish.stop_sequence is not None:
+        losses.dropped(where, "stop_sequence", "there is no field for it")
+    if finish.explanation is not None:
+        losses.dropped(where, "explanation", "there is no field for it")
+    word = _REASONS.get(finish.reason)
+    if finish.reason == "refusal" and any(isinstance(part, Refusal) for part in parts):
+        word = None  # the model's own words tell of it
+    if finish.reason not in _EXACT:
+        losses.approximated(where, "reason", f"`{finish.reason}` is written as `{word or 'completed'}`")
+    return {
+        "status": "completed" if word is None else "incomplete",
+        "incomplete_details": None if word is None else {"reason": word},
+    }

@@ -1,0 +1,173 @@
+"""Items of an answer while they grow: which event belongs to which, and what it tells.
+
+The wire opens and closes items by name, and may let several grow side by side; here one is open at a time, and what
+comes for another waits until that one is done. An item that a server never closes is closed by the end of the answer,
+which tells all items again; one that it never opened is opened by what it grows by, or told whole when it is done.
+
+Source: `openai/types/responses/response_stream_event.py`, and the events of vLLM that differ (`reasoning_part`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.responses.growing_item import OPENINGS, GrowingItem
+from xenoglot.dialects.responses.items import decode_item
+from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.model.events import OpaqueDelta
+from xenoglot.model.fold import unfold_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON, JSONObject
+
+ADDED, DONE = "response.output_item.added", "response.output_item.done"
+
+
+class GrowingItems:
+    """The items of one answer."""
+
+    __slots__ = ("_answer_id", "_count", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
+
+    def __init__(self, answer_id: str) -> None:
+        self._answer_id = answer_id
+        self.open: GrowingItem | None = None
+        self.parts: list[Part] = []  # of all items that are done
+        self._waiting: dict[JSON, list[JSONObject]] = {}  # events of items that are not open yet, by item
+        self._count = 0  # of items that are done
+        self._done_indexes: set[int] = set()
+        self._done_ids: set[str] = set()
+
+    def feed(self, data: JSONObject, kind: str) -> list[Event]:
+        """Take an event that names an item, or belongs to the open one.
+
+        Raises:
+            WireError: a field is missing or of a wrong type.
+        """
+        place = _Place(data)
+        if self._is_over(place):
+            return []
+        if self.open is not None and not self._is_of_open(place):
+            self._waiting.setdefault(place.key, []).append(data)
+            return []
+        events = self._step(data, kind, place)
+        return [*events, *self._resume()] if self._waiting else events
+
+    def close(self, output: Sequence[JSON]) -> list[Event]:
+        """Return the end of all items, given the whole `output` that the end of the answer tells."""
+        events: list[Event] = []
+        while self.open is not None:
+            index = self.open.index
+            item = output[index] if index is not None and 0 <= index < len(output) else None
+            events += [*self._finish(item if self._is_same(item) else None), *self._resume()]
+        for index, item in enumerate(output):
+            if not self._is_told(index, output):
+                place = _Place({"item": item, "output_index": index})
+                events += self._whole(item, place)
+        return events
+
+    def _resume(self) -> list[Event]:
+        """Let the items that waited have their turn, as far as they came."""
+        events: list[Event] = []
+        while self._waiting and self.open is None:
+            for data in self._waiting.pop(next(iter(self._waiting))):
+                events += self.feed(data, data["type"])
+        return events
+
+    def _is_over(self, place: _Place) -> bool:
+        """Whether the item is done: by its id, where there is one."""
+        if place.item_id is not None:
+            return place.item_id in self._done_ids
+        is_open = self.open is not None and self.open.index == place.index
+        return place.index in self._done_indexes and not is_open
+
+    def _is_of_open(self, place: _Place) -> bool:
+        """Whether an event is about the open item: one of id and place says so, for either may be unreliable.
+
+        vLLM counts places otherwise in `added` than in what follows, Copilot makes up another id for every event.
+        """
+        item = self.open
+        if item is None:
+            return False
+        if place.item_id is None and place.index is None:
+            return True
+        if item.item_id is None and item.index is None:
+            return True
+        by_id = place.item_id is not None and place.item_id == item.item_id
+        return by_id or (place.index is not None and place.index == item.index)
+
+    def _is_same(self, item: JSON) -> bool:
+        return self.open is not None and isinstance(item, dict) and item.get("type") == self.open.kind
+
+    def _is_told(self, index: int, output: Sequence[JSON]) -> bool:
+        """Whether an item of the whole answer has been told: by its id, if ids mean anything, else by its place."""
+        names = [other.get("id") if isinstance(other, dict) else None for other in output]
+        named = {name for name in names if isinstance(name, str)}
+        if named & self._done_ids:
+            return names[index] in self._done_ids
+        return index < self._count
+
+    def _step(self, data: JSONObject, kind: str, place: _Place) -> list[Event]:
+        item = self.open
+        if kind == ADDED:
+            return [] if item is not None or place.item is None else self._begin(place.item, place)
+        if kind == DONE:
+            if place.item is None:
+                return [] if item is None else self._finish(None)
+            return self._whole(place.item, place) if item is None else self._finish(place.item)
+        if item is not None:
+            return item.grow(Reader(data), kind, data)
+        if kind in OPENINGS:
+            begun = self._begin({"type": OPENINGS[kind], "id": place.item_id}, place)
+            return [*begun, *self._step(data, kind, place)]
+        return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
+
+    def _begin(self, item: JSONObject, place: _Place) -> list[Event]:
+        self.open = GrowingItem(item, place.index, self._answer_id)
+        return self.open.begin()
+
+    def _finish(self, whole: JSONObject | None) -> list[Event]:
+        """Close the open item, given the whole of it where the wire told it."""
+        item, self.open = self.open, None
+        if item is None:
+            return []
+        self._note(item.item_id, item.index)
+        events = item.end(whole)
+        self.parts += item.parts
+        return events
+
+    def _whole(self, item: JSONObject, place: _Place) -> list[Event]:
+        """Tell an item that nobody saw grow."""
+        self._note(place.item_id, place.index)
+        parts = decode_item(item, f"$.output[{place.index or 0}]", self._answer_id)
+        self.parts += parts
+        return [event for part in parts for event in unfold_part(part)]
+
+    def _note(self, item_id: str | None, index: int | None) -> None:
+        self._count += 1
+        if item_id is not None:
+            self._done_ids.add(item_id)
+        if index is not None:
+            self._done_indexes.add(index)
+
+
+class _Place:
+    """Which item an event is about."""
+
+    __slots__ = ("index", "item", "item_id")
+
+    def __init__(self, data: JSONObject) -> None:
+        reader = Reader(data)
+        self.index = reader.take("output_index", int)
+        self.item: JSONObject | None = reader.take("item", dict)
+        named = None if self.item is None else self.item.get("id")
+        self.item_id: str | None = (named if isinstance(named, str) else reader.take_if("item_id", str)) or None
+
+    @property
+    def key(self) -> JSON:
+        """What the events of one item have in common."""
+        return self.item_id if self.index is None else self.index

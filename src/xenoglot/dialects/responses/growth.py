@@ -1,0 +1,99 @@
+"""One block of a stream while it grows, and its end, where the wire may say more than its deltas did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.events import (
+    ArgumentsDelta,
+    BlockEnded,
+    BlockStarted,
+    CitationDelta,
+    ReasoningDelta,
+    TextDelta,
+)
+from xenoglot.model.fold import Folder, unfold_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.events import Event
+
+
+class Growth:
+    """A block that has begun as `header`."""
+
+    __slots__ = ("_grown", "header")
+
+    def __init__(self, header: Part) -> None:
+        self.header = header
+        self._grown: list[Event] = []
+
+    def begin(self) -> list[Event]:
+        """Return the event of the start."""
+        return [BlockStarted(part=self.header)]
+
+    def note(self, delta: Event) -> None:
+        """Take a delta."""
+        self._grown.append(delta)
+
+    def add(self, delta: Event) -> list[Event]:
+        """Take a delta, and return it."""
+        self._grown.append(delta)
+        return [delta]
+
+    def part(self) -> Part:
+        """Return the part as it has grown so far."""
+        folder = Folder()
+        for event in (*self.begin(), *self._grown, BlockEnded()):
+            folder.feed(event)
+        return folder.response().candidates[0].content[0]
+
+    def end(self, whole: Part | None = None) -> list[Event]:
+        """Return the end of the block, given what the wire says of the `whole` of it.
+
+        What no delta said is told as a delta where it is but more of the same, for that is what readers look at; what
+        the block did not grow to at all stands behind it.
+        """
+        grown = self.part()
+        if whole is None or whole == grown:
+            return [BlockEnded()]
+        if type(whole) is not type(self.header):
+            return [BlockEnded(), *unfold_part(whole)]
+        late = missing(grown, whole)
+        for delta in late:
+            self.add(delta)
+        return [*late, BlockEnded() if late and self.part() == whole else BlockEnded(part=whole)]
+
+
+def missing(grown: Part, whole: Part) -> list[Event]:
+    """Return the deltas that lead from `grown` to `whole`, as far as deltas can."""
+    match grown, whole:
+        case Text(), Text():
+            cited = [CitationDelta(citation=citation) for citation in whole.citations[len(grown.citations) :]]
+            return [*_more(grown.text, whole.text, TextDelta), *cited]
+        case Refusal(), Refusal():
+            return _more(grown.text, whole.text, TextDelta)
+        case ToolCall(), ToolCall():
+            return _more(grown.arguments, whole.arguments, ArgumentsDelta)
+        case Reasoning(), Reasoning():
+            thought = _more(grown.text or "", whole.text or "", ReasoningDelta)
+            return [*thought, *_more_summaries(grown.summary or (), whole.summary or ())]
+        case _:
+            return []
+
+
+def _more(grown: str, whole: str, delta: type[TextDelta | ArgumentsDelta | ReasoningDelta]) -> list[Event]:
+    rest = whole[len(grown) :]
+    return [delta(text=rest)] if rest and whole.startswith(grown) else []
+
+
+def _more_summaries(grown: Sequence[str], whole: Sequence[str]) -> list[Event]:
+    events: list[Event] = []
+    for index, summary in enumerate(whole):
+        known = grown[index] if index < len(grown) else ""
+        if len(summary) > len(known) and summary.startswith(known):
+            events.append(ReasoningDelta(text=summary[len(known) :], summary=index))
+    return events

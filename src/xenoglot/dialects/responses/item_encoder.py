@@ -1,0 +1,296 @@
+"""What the model said, written item by item: in the output of an answer and in the history of a request.
+
+Parts that a message can hold and that stand together become one message item; every other part is an item of its own.
+An item that came in this dialect is written as it came, with its id; in an answer, one of a stranger gets an id derived
+from that of the answer and its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import fit
+from xenoglot.codec.sealed import pack
+from xenoglot.codec.wire import decode_json
+from xenoglot.dialects.responses.items import BODIES, JOINT
+from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.output_text import ITEM
+from xenoglot.dialects.responses.parts import encode_said
+from xenoglot.model.content import (
+    Audio,
+    Extra,
+    File,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+
+ID_LIMIT = 64
+"""The longest id (OpenAI's 400 says so)."""
+
+NO_ARGUMENTS = "{}"
+"""What stands for the arguments of a function that has none: they are parsed (pitfall-94)."""
+
+PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+"""How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
+
+_SAID = (Text, Refusal, Image, Audio, File)
+
+
+def encode_output(
+    parts: Sequence[Part], answer_id: str, losses: Losses, where: str = "$.candidates[0]", first: int = 0
+) -> list[JSONObject]:
+    """Return the output items of an answer; `first` is the place of the first of them in it."""
+    items: list[JSONObject] = []
+    for start, end in spans(parts):
+        place = first + len(items)
+        item = encode_item(
+            parts[start:end], answer_id, place, [f"{where}.content[{at}]" for at in range(start, end)], losses
+        )
+        if item is not None:
+            items.append(item)
+    return items
+
+
+def spans(parts: Sequence[Part]) -> list[tuple[int, int]]:
+    """Return where each item begins and ends in `parts`."""
+    starts = [index for index, part in enumerate(parts) if begins_item(part, parts[index - 1] if index else None)]
+    return list(zip(starts, [*starts[1:], len(parts)], strict=True)) if parts else []
+
+
+def begins_item(part: Part, before: Part | None) -> bool:
+    """Whether `part` is not one more content of the message that `before` belongs to."""
+    if before is None or not (_is_said(part) and _is_said(before)):
+        return True
+    if isinstance(part, Opaque):
+        return part.dialect == NAME and "role" in part.data
+    return "item" in _form(part)
+
+
+def encode_item(
+    parts: Sequence[Part], answer_id: str, place: int, wheres: Sequence[str], losses: Losses
+) -> JSONObject | None:
+    """Return the item of an answer that `parts` are (as `spans` groups them), or `None` where nothing is left to say.
+
+    `place` is its index in the output, `wheres` are the paths of the parts.
+    """
+    encoder = ItemEncoder(Crossing(losses, Target(), home=True), answer=True)
+    item = encoder.item(parts, wheres)
+    if item is not None and not _is_own(parts[0]):
+        kind = item["type"]
+        item = {"type": kind, "id": item_id(kind, answer_id, place), "status": "completed", **item}
+    return item
+
+
+def item_id(kind: str, answer_id: str, place: int) -> str:
+    """Return the id of an item of type `kind`: the same for the same answer and place."""
+    answer = answer_id.removeprefix("resp_")
+    return fit("_".join(filter(None, (PREFIXES.get(kind, "item"), answer, str(place)))), ID_LIMIT)
+
+
+class ItemEncoder:
+    """Writes what the model said: for a client (`answer`), or back to a server."""
+
+    __slots__ = ("_answer", "_crossing", "_losses")
+
+    def __init__(self, crossing: Crossing, *, answer: bool) -> None:
+        self._crossing = crossing
+        self._losses = crossing.losses
+        self._answer = answer
+
+    def item(self, parts: Sequence[Part], wheres: Sequence[str]) -> JSONObject | None:
+        """Return the item that `parts` are, without the id and the status that an answer gives to a stranger's."""
+        part, where = parts[0], wheres[0]
+        match part:
+            case Reasoning():
+                return self._reasoning(part, where)
+            case ToolCall():
+                return self._call(part, where)
+            case ToolResult():
+                self._losses.dropped(where, "ToolResult", "the model says no results of tools")
+                return None
+            case Opaque() if not _is_said(part):
+                return part.data  # type: ignore[no-any-return]
+            case _:
+                return self._message(parts, wheres)
+
+    def _message(self, parts: Sequence[Part], wheres: Sequence[str]) -> JSONObject | None:
+        content = [item for part, where in zip(parts, wheres, strict=True) for item in self._contents(part, where)]
+        first = parts[0]
+        if isinstance(first, Opaque) and first.dialect == NAME:
+            return {**first.data, "content": content}
+        mark, own = self._mark(first), self._item_fields(first)
+        if mark:
+            kind = {"type": "message"} if mark["type"] else {}
+            said: JSONObject = {key: mark[key] for key in ("id", "status", "role") if key in mark}
+            return {**kind, **said, **_spelled(content, mark.get("content")), **own}
+        if not content:
+            return None
+        if self._answer:
+            return {"type": "message", "role": "assistant", "content": content}
+        alone = content[0] if len(content) == 1 and _is_plain(content[0]) else None
+        return {"type": "message", "role": "assistant", "content": content if alone is None else alone["text"]}
+
+    def _contents(self, part: Part, where: str) -> list[JSONObject]:
+        if isinstance(part, Opaque) and part.dialect == NAME:
+            contents: list[JSONObject] = part.data["content"]
+            return contents
+        encoded = encode_said(part, where, self._crossing, answer=self._answer)
+        return [] if encoded is None else [encoded]
+
+    def _mark(self, part: Part) -> JSONObject:
+        """Return what is kept of the item that begins with `part`; empty where it is a stranger's."""
+        mark: JSONObject = _form(part).get("item", {}) if self._crossing.home else {}
+        return mark
+
+    def _item_fields(self, part: Part) -> JSONObject:
+        extra = _extra(part)
+        if extra is None or extra.dialect != NAME:
+            return {}
+        return {key.removeprefix(ITEM): value for key, value in extra.fields.items() if key.startswith(ITEM)}
+
+    def _call(self, call: ToolCall, where: str) -> JSONObject:
+        kind = "function_call" if call.kind == "function" else "custom_tool_call"
+        mark, own = self._mark(call), own_fields(call.extra, where, self._losses)
+        if call.cache is not None:
+            self._losses.dropped(where, "cache", "a call takes no cache mark")
+        item: JSONObject = {"type": kind}
+        if mark and call.item_id is not None:
+            item["id"] = call.item_id
+        if "status" in mark:
+            item["status"] = mark["status"]
+        if "call_id" not in _form(call):
+            item["call_id"] = self.call_id(call.id, where)
+        if call.namespace is not None:
+            item["namespace"] = call.namespace
+        item["name"] = call.name if mark or self._answer else fitted_name(call.name, where, self._crossing)
+        return {**item, **_arguments(call, BODIES[kind], ours=bool(mark)), **own}
+
+    def call_id(self, call_id: str, where: str) -> str:
+        """Return the id of a call as the server takes it, alike on its result (pitfall-42); in an answer as it is."""
+        fitted = call_id if self._crossing.home else fit(call_id, ID_LIMIT)
+        if fitted != call_id:
+            self._losses.emulated(where, "id", "fitted to what servers take, alike on call and result")
+        return fitted
+
+    def _reasoning(self, part: Reasoning, where: str) -> JSONObject | None:
+        if not self._answer and not self._may_return(part):
+            self._losses.dropped(where, "reasoning", "the server takes back only what it sealed itself")
+            return None
+        form, own = _form(part), own_fields(part.extra, where, self._losses)
+        mark = self._mark(part)
+        item: JSONObject = {"type": "reasoning"}
+        named = part.id is not None and (bool(mark) or (not self._answer and part.id.startswith("rs_")))
+        if named:
+            item["id"] = part.id
+        if "status" in mark:
+            item["status"] = mark["status"]
+        summary, content = _thoughts(part, form)
+        if not (part.summary is None and ("bare" in form or "summary" in own)):
+            item["summary"] = summary
+        if content is not None:
+            item["content"] = content
+        return {**item, **self._seal(part, form, where), **own}
+
+    def _seal(self, part: Reasoning, form: JSONObject, where: str) -> JSONObject:
+        if "encrypted_content" in form:
+            return {"encrypted_content": form["encrypted_content"]}
+        if part.signature is None and part.encrypted is None:
+            return {}
+        ours = part.origin is not None and part.origin.dialect == NAME
+        if not ours and part.origin is not None:
+            self._losses.emulated(where, "seal", f"only {part.origin.dialect} can open it; wrapped to come back")
+            return {"encrypted_content": pack(part)}
+        if part.signature is not None:
+            self._losses.dropped(where, "signature", "the dialect has encrypted content alone")
+        if not ours and part.encrypted is not None:
+            self._losses.dropped(where, "encrypted", "nobody knows who can open it")
+        return {"encrypted_content": part.encrypted} if ours and part.encrypted is not None else {}
+
+    def _may_return(self, part: Reasoning) -> bool:
+        """Whether the server can take this thought: it sealed it, or only the client can know (pitfall-58)."""
+        origin, provider = part.origin, self._crossing.target.provider
+        if origin is None or origin.dialect != NAME:
+            return self._crossing.home and (provider is None or origin is None)
+        fits = None in (origin.provider, provider) or origin.provider == provider
+        return fits and (self._crossing.home or part.encrypted is not None)
+
+
+def fitted_name(name: str, where: str, crossing: Crossing) -> str:
+    """Return the name of a tool as the server takes it; `codec.names.RestoreNames` puts it back in the answer."""
+    limit = crossing.target.tool_name_limit
+    if crossing.home and limit is None:
+        return name
+    fitted = fit(name, limit or ID_LIMIT)
+    if fitted != name:
+        crossing.losses.emulated(where, "name", "fitted to what the server takes")
+    return fitted
+
+
+def _is_said(part: Part) -> bool:
+    """Whether a part is a content of a message, as opposed to an item."""
+    if isinstance(part, Opaque):
+        return part.dialect != NAME or (isinstance(part.data, dict) and part.data.get("type") == "message")
+    return isinstance(part, _SAID)
+
+
+def _is_own(part: Part) -> bool:
+    return part.dialect == NAME if isinstance(part, Opaque) else "item" in _form(part)
+
+
+def _extra(part: Part) -> Extra | None:
+    return None if isinstance(part, Opaque) else part.extra
+
+
+def _form(part: Part) -> JSONObject:
+    return form_of(_extra(part), NAME)
+
+
+def _is_plain(content: JSONObject) -> bool:
+    plain = content.keys() <= {"type", "text", "annotations"} and content["type"] == "output_text"
+    return plain and not content.get("annotations")
+
+
+def _spelled(content: list[JSONObject], spelled: str | None) -> JSONObject:
+    if spelled == "string" and len(content) == 1:
+        return {"content": content[0]["text"]}
+    if spelled in ("empty", "null", "absent") and len(content) <= 1 and not any(item.get("text") for item in content):
+        return {} if spelled == "absent" else {"content": [] if spelled == "empty" else None}
+    return {"content": content}
+
+
+def _thoughts(part: Reasoning, form: JSONObject) -> tuple[list[JSON], list[JSON] | None]:
+    """Return the lists of a thought's summary and of itself; odd ones as they came, if they still say the same."""
+    summary: list[JSON] = [{"type": "summary_text", "text": text} for text in part.summary or ()]
+    for kept in form.get("summary", ()):
+        if [item["text"] for item in kept] == list(part.summary or ()):
+            summary = kept
+    for kept in form.get("content", ()):
+        if JOINT.join(item["text"] for item in kept) == (part.text or ""):
+            return summary, kept
+    return summary, [{"type": "reasoning_text", "text": part.text}] if part.text is not None else None
+
+
+def _arguments(call: ToolCall, key: str, *, ours: bool) -> JSONObject:
+    spelled = form_of(call.extra, NAME).get("arguments")
+    if spelled == "absent" and not call.arguments:
+        return {}
+    if spelled == "object":
+        return {key: decode_json(call.arguments)}
+    if not call.arguments and call.kind == "function" and not ours:
+        return {key: NO_ARGUMENTS}
+    return {key: call.arguments}

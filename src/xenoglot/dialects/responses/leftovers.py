@@ -1,0 +1,24 @@
+"""What nobody took of an object of this dialect, kept so that it goes home as it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.content import Extra
+    from xenoglot.model.json import JSONObject
+
+NAME = "responses"
+"""What this dialect is called in `Extra`, `Opaque`, `Finish` and `Origin`."""
+
+
+def extra_of(reader: Reader, form: JSONObject) -> Extra | None:
+    """Return the rest of `reader` with the spellings in `form` that say anything."""
+    return reader.extra(NAME, **{key: value for key, value in form.items() if value})
+
+
+def own_fields(extra: Extra | None, where: str, losses: Losses) -> JSONObject:
+    """Return a copy of this dialect's own fields of `extra`; another's are losses."""
+    return dict(losses.carry(extra, where, NAME))

@@ -1,0 +1,180 @@
+"""Whole answers, both ways.
+
+Source: `openai/types/responses/response.py`, and `ResponseResource` of Open Responses (pitfall-83).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.responses.echo import ECHOED, echo_of
+from xenoglot.dialects.responses.error import read_failure
+from xenoglot.dialects.responses.finish import completed_as, encode_finish, take_finish
+from xenoglot.dialects.responses.item_encoder import encode_output
+from xenoglot.dialects.responses.items import decode_output
+from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.usage import decode_usage, encode_usage
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.content import Extra
+from xenoglot.model.response import Candidate, Finish, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Started
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Usage
+
+WHERE = "$.candidates[0]"
+
+ALWAYS = ("id", "object", "created_at", "completed_at", "status", "incomplete_details", "error", "model", "usage")
+"""Fields that every answer has beside its output; a server that leaves one out gets it back left out."""
+
+BESIDE = "event."
+"""Begins the names of what the last event of a stream tells beside the answer."""
+
+LATE = frozenset(
+    {"access_programs", "end_turn", "input_transformations", "moderation", "prompt_cache_diagnostics", "tool_usage"}
+)
+"""Fields that are known when the answer is over: they belong to the candidate."""
+
+
+def decode_response(body: JSON) -> Response:
+    """Return the answer in `body`.
+
+    Raises:
+        WireError: it is none; under `$.error` if it is an error that came with the status of an answer.
+        FailureError: it is an answer that failed.
+    """
+    reader = Reader(body)
+    if "error" in reader and "output" not in reader:
+        raise WireError("$.error", "the answer is an error")
+    if reader.peek("status") == "failed":
+        raise FailureError(read_failure(body))
+    head = take_head(reader)
+    parts = decode_output(reader.need("output", list), "$.output", head["id"] or "")
+    usage = take_usage(reader)
+    finish = take_finish(reader, parts)
+    late = take_late(reader)
+    if finish is None and reader.peek("status") is None:
+        finish = Finish(reason=completed_as(parts), dialect=NAME)  # a whole answer is over, whoever does not say so
+    elif finish is None:
+        head["form"]["status"] = reader.take_any("status")
+    extra = take_extra(reader, head.pop("form"))
+    return Response(**head, usage=usage, extra=extra, candidates=(Candidate(content=parts, finish=finish, extra=late),))
+
+
+def take_head(reader: Reader) -> JSONObject:
+    """Take what an answer says of itself before it says anything; under `form` how it is spelled."""
+    form: JSONObject = {"absent": [key for key in ALWAYS if key not in reader.rest()]}
+    reader.take_word("object", ("response",))
+    moment = reader.peek("created_at")
+    created = reader.count("created_at")
+    if created is not None and type(moment) is not int:
+        form["created_at"] = moment
+    return {
+        "id": reader.take_if("id", str),
+        "model": reader.take_if("model", str),
+        "created": created or None,
+        "service_tier": reader.take_if("service_tier", str),
+        "form": form,
+    }
+
+
+def take_usage(reader: Reader) -> Usage | None:
+    """Take the token counts, where there are any."""
+    usage = decode_usage(reader.peek("usage"), reader.at("usage"))
+    if usage is not None:
+        reader.take("usage", dict)
+    return usage
+
+
+def take_late(reader: Reader) -> Extra | None:
+    """Take what is only known at the end."""
+    fields = {key: reader.take_any(key) for key in LATE if key in reader}
+    form = {} if "completed_at" not in reader else {"completed_at": reader.take_any("completed_at")}
+    return Extra(dialect=NAME, fields=fields, form=form) if fields or form else None
+
+
+def take_extra(reader: Reader, form: JSONObject) -> Extra:
+    """Take what the answer says again of its request, which is form, and all the rest."""
+    rest = reader.rest()
+    for key in ALWAYS:
+        if key in rest and rest[key] is None and key not in ("id", "model", "created_at"):
+            del rest[key]
+    echo = {key: rest.pop(key) for key in ECHOED if key in rest}
+    return Extra(dialect=NAME, fields=rest, form={"echo": echo, **{key: value for key, value in form.items() if value}})
+
+
+def encode_response(response: Response, request: Request, losses: Losses) -> JSONObject:
+    """Return the answer for the client that sent `request`, and what it asked told again.
+
+    Id and times come from outside; the wire requires them, so where they did not they are empty, 0 and null.
+    """
+    for index in range(1, len(response.candidates)):
+        losses.dropped(f"$.candidates[{index}]", "candidate", "an answer of the dialect is one")
+    candidate = response.candidates[0] if response.candidates else Candidate()
+    snapshot = Snapshot(response, request, losses)
+    items = encode_output(candidate.content, response.id or "", losses)
+    return snapshot.finished(items, candidate, response.usage)
+
+
+class Snapshot:
+    """The answer to `request` as it is told at its start and at its end."""
+
+    __slots__ = ("_absent", "_body", "_losses", "_own", "_status")
+
+    def __init__(self, head: Response | Started, request: Request, losses: Losses) -> None:
+        form, self._own = form_of(head.extra, NAME), own_fields(head.extra, "$", losses)
+        self._losses = losses
+        self._status = form.get("status", "in_progress")
+        self._absent = frozenset(form.get("absent", ()))
+        tier = "default" if head.service_tier is None and "echo" not in form else head.service_tier
+        self._body: JSONObject = {
+            "id": head.id or "",
+            "object": "response",
+            "created_at": form.get("created_at", head.created or 0),
+            "completed_at": None,
+            "status": self._status,
+            "incomplete_details": None,
+            "error": None,
+            "model": request.model if head.model is None else head.model,
+            "usage": None,
+            **({} if tier is None else {"service_tier": tier}),
+            **(form["echo"] if "echo" in form else echo_of(request)),
+        }
+
+    @property
+    def answer_id(self) -> str:
+        """The id of the answer, or an empty text."""
+        said: str = self._body["id"]
+        return said
+
+    def begun(self, items: Sequence[JSONObject] = ()) -> JSONObject:
+        """Return the answer while it goes on, of which `items` are told so far."""
+        return self._told({"output": [*items]}, self._absent)
+
+    def finished(self, items: list[JSONObject], candidate: Candidate, usage: Usage | None) -> JSONObject:
+        """Return the whole answer, whose output is `items`."""
+        form = form_of(candidate.extra, NAME)
+        own = own_fields(candidate.extra, WHERE, self._losses)
+        late = {key: value for key, value in own.items() if not key.startswith(BESIDE)}
+        finish = encode_finish(candidate.finish, candidate.content, self._losses)
+        if candidate.finish is None:
+            finish["status"] = self._status
+        counts = None if usage is None else encode_usage(usage, self._losses)
+        completed = {key: form[key] for key in ("completed_at",) if key in form}
+        news = {**finish, "output": items, "usage": counts, **completed, **form.get("changed", {}), **late}
+        return self._told(news, form.get("absent", self._absent))
+
+    def failed(self, items: list[JSONObject], error: JSONObject, usage: Usage | None) -> JSONObject:
+        """Return the answer as far as it came, and why it went no further."""
+        counts = None if usage is None else encode_usage(usage, self._losses)
+        return self._body | self._own | {"status": "failed", "output": items, "usage": counts, "error": error}
+
+    def _told(self, news: JSONObject, absent: Collection[str]) -> JSONObject:
+        return {key: value for key, value in (self._body | self._own | news).items() if key not in absent}

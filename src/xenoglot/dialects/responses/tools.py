@@ -1,0 +1,237 @@
+"""The tools of a request and the choice among them, both ways.
+
+A function lies flat here, and is strict where nothing is said of that (pitfall-65); a `namespace` holds tools that are
+called by its name and theirs (pitfall-63). Source: `openai/types/responses/tool_param.py` of the official SDK.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.schemas import is_strict
+from xenoglot.dialects.responses.item_encoder import fitted_name
+from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.model.content import Extra, Opaque
+from xenoglot.model.request import Request, Tool, ToolChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Literal
+
+    from xenoglot.codec.crossing import Crossing
+    from xenoglot.model.json import JSON, JSONObject
+
+_MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "none": "none", "required": "required"}
+_KINDS: dict[str, Literal["function", "custom"]] = {"function": "function", "custom": "custom"}
+
+_SPACE = "namespace."
+"""Begins the names under which the first tool of a namespace carries what is said of the namespace itself."""
+
+_NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
+
+
+def decode_tools(items: Iterable[Reader]) -> tuple[Tool | Opaque, ...]:
+    """Return the tools of a list; one of a kind that we do not know is the server's own.
+
+    Raises:
+        WireError: a tool has no type, or lacks what its type needs.
+    """
+    return tuple(tool for item in items for tool in _decode_entry(item))
+
+
+def identity(tool: Tool | Opaque) -> JSON:
+    """Return what makes a tool the same as another: how it is called, or all of it."""
+    return tool.data if isinstance(tool, Opaque) else [tool.namespace, tool.name]
+
+
+def placed(tools: Iterable[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
+    """Return tools that came inside of the input, with a note that they go home there."""
+    return tuple(tool if isinstance(tool, Opaque) else _noted(tool, "placed") for tool in tools)
+
+
+def decode_choice(reader: Reader) -> ToolChoice | None:
+    """Take `tool_choice`; one of a tool that the server runs stays in the rest.
+
+    Raises:
+        WireError: it is neither a word nor an object, or names no tool.
+    """
+    value = reader.peek("tool_choice")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        word = reader.take_word("tool_choice", _MODES)
+        return None if word is None else ToolChoice(mode=_MODES[word])
+    choice = Reader(value, reader.at("tool_choice"))
+    kind = choice.take("type", str)
+    if kind in _KINDS:
+        reader.take("tool_choice", dict)
+        named = choice.need("name", str)
+        return ToolChoice(mode="required", names=(named,), kind=_KINDS[kind], extra=extra_of(choice, {}))
+    if kind == "allowed_tools" and (decoded := _decode_allowed(choice)) is not None:
+        reader.take("tool_choice", dict)
+        return decoded
+    return None
+
+
+def encode_tools(request: Request, crossing: Crossing, inside: Sequence[JSON] = ()) -> list[JSONObject]:
+    """Return the tools that the server can be told of; `inside` are those that the input itself tells of."""
+    tools: list[tuple[str | None, int, JSONObject]] = []
+    run = 0
+    for index, tool in enumerate(request.tools):
+        where = f"$.tools[{index}]"
+        if isinstance(tool, Tool):
+            form = form_of(tool.extra, NAME)
+            run += "namespace" in form
+            if not ("placed" in form and crossing.home):
+                tools.append((tool.namespace, run, _encode_tool(tool, where, crossing)))
+        elif tool.dialect != NAME:
+            crossing.losses.dropped(where, kind_of(tool), f"a tool that only a server of {tool.dialect} runs")
+        elif tool.data not in inside:
+            tools.append((None, run, tool.data))
+    return _gathered(tools)
+
+
+def encode_choice(choice: ToolChoice, request: Request, crossing: Crossing) -> JSON:
+    """Return the value of `tool_choice`."""
+    where = "$.tool_choice"
+    form, own = form_of(choice.extra, NAME), own_fields(choice.extra, where, crossing.losses)
+    if not choice.names or choice.mode == "none":
+        return choice.mode
+    names = [fitted_name(name, where, crossing) for name in choice.names]
+    if choice.mode == "required" and len(names) == 1 and "tools" not in form:
+        return {"type": choice.kind, "name": names[0], **own}
+    kinds = {tool.name: tool.kind for tool in request.tools if isinstance(tool, Tool)}
+    listed = [
+        {"type": kinds.get(name, choice.kind), "name": fitted} for name, fitted in zip(choice.names, names, strict=True)
+    ]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": form.get("tools", listed), **own}
+
+
+def _decode_entry(reader: Reader) -> list[Tool | Opaque]:
+    kind = reader.need("type", str)
+    whole: JSONObject = {"type": kind, **reader.rest()}
+    if kind in _KINDS:
+        return [_decode_tool(reader, _KINDS[kind])]
+    tools = _decode_namespace(reader) if kind == "namespace" else None
+    return [Opaque(dialect=NAME, data=whole)] if tools is None else tools
+
+
+def _decode_tool(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
+    name, description = reader.need("name", str), reader.take("description", str)
+    if kind == "custom":
+        shape = _nested_format(reader.take("format", dict))
+        return Tool(name=name, description=description, kind=kind, format=shape, extra=extra_of(reader, {}))
+    parameters, strict = reader.take_any("parameters"), reader.take("strict", bool)
+    assumed = strict is None and is_strict(parameters) and isinstance(parameters, dict)
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parameters,
+        strict=True if assumed else strict,
+        extra=extra_of(reader, {"assumed": assumed}),
+    )
+
+
+def _decode_namespace(reader: Reader) -> list[Tool | Opaque] | None:
+    """Return the tools of a namespace; `None` where it holds none, or some that we do not know."""
+    items = reader.peek("tools")
+    if not isinstance(items, list) or not items:
+        return None
+    if not all(isinstance(item, dict) and item.get("type") in tuple(_KINDS) for item in items):
+        return None
+    name = reader.need("name", str)
+    readers = list(reader.objects("tools"))
+    tools = [replace(_decode_tool(item, _KINDS[item.need("type", str)]), namespace=name) for item in readers]
+    first = _noted(tools[0], "namespace")
+    fields = {f"{_SPACE}{key}": value for key, value in reader.rest().items()}
+    extra = first.extra or Extra(dialect=NAME)
+    return [replace(first, extra=replace(extra, fields={**extra.fields, **fields})), *tools[1:]]
+
+
+def _noted(tool: Tool, note: str) -> Tool:
+    extra = tool.extra or Extra(dialect=NAME)
+    return replace(tool, extra=replace(extra, form={**extra.form, note: True}))
+
+
+def _decode_allowed(choice: Reader) -> ToolChoice | None:
+    """Return the choice among some tools; `None` where some of them are the server's own."""
+    mode, items = choice.take_word("mode", ("auto", "required")), choice.peek("tools")
+    if mode is None or not isinstance(items, list) or not items:
+        return None
+    names: list[str] = []
+    kinds: set[JSON] = set()
+    for item in items:
+        if not isinstance(item, dict):
+            raise expected(choice.at("tools"), "list of objects", item)
+        name, kind = item.get("name"), item.get("type")
+        if kind not in tuple(_KINDS) or not isinstance(name, str):
+            return None
+        names.append(name)
+        kinds.add(kind)
+    choice.take("tools", list)
+    kind = "custom" if kinds == {"custom"} else "function"
+    return ToolChoice(
+        mode=_MODES[mode], names=tuple(names), kind=_KINDS[kind], extra=extra_of(choice, {"tools": items})
+    )
+
+
+def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+    form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
+    if tool.cache is not None:
+        crossing.losses.dropped(where, "cache", "a tool takes no cache mark")
+    encoded: JSONObject = {"type": tool.kind, "name": fitted_name(tool.name, where, crossing)}
+    if tool.description is not None:
+        encoded["description"] = tool.description
+    if tool.kind == "custom":
+        if tool.format is not None:
+            encoded["format"] = _flat_format(tool.format)
+        return encoded | own
+    return encoded | _function(tool, form, where, crossing) | own
+
+
+def _function(tool: Tool, form: JSONObject, where: str, crossing: Crossing) -> JSONObject:
+    fields: JSONObject = {"parameters": tool.parameters, "strict": None if "assumed" in form else tool.strict}
+    if tool.strict and not crossing.target.strict_tools:
+        crossing.losses.dropped(where, "strict", "the server does not hold to schemas")
+        fields["strict"] = False
+    if not crossing.home:
+        fields["strict"] = bool(fields["strict"])  # elsewhere nobody is strict unless it is said
+        if tool.parameters is None:
+            fields["parameters"] = _NO_PARAMETERS
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _gathered(tools: Sequence[tuple[str | None, int, JSONObject]]) -> list[JSONObject]:
+    """Return the tools, those of one namespace in it."""
+    gathered: list[JSONObject] = []
+    for (name, _), members in groupby(tools, key=lambda entry: entry[:2] if entry[0] is not None else (None, 0)):
+        inner = [tool for _, _, tool in members]
+        gathered += inner if name is None else [_namespace(name, inner)]
+    return gathered
+
+
+def _namespace(name: str, tools: list[JSONObject]) -> JSONObject:
+    first = tools[0]
+    said = {key: first[key] for key in first if key.startswith(_SPACE)}
+    bare = {key: value for key, value in first.items() if key not in said}
+    space = {key.removeprefix(_SPACE): value for key, value in said.items()}
+    return {"type": "namespace", "name": name, **space, "tools": [bare, *tools[1:]]}
+
+
+def _nested_format(shape: JSONObject | None) -> JSON:
+    """Return the format of free text as the model holds it: what a grammar is lies in an object of its own."""
+    if shape is None or shape.get("type") != "grammar" or "grammar" in shape:
+        return shape
+    return {"type": "grammar", "grammar": {key: value for key, value in shape.items() if key != "type"}}
+
+
+def _flat_format(shape: JSON) -> JSON:
+    if isinstance(shape, dict) and isinstance(shape.get("grammar"), dict) and shape.get("type") == "grammar":
+        return {"type": "grammar", **shape["grammar"]}
+    return shape

@@ -1,0 +1,106 @@
+"""Token counts, both ways.
+
+The wire counts cached tokens inside `input_tokens` and reasoning inside `output_tokens`, as the model does; it requires
+every count (`openai/types/responses/response_usage.py`, pitfall-80).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.leftovers import leave, left
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+
+WHERE = "$.usage"
+
+_INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"
+_DETAILS = {
+    _INPUT: ("cached_tokens", "cache_write_tokens"),
+    _OUTPUT: ("reasoning_tokens",),
+}
+"""The counts that stand in objects of their own."""
+
+_LATE = frozenset({"cache_write_tokens"})
+"""A count that servers of before 2026 do not know (Open Responses has none): its absence is usual."""
+
+
+def decode_usage(value: JSON, path: str) -> Usage | None:
+    """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
+    if not isinstance(value, dict):
+        return None
+    reader = Reader(value, path)
+    form: JSONObject = {}
+    inner = {key: _details(reader, key) for key in _DETAILS}
+    counts = {name: inner[key].count(name) for key, names in _DETAILS.items() for name in names}
+    for key, details in inner.items():
+        if type(value.get(key)) is dict:
+            form[key] = leave(reader, key, details)
+    counts |= {name: reader.count(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
+    form["absent"] = [name for name, count in counts.items() if count is None]
+    total, sides = counts["total_tokens"], (counts["input_tokens"], counts["output_tokens"])
+    if total is not None and None not in sides and total == sum(side or 0 for side in sides):
+        total = None
+    if form["absent"] in ([], ["cache_write_tokens"]) and form[_INPUT] is True and form[_OUTPUT] is True:
+        form = {"absent": form["absent"]}  # the usual spelling
+    return Usage(
+        input_tokens=counts["input_tokens"],
+        output_tokens=counts["output_tokens"],
+        cache_read=counts["cached_tokens"],
+        cache_write=counts["cache_write_tokens"],
+        reasoning=counts["reasoning_tokens"],
+        total=total,
+        extra=extra_of(reader, form),
+    )
+
+
+def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
+    """Return the `usage` object. A count that nobody said is 0, for clients compute with it, and that is a loss."""
+    form, own = form_of(usage.extra, NAME), own_fields(usage.extra, WHERE, losses)
+    _report(usage, losses)
+    absent = form.get("absent", ())
+    total = usage.total
+    if total is None:
+        total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "reasoning_tokens": usage.reasoning,
+    }
+    told: JSONObject = {"total_tokens": total}
+    for name, count in counts.items():
+        if count is None and name not in absent:
+            losses.approximated(WHERE, name, "nobody said it, and the dialect requires a number: 0")
+        told[name] = count or 0
+    told = {name: count for name, count in told.items() if name not in absent}
+    own_details = {key: left(own, form, key) for key in _DETAILS if isinstance(own.get(key, {}), dict)}
+    fields: JSONObject = {name: count for name, count in told.items() if name not in _INNER}
+    for key, names in _DETAILS.items():
+        details = {name: told[name] for name in names if name in told}
+        if details or key in form or not form:
+            fields[key] = {**details, **own_details.get(key, {})}
+    return {**fields, **own}
+
+
+_INNER = frozenset(name for names in _DETAILS.values() for name in names)
+
+
+def _details(reader: Reader, key: str) -> Reader:
+    value = reader.take_if(key, dict)
+    return Reader({} if value is None else value, reader.at(key))
+
+
+def _report(usage: Usage, losses: Losses) -> None:
+    for name in ("input_audio", "output_audio"):
+        if getattr(usage, name) is not None:
+            losses.dropped(WHERE, name, "the dialect does not count sound apart")
+    if usage.estimated:
+        losses.dropped(WHERE, "estimated", "there is no field for it")

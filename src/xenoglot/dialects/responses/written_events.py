@@ -1,0 +1,52 @@
+"""Events of the wire, written: each with its name, its type and its place in the stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.wire import encode_json
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON, JSONObject
+
+
+class WrittenEvents:
+    """The events of one stream, numbered from 0 on without a gap (pitfall-111)."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def event(self, kind: str, /, **fields: JSON) -> ServerSentEvent:
+        """Return the next event."""
+        return self.again(kind, fields)
+
+    def again(self, kind: str, data: JSONObject) -> ServerSentEvent:
+        """Return an event of another stream as the next of this one."""
+        numbered = {"type": kind, "sequence_number": self._count, **_without(data)}
+        self._count += 1
+        return ServerSentEvent(encode_json(numbered), kind)
+
+    def piece(self, shape: Shape, text: str) -> ServerSentEvent:
+        """Return the next event, one that differs from others in its text alone."""
+        data = b"%b%d%b%b%b" % (shape.before, self._count, shape.between, encode_json(text), shape.after)
+        self._count += 1
+        return ServerSentEvent(data, shape.kind)
+
+
+class Shape:
+    """The bytes around the number and the text of the commonest events, deltas of one content."""
+
+    __slots__ = ("after", "before", "between", "kind")
+
+    def __init__(self, kind: str, **place: JSON) -> None:
+        self.kind = kind
+        self.before = b'{"type":"%b","sequence_number":' % kind.encode()
+        self.between = b"," + encode_json(place)[1:-1] + b',"delta":'
+        self.after = b',"logprobs":[]}' if kind == "response.output_text.delta" else b"}"
+
+
+def _without(data: JSONObject) -> JSONObject:
+    return {key: value for key, value in data.items() if key not in ("type", "sequence_number")}
