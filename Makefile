@@ -11,7 +11,7 @@ LOCKED := requirements/build.txt requirements/run.txt
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test drive check format lint types docs fmt lock clean
+.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -55,12 +55,15 @@ types: install-dev  ## do the types hold?
 docs: install-dev weights  ## the documentation alone: links, and the examples run against a live gateway
 	@$(BIN)/python -m pytest tests/docs $(ARGS)
 
+fidelity: install-dev  ## docs/fidelity.md anew: what becomes of each feature between the dialects
+	@$(BIN)/python -m tests.laws.fidelity > docs/fidelity.new && mv docs/fidelity.new docs/fidelity.md
+
 fmt: install-dev  ## format the code, and mend what can be mended
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
-	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local" "lock:--group lock" \
+	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres" "lock:--group lock" \
 	    "clients:--group clients" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \

@@ -14,6 +14,14 @@ settings.register_profile("xenoglot", derandomize=True, deadline=None, database=
 settings.load_profile("xenoglot")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def data_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Have gateways keep things where only this run looks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Turn a skip into a failure: a test that does not run tells nothing, and a run without it must not look whole."""
     if report.skipped and not hasattr(report, "wasxfail"):

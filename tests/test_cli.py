@@ -219,7 +219,7 @@ CHAT_RESPONSE = {
     "object": "chat.completion",
     "created": 1,
     "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}],
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello", "refusal": None}, "logprobs": None, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
 }
 MESSAGES_RESPONSE = {
@@ -269,6 +269,52 @@ def test_translate_writes_each_kind(source: str, given: object, expected: object
     assert json.loads(done.out) == expected
 
 
+TABLE = """\
+where       what        how           why
+$.sampling  max_tokens  approximated  the dialect requires it; 4096 is written
+$.sampling  seed        dropped       the dialect has no such field
+2 losses: 1 approximated, 1 dropped
+"""
+LINES = (
+    '{"where":"$.sampling","what":"max_tokens","how":"approximated",'
+    '"why":"the dialect requires it; 4096 is written"}\n'
+    '{"where":"$.sampling","what":"seed","how":"dropped","why":"the dialect has no such field"}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "told"),
+    [
+        pytest.param("--report", 0, TABLE, id="table"),
+        pytest.param("--report json", 0, LINES, id="json"),
+        pytest.param("--on-loss warn --report table", 0, TABLE, id="warn"),
+        pytest.param("--on-loss ignore --report", 0, "", id="ignore"),
+        pytest.param("--on-loss refuse --report", 3, TABLE, id="refuse"),
+    ],
+)
+def test_translate_reports_losses(flags: str, code: int, told: str) -> None:
+    done = xenoglot_does(*translation("chat"), *flags.split(), given=json.dumps(CHAT_REQUEST).encode())
+    assert (done.code, done.err) == (code, told)
+    assert (json.loads(done.out) if done.out else None) == (None if code else MESSAGES_REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        pytest.param({key: CHAT_RESPONSE[key] for key in CHAT_RESPONSE if key != "usage"}, 3, id="loses"),
+        pytest.param(CHAT_RESPONSE, 0, id="does-not"),
+    ],
+)
+def test_translate_refuses_answers_too(given: object, code: int) -> None:
+    done = xenoglot_does(*translation("chat"), "--on-loss", "refuse", given=json.dumps(given).encode())
+    assert (done.code, bool(done.out)) == (code, not code)
+
+
+def test_translate_reports_that_there_is_nothing_to_tell() -> None:
+    done = xenoglot_does(*translation("messages"), "--report", given=json.dumps(MESSAGES_REQUEST).encode())
+    assert (done.code, done.err) == (0, "no losses\n")
+
+
 def compact(body: object) -> str:
     """JSON as it is on the wire."""
     return json.dumps(body, separators=(",", ":"))
@@ -313,6 +359,15 @@ EVENTS = [
 def test_translate_writes_a_stream() -> None:
     done = xenoglot_does(*translation("chat"), given="".join(FRAMES).encode())
     assert done == Done(0, "".join(EVENTS), "")
+
+
+def test_translate_tells_at_the_end_that_a_stream_lost_something() -> None:
+    frames = [*FRAMES[:2], chunk({}, "stop") + "data: [DONE]\n\n"]
+    done = xenoglot_does(*translation("chat"), "--on-loss", "refuse", given="".join(frames).encode())
+    assert done.out.endswith(event("message_stop"))
+    why = "approximated (nobody said it, and the dialect requires a number: 0)"
+    told = "".join(f"loss: $.usage {name} {why}\n" for name in ("input_tokens", "output_tokens"))
+    assert (done.code, done.err) == (3, told)
 
 
 def test_translate_writes_a_stream_at_the_pace_it_comes() -> None:

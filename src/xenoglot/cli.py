@@ -11,16 +11,17 @@ import asyncio
 import io
 import os
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
 import xenoglot
 from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.codec import report
 from xenoglot.codec.dialect import names
 from xenoglot.codec.loss import Losses
-from xenoglot.errors import ConfigurationError, FailureError, XenoglotError
+from xenoglot.errors import ConfigurationError, FailureError, LossError, XenoglotError
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.content import Text
 from xenoglot.model.events import Failed, TextDelta
@@ -28,18 +29,24 @@ from xenoglot.model.request import Message, Request, Sampling
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.gateway.config import Config
     from xenoglot.model.events import Event
 
 MISUSE = 2
+REFUSED = 3
+"""The exit code where something is lost that must not be."""
+
 INTERRUPTED = 130
 ANY_MODEL = "any"
 """A name nobody has: the embedded model answers to every name."""
 
 LONGEST_LINE = 500
 """Characters of a line of complaint."""
+
+REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.table, "json": report.json_lines}
+"""What `--report` can be."""
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
@@ -125,6 +132,19 @@ def _parser() -> argparse.ArgumentParser:
     translated = commands.add_parser("translate", help="write a request, response, error or stream in another dialect")
     translated.add_argument("--from", dest="source", required=True, choices=names(), help="the dialect of the input")
     translated.add_argument("--to", dest="target", required=True, choices=names(), help="the dialect wanted")
+    translated.add_argument(
+        "--report",
+        nargs="?",
+        const="table",
+        choices=REPORTS,
+        help="tell the losses in a table, or as one JSON object a line (a line of words each)",
+    )
+    translated.add_argument(
+        "--on-loss",
+        choices=("ignore", "warn", "refuse"),
+        default="warn",
+        help="say nothing of losses, tell them (the default), or write nothing and exit with 3",
+    )
     translated.set_defaults(run=_translate)
 
     pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
@@ -225,16 +245,18 @@ async def _available(config: Config) -> list[str]:
 
 
 def _translate(options: argparse.Namespace) -> int:
-    losses = Losses()
+    losses = Losses(strict=options.on_loss == "refuse")
     translator = Translator(options.source, options.target, losses)
-    with open(_STDOUT, "wb", closefd=False) as target:
+    with open(_STDOUT, "wb", closefd=False) as target, suppress(LossError):  # told below
         while chunk := os.read(_STDIN, _READ_BYTES):  # what is there: a stream leaves at the pace it comes
             target.write(b"".join(translator.feed(chunk)))
             target.flush()
         ending = b"".join(translator.close())
         target.write(ending if ending.endswith(b"\n") or not ending else ending + b"\n")
-    _print_losses(losses)
-    return 0
+    if options.on_loss != "ignore":
+        for line in REPORTS.get(options.report, report.lines)(losses):
+            print(line, file=sys.stderr)
+    return REFUSED if losses.strict and len(losses) else 0
 
 
 def _pull(_options: argparse.Namespace) -> int:
@@ -254,8 +276,8 @@ def _say(text: str) -> None:
 
 
 def _print_losses(losses: Losses) -> None:
-    for loss in losses:
-        print(f"loss: {loss}", file=sys.stderr)
+    for line in report.lines(losses):
+        print(line, file=sys.stderr)
 
 
 def _complain(*lines: str) -> int:

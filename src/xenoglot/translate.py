@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Response
 
 _STREAM = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 _HEAD = 9
@@ -54,6 +55,7 @@ def translate_response(
     Raises:
         WireError: `body` is not a response of `source`.
         FailureError: it is an error that came in place of one.
+        LossError: something is lost, and `losses` are strict.
         ConfigurationError: there is no such dialect.
     """
     asked = request or Request(model="")
@@ -63,7 +65,7 @@ def translate_response(
         for event in through(unfold(response), Pipeline(*stages)):
             folder.feed(event)
         response = folder.response()
-    return get(target).encode_response(response, asked, losses)
+    return _answered(response, asked, target, losses)
 
 
 def stream_translator(source: str, target: str, losses: Losses, request: Request | None = None) -> Stage[bytes, bytes]:
@@ -86,7 +88,7 @@ def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:
     Raises:
         WireError: it is none of them, or asks what `target` cannot do at all.
         FailureError: it asks what no gateway can do.
-        LossError: something of a request is lost, and `losses` are strict.
+        LossError: something is lost, and `losses` are strict; what a stream loses raises nothing.
         ConfigurationError: there is no such dialect.
     """
     return b"".join(through((data,), Translator(source, target, losses)))
@@ -171,7 +173,7 @@ def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObj
     if isinstance(body, dict) and body.get("error") is not None:
         return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
     try:
-        return writer.encode_response(reader.decode_response(body), Request(model=""), losses)
+        return _answered(reader.decode_response(body), Request(model=""), target, losses)
     except WireError as no_response:
         problem = f"neither a request of `{source}` ({no_request}) nor a response ({no_response})"
         raise WireError("$", problem) from None
@@ -181,6 +183,12 @@ def _restoring(source: str, request: Request) -> list[Stage[Event, Event]]:
     """Return the stages that give a client back the tools it asked for; often none."""
     names, custom = RestoreNames(request, get(source).tool_name_limit), UnwrapCustom(request)
     return [*((names,) if names else ()), *((custom,) if custom else ())]
+
+
+def _answered(response: Response, request: Request, target: str, losses: Losses) -> JSONObject:
+    body = get(target).encode_response(response, request, losses)
+    losses.settle()
+    return body
 
 
 def _written(request: Request, target: str, losses: Losses, server: Target) -> JSONObject:

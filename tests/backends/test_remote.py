@@ -21,7 +21,7 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold
-from xenoglot.model.request import Message, Request, Sampling, Tool
+from xenoglot.model.request import Message, Prompt, Request, Sampling, Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tests.backends.wire import Wire
     from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
 
 KEY = "sk-upstream-secret"
 JSON_TYPE = "content-type: application/json"
@@ -511,3 +512,28 @@ async def test_models_that_cannot_be_listed() -> None:
     async with upstream(status(500, b"oops")) as (remote, _):
         with pytest.raises(FailureError, match=r"^the upstream failed$"):
             await remote.models()
+
+
+def posted(wire: Wire) -> list[JSONObject]:
+    """Return the bodies of all that was asked, on whichever connection."""
+    return [json.loads(asked.partition(b"\r\n\r\n")[2]) for peer in wire.requests for asked in peer]
+
+
+async def test_several_texts_are_asked_one_by_one() -> None:
+    request = Request(model="m", prompt=Prompt(texts=("One", "Two")))
+    async with upstream(response(ANSWER, JSON_TYPE)) as (remote, wire):
+        answer = await told(remote, call(request, body=BODY, dialect="completions"))
+    asked = sorted(body["messages"][0]["content"] for body in posted(wire))
+    assert asked == ["One", "Two"]
+    assert isinstance(answer, Response)
+    assert answer.candidates == HELLO.candidates * 2
+    assert answer.usage == Usage(input_tokens=6, output_tokens=2)
+
+
+async def test_a_server_that_makes_one_answer_is_asked_for_each() -> None:
+    request = Request(model="m", messages=REQUEST.messages, sampling=Sampling(n=2))
+    async with upstream(response(ANSWER, JSON_TYPE), target=Target(fan_out=True)) as (remote, wire):
+        answer = await told(remote, call(request))
+    assert ["n" in body for body in posted(wire)] == [False, False]
+    assert isinstance(answer, Response)
+    assert answer.candidates == HELLO.candidates * 2

@@ -12,17 +12,17 @@ def test_each_loss_is_kept_once_in_its_order() -> None:
     losses.dropped("$.sampling", "seed", "no such field")
     losses.approximated("$.sampling", "temperature", "at most 1")
     losses.dropped("$.sampling", "seed", "no such field")
-    losses.emulated("$.messages[2].content[0]", "is_error")
+    losses.emulated("$.messages[2].content[0]", "is_error", "in words")
     assert list(losses) == [
         Loss("$.sampling", "seed", "dropped", "no such field"),
         Loss("$.sampling", "temperature", "approximated", "at most 1"),
-        Loss("$.messages[2].content[0]", "is_error", "emulated"),
+        Loss("$.messages[2].content[0]", "is_error", "emulated", "in words"),
     ]
     assert len(losses) == 3
     assert [str(loss) for loss in losses] == [
         "$.sampling seed dropped (no such field)",
         "$.sampling temperature approximated (at most 1)",
-        "$.messages[2].content[0] is_error emulated",
+        "$.messages[2].content[0] is_error emulated (in words)",
     ]
 
 
@@ -64,12 +64,12 @@ def test_a_strict_crossing_is_refused_once_all_its_losses_are_known() -> None:
     strict, lenient = Losses(strict=True), Losses()
     strict.settle()
     for losses in (strict, lenient):
-        losses.dropped("$.sampling", "seed")
+        losses.dropped("$.sampling", "seed", "not here")
         losses.dropped("$.sampling", "top_k", "no such field")
     lenient.settle()
     with pytest.raises(LossError) as caught:
         strict.settle()
     assert str(caught.value) == (
-        "the target cannot express: $.sampling seed dropped; $.sampling top_k dropped (no such field)"
+        "the target cannot express: $.sampling seed dropped (not here); $.sampling top_k dropped (no such field)"
     )
-    assert caught.value.losses == ("$.sampling seed dropped", "$.sampling top_k dropped (no such field)")
+    assert caught.value.losses == ("$.sampling seed dropped (not here)", "$.sampling top_k dropped (no such field)")

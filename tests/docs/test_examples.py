@@ -37,11 +37,12 @@ def listening(process: subprocess.Popen[str], log: list[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def gateway() -> Iterator[Gateway]:
-    """What `make serve` starts, on a free port."""
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """What `make serve` starts, on a free port and with a store of its own."""
     command = [str(BIN / "xenoglot"), "serve", "--port", "0"]
     log: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path_factory.mktemp("data"))}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         watchdog = threading.Timer(PATIENCE, process.kill)
         watchdog.start()
         url = listening(process, log)

@@ -14,8 +14,9 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import How, Losses
-from xenoglot.gateway import config, endpoint, relay, respond
-from xenoglot.gateway.observe import SUBSTITUTED, Record, line
+from xenoglot.gateway import config, endpoint, respond
+from xenoglot.gateway.keeper import NOT_KEPT
+from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, Record, line
 from xenoglot.model import content, events
 from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
@@ -97,6 +98,7 @@ KEYS = {
     "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target"),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
+    "`[store]`": keys(config.Store),
     "`[embedded]`": keys(config.Embedded),
     "`[[models]]`": keys(config.Model, "defaults"),
     "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],
@@ -146,7 +148,7 @@ def test_every_header_of_ours_is_explained() -> None:
     explained = {
         name for row in table("gateway.md", "Headers of a response") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert {SUBSTITUTED, endpoint.COUNT, relay.LOSSES_HEADER} <= explained
+    assert {SUBSTITUTED, endpoint.COUNT, LOSSES, NOT_KEPT[0]} <= explained
 
 
 # -- model.md

@@ -280,7 +280,7 @@ async def test_an_answer_longer_than_the_context_ends_with_it(engine: Engine) ->
     assert (answer.usage.input_tokens or 0) + (answer.usage.output_tokens or 0) == SHAPE.context
     room = answer.usage.output_tokens
     assert list(call.losses) == [
-        Loss("sampling", "max_tokens", "approximated", f"the context has room for {room}"),
+        Loss("$.sampling", "max_tokens", "approximated", f"the context has room for {room}"),
     ]
 
 
@@ -307,10 +307,10 @@ async def test_what_it_does_not_do_is_told(engine: Engine) -> None:
     await response(engine, call)
     form = "the answer is held to the form of a tool call"
     assert list(call.losses) == [
-        Loss("request", "thinking", "dropped", "the embedded model does not reason"),
-        Loss("request", "verbosity", "dropped", "the embedded model has no such setting"),
-        Loss("sampling", "stop", "dropped", form),
-        Loss("sampling", "logprobs", "dropped", form),
+        Loss("$", "thinking", "dropped", "the embedded model does not reason"),
+        Loss("$", "verbosity", "dropped", "the embedded model has no such setting"),
+        Loss("$.sampling", "stop", "dropped", form),
+        Loss("$.sampling", "logprobs", "dropped", form),
     ]
 
 

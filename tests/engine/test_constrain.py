@@ -199,7 +199,7 @@ def test_what_is_not_held_is_told() -> None:
     held(call)
     why = "the embedded model is not held to it"
     assert list(call.losses) == [
-        Loss("tools[2]", "tool", "dropped", "only its provider runs it"),
-        Loss("tools[0].parameters.properties.a.uniqueItems", "uniqueItems", "approximated", why),
-        Loss("tools[1]", "format", "approximated", "the embedded model writes free text"),
+        Loss("$.tools[2]", "tool", "dropped", "only its provider runs it"),
+        Loss("$.tools[0].parameters.properties.a.uniqueItems", "uniqueItems", "approximated", why),
+        Loss("$.tools[1]", "format", "approximated", "the embedded model writes free text"),
     ]

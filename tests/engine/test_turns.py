@@ -197,7 +197,7 @@ def test_instructions_follow_what_the_system_says() -> None:
 def test_what_the_model_cannot_read_is_told(part: Part, loss: Loss) -> None:
     losses = Losses()
     turns(asked(said("user", "Look:", part)).request, "", losses)
-    assert list(losses) == [Loss(f"messages[0]{loss.where}", loss.what, loss.how, loss.why)]
+    assert list(losses) == [Loss(f"$.messages[0]{loss.where}", loss.what, loss.how, loss.why)]
 
 
 def test_names_of_people_are_told() -> None:
@@ -205,8 +205,8 @@ def test_names_of_people_are_told() -> None:
     message = Message(role="user", name="Ann", content=(Text(text="Hi"),), extra=Extra(dialect="d", fields={"odd": 1}))
     turns(asked(message).request, "", losses)
     assert list(losses) == [
-        Loss("messages[0]", "odd", "dropped", "only d has it"),
-        Loss("messages[0]", "name", "dropped", "the embedded model knows roles, not names"),
+        Loss("$.messages[0]", "odd", "dropped", "only d has it"),
+        Loss("$.messages[0]", "name", "dropped", "the embedded model knows roles, not names"),
     ]
 
 

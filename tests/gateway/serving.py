@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.model.json import JSON
+    from xenoglot.store.store import Store
 
 PATIENCE = 20.0
 """Seconds after which something that has to happen has not."""
@@ -116,7 +117,12 @@ class Running:
 
     def _run(self) -> None:
         with self._listener, asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(self._server.serve([self._listener]))
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        await self._server.serve([self._listener])
+        if self.gateway.keeper is not None:
+            await self.gateway.keeper.aclose()
 
 
 class _Server(HTTPServer):
@@ -175,6 +181,11 @@ def config_for(*names: str, **changes: object) -> Config:
     return replace(Config(server=Server(drain_seconds=0.0), upstreams=upstreams), **changes)
 
 
-def run(backends: Mapping[str, Backend], config: Config | None = None, embedded_model: str | None = None) -> Running:
+def run(
+    backends: Mapping[str, Backend],
+    config: Config | None = None,
+    embedded_model: str | None = None,
+    store: Store | None = None,
+) -> Running:
     """Return a running gateway; without `config`, the lone backend answers to every name."""
-    return Running(Gateway(config or config_for(*backends), backends, embedded_model=embedded_model))
+    return Running(Gateway(config or config_for(*backends), backends, embedded_model=embedded_model, store=store))

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 MAIN = {"dialect": "chat", "base_url": "https://models.example/v1"}
-ENVIRON = {"MAIN_KEY": "sk-upstream-0123456789", "CLIENTS": "first-key second-key\n", "EMPTY": " "}
+ENVIRON = {
+    "MAIN_KEY": "sk-upstream-0123456789",
+    "CLIENTS": "first-key second-key\n",
+    "EMPTY": " ",
+    "STORE": "postgresql://me:secret@db.example/state",
+}
 
 WHOLE = """
 on_loss = "ignore"
@@ -136,7 +141,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "server.hots: unknown; did you mean `host`?",
         "upstreams.main.deadlines.idel: unknown; did you mean `idle`?",
         "models[0].defaults.max_token: unknown; did you mean `max_tokens`?",
-        'upstreams.main.dialect: found "chatt"; expected one of chat, messages',
+        'upstreams.main.dialect: found "chatt"; expected one of chat, completions, gemini, llama_stack, llama_stack_completion, messages, ollama, ollama_generate, responses',
         'upstreams.main.base_url: found "models.example"; expected http:// or https:// and a host',
         'models[0].upstream: found "mian": unknown; did you mean `main`?',
         "models[0].defaults.temperature: found 3.0; expected 0 to 2",
@@ -147,6 +152,11 @@ def test_all_mistakes_are_told_at_once() -> None:
     ("plain", "line"),
     [
         pytest.param({"server": 3}, "server: found 3; expected a table", id="no-table"),
+        pytest.param(
+            {"store": {"url": "off"}, "models": [{"name": "x", "preserve": True}]},
+            'store.url: found "off"; `preserve` needs a store',
+            id="nowhere-to-preserve",
+        ),
         pytest.param({"server": {"host": 3}}, "server.host: found 3; expected str", id="wrong-type"),
         pytest.param({"server": {"port": True}}, "server.port: found true; expected int", id="bool-for-int"),
         pytest.param(
@@ -154,7 +164,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ),
         pytest.param(
             {"zzz": 1},
-            "zzz: unknown; expected one of server, keys, upstreams, embedded, models, on_loss",
+            "zzz: unknown; expected one of server, keys, upstreams, embedded, models, store, on_loss",
             id="unknown-without-a-near-match",
         ),
         pytest.param(
@@ -258,6 +268,28 @@ def test_all_mistakes_are_told_at_once() -> None:
             id="which-upstream",
         ),
         pytest.param(
+            {"store": {"url": "mysql://db.example"}},
+            "store.url: expected one of sqlite, sqlite:///PATH, postgresql://..., memory, off",
+            id="no-store",
+        ),
+        pytest.param(
+            {"store": {"url": "postgresql://me:secret@db.example/state"}},
+            "store.url: holds a user or password; name the environment variable with the URL in `url_env`",
+            id="S21-password-in-the-file",
+        ),
+        pytest.param({"store": {"url_env": "STORE"}}, None, id="store-in-the-environment"),
+        pytest.param(
+            {"store": {"url_env": "CLIENTS"}},
+            "store.url_env: expected one of sqlite, sqlite:///PATH, postgresql://..., memory, off",
+            id="no-store-in-the-environment",
+        ),
+        pytest.param(
+            {"store": {"url_env": "NOWHERE"}},
+            'store.url_env: the environment variable "NOWHERE" is not set',
+            id="no-such-variable",
+        ),
+        pytest.param({"store": {"max_bytes": 0}}, "store.max_bytes: found 0; expected int >= 1", id="nothing-fits"),
+        pytest.param(
             {"models": [{"name": "x"}, {"name": "y"}, {"name": "x"}]},
             'models[2].name: found "x", which is models[0] already',
             id="twice",
@@ -339,7 +371,7 @@ def test_flags_are_named_as_flags() -> None:
         "  --port: found -1; expected int >= 0",
         '  --client-key-env: the environment variable "NEITHER" is not set',
         '  --key-env: the environment variable "NO" is not set',
-        '  --dialect: found "chatt"; expected one of chat, messages',
+        '  --dialect: found "chatt"; expected one of chat, completions, gemini, llama_stack, llama_stack_completion, messages, ollama, ollama_generate, responses',
         '  --upstream: found "x"; expected http:// or https:// and a host',
     ]
 

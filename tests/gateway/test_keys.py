@@ -76,3 +76,15 @@ def test_s05_no_credential_is_compared_by_equality() -> None:
     tree = ast.parse(inspect.getsource(Keyring.refusal).lstrip())
     compared = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Compare)]
     assert compared == ["len(shown) != 1"]
+
+
+def test_r15_what_is_kept_belongs_to_the_whole_key() -> None:
+    ways = ([("authorization", f"Bearer {KEY}")], [("x-api-key", f" {KEY}")], [("x-api-key", KEY), ("api-key", KEY)])
+    owners = {RING.owner(way) for way in ways}
+    others = {RING.owner([("x-api-key", key)]) for key in (WIRE, KEY[:-1], f"{KEY}0")}
+    assert (len(owners), len(others), owners & others) == (1, 3, set())
+    assert all(KEY not in owner and len(owner) == 64 for owner in owners)
+
+
+def test_without_keys_what_is_kept_is_everybodys() -> None:
+    assert [Keyring().owner(headers) for headers in ([], [("x-api-key", KEY)])] == ["", ""]

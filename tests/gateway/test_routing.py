@@ -75,6 +75,26 @@ def test_resolve(config: Config, own: str | None, model: str, route: Route | Non
     assert Router(rules(config, own)).resolve(model) == route
 
 
+@pytest.mark.parametrize(
+    ("upstream", "model", "preserved"),
+    [(False, None, False), (True, None, True), (True, False, False), (False, True, True)],
+)
+def test_a_model_preserves_as_it_says_or_as_its_upstream_does(
+    *, upstream: bool, model: bool | None, preserved: bool
+) -> None:
+    main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=upstream)
+    config = Config(upstreams={"main": main}, models=(Model(name="m", upstream="main", preserve=model),))
+    route = Router(rules(config, None)).resolve("m")
+    assert route is not None
+    assert route.preserve == preserved
+
+
+def test_a_lone_upstream_preserves_as_it_says() -> None:
+    main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
+    config = Config(upstreams={"main": main}, embedded=Embedded(enabled=False))
+    assert Router(rules(config, None)).resolve("any") == Route(backend="main", model="any", preserve=True)
+
+
 def test_a_name_given_twice_goes_to_the_first() -> None:
     router = Router((Rule(name="a", backend="first"), Rule(name="a", backend="second")))
     assert router.resolve("a") == Route(backend="first", model="a")

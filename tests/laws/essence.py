@@ -1,5 +1,6 @@
-"""What a request says, apart from how: the things of it, each with its path, in a form that can be compared."""
+"""What a request or an answer says, apart from how: its things, each with its path, in a form that can be compared."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,22 +8,32 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
+from tests.laws.paths import inside, is_field
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.content import (
+    Audio,
+    Extra,
+    File,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from xenoglot.model.json import JSON
-from xenoglot.model.request import Request, Thinking, Tool
-from xenoglot.model.response import Response
+from xenoglot.model.request import Message, Request, Thinking, Tool
+from xenoglot.model.response import Candidate, Response
 
 ROLES = {"developer": "system", "tool": "user"}
 """Respelling: two roles of one meaning. Results of tools stand in turns of their own, or in the user's."""
 
 NO_PARAMETERS = {"type": "object", "properties": {}}
 """Respelling: a function of which no parameters were said takes none."""
-
-NO_THINKING = Thinking(mode="disabled")
-"""Respelling: thinking is off, or its effort is none."""
 
 DEFAULTS: dict[str, tuple[JSON, ...]] = {
     "$.store": (False,),
@@ -39,42 +50,216 @@ DEFAULTS: dict[str, tuple[JSON, ...]] = {
     "$.sampling.logprobs": (False,),
     "$.sampling.top_logprobs": (0,),
     "$.output.kind": ("text",),
+    "$.usage.input_audio": (0,),
+    "$.usage.output_audio": (0,),
+    "$.usage.estimated": (False,),
+    "$.parallel_tool_calls": (True,),
+    "$.prompt.best_of": (1,),
+    "$.prompt.echo": (False,),
+    "$.prompt.suffix": ("",),
+    "$.tool_choice.mode": ("auto",),
+    "$.tool_choice.names": ((),),
+    "$.tool_choice.kind": ("function",),
 }
 """Respelling: what is the case where nothing is said."""
 
-ALWAYS = {"$.stream_usage"}
-"""Not compared: some dialects always send it."""
+ALWAYS = {"$.stream_usage", "$.candidates.finish.raw", "$.candidates.finish.dialect"}
+"""Not compared: what some dialects always send; the word of a wire that stands beside ours."""
+
+LISTS = {"$.messages", "$.tools"}
+CONTENT_FIELDS = {name for part in (Message, Tool, Text, ToolCall) for name in part.__struct_fields__} - {"role"}
+"""A loss of one of these fields somewhere in a list is one of that field alone."""
+
+WHOLE = {"role", "content"}
+"""Fields of a turn whose loss is one of all that it says."""
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Thing(Struct, frozen=True):
-    """One thing that a request says."""
+    """One thing that a request or an answer says; a run of parts that is one thing stands at several `paths`.
 
-    path: str
+    `fields` are those of the part that make it up; what else the part says are things of their own. `words` are
+    what it is and says, where that is text.
+    """
+
+    paths: tuple[str, ...]
     said: bytes
+    fields: tuple[str, ...] = ()
+    words: tuple[str, str] = ("", "")
 
-    def covered_by(self, loss: Loss) -> bool:
-        """Whether `loss` tells of this thing, of something inside it, or of what it is inside of."""
+    @property
+    def path(self) -> str:
+        return self.paths[0]
+
+    @property
+    def kind(self) -> tuple[str, bytes]:
+        """What it is and says, wherever it stands."""
+        return _INDEX.sub("", self.path), self.said
+
+    def covered_by(self, loss: Loss, whole: Struct) -> bool:
+        """Whether `loss`, which `whole` met with, tells of this thing, of something in it, or of what it is in."""
+        return any(self._covered(path, loss, whole) for path in self.paths)
+
+    def _covered(self, path: str, loss: Loss, whole: Struct) -> bool:
         named = f"{loss.where}.{loss.what}"
-        return any(_inside(self.path, place) or _inside(place, self.path) for place in (loss.where, named))
+        if inside(path, named) or (inside(named, path) and self._has(named.removeprefix(path))):
+            return True
+        if loss.where in LISTS and loss.what in CONTENT_FIELDS:
+            return inside(path, loss.where) and (loss.what in self.fields or path.endswith(f".{loss.what}"))
+        if loss.where == "$" or (loss.what not in WHOLE and is_field(whole, loss.where, loss.what)):
+            return False
+        return inside(path, loss.where) or (inside(loss.where, path) and self._has(loss.where.removeprefix(path)))
 
-
-def _inside(path: str, place: str) -> bool:
-    return place in {"$", path} or path.startswith((f"{place}.", f"{place}["))
+    def _has(self, place: str) -> bool:
+        """Whether what is at `place` in the part belongs to this thing, and is none of its own."""
+        name = place.removeprefix(".").partition(".")[0].partition("[")[0]
+        return not self.fields or name in self.fields
 
 
 def things(request: Request) -> Iterator[Thing]:
     """Yield all that a request says. Where one turn ends and the next of the same speaker begins is a respelling."""
     for index, message in enumerate(request.messages):
+        where = f"$.messages[{index}]"
         role = ROLES.get(message.role, message.role)
         for number, part in enumerate(message.content):
-            if not (isinstance(part, Text | Refusal) and not part.text):  # respelling: empty text says nothing
-                yield Thing(f"$.messages[{index}].content[{number}]", encode([role, message.name, _plain(part)]))
+            yield from _part(f"{where}.content[{number}]", part, role)
+        if message.name is not None:
+            yield Thing((f"{where}.name",), encode(message.name))
+        yield from _extras(where, message.extra)
     for index, tool in enumerate(request.tools):
-        yield Thing(f"$.tools[{index}]", encode(_plain(tool), order="sorted"))
+        yield from _tool(f"$.tools[{index}]", tool)
     for name in Request.__struct_fields__:
         if name not in {"messages", "tools", "extra"}:
             value = getattr(request, name)
-            yield from _fields(f"$.{name}", NO_THINKING if value == Thinking(effort="none") else value)
+            yield from _fields(f"$.{name}", _thought(value) if isinstance(value, Thinking) else value)
+    yield from _extras("$", request.extra)
+
+
+def _thought(thinking: Thinking) -> Thinking:
+    """Respelling: thinking is off, or its effort is none; it is on where is said how much."""
+    if thinking == Thinking(effort="none"):
+        return Thinking(mode="disabled")
+    said = thinking.effort not in (None, "none") or thinking.budget_tokens is not None
+    return replace(thinking, mode=None) if said and thinking.mode == "enabled" else thinking
+
+
+def answered(response: Response) -> Iterator[Thing]:
+    """Yield all that an answer says. Where one text ends and the next begins is a respelling."""
+    for index, candidate in enumerate(response.candidates):
+        where = f"$.candidates[{index}]"
+        for paths, part in _joined(where, candidate.content):
+            yield from _part(paths[0], _unmarked(part), str(index), paths)
+        if candidate.finish is not None:
+            yield from _fields(f"{where}.finish", replace(candidate.finish, reason=_reason(candidate)))
+        yield from _extras(where, candidate.extra)
+    for name in ("id", "model", "service_tier", "usage"):
+        yield from _fields(f"$.{name}", getattr(response, name))
+    yield from _extras("$", response.extra)
+
+
+def _unmarked(part: Part) -> Part:
+    """Respelling: there is nothing to cache in an answer."""
+    return replace(part, cache=None) if isinstance(part, Text | ToolCall) else part
+
+
+def _reason(candidate: Candidate) -> str | None:
+    """Respelling: what stops beside calls waits for their results, beside a refusal it is one."""
+    reason = candidate.finish.reason if candidate.finish is not None else None
+    if reason != "stop":
+        return reason
+    if any(isinstance(part, ToolCall) for part in candidate.content):
+        return "tool_calls"
+    refusals = [part.text for part in candidate.content if isinstance(part, Refusal)]
+    return reason if not refusals else "refusal" if any(refusals) else None
+
+
+def _joined(where: str, parts: tuple[Part, ...]) -> Iterator[tuple[tuple[str, ...], Part]]:
+    """Yield the parts, runs of texts, refusals or unsealed thoughts as one; what has no words parts no run."""
+    runs: list[tuple[tuple[str, ...], Part]] = []
+    for number, part in enumerate(parts):
+        path = f"{where}.content[{number}]"
+        last = next((place for place in range(len(runs) - 1, -1, -1) if not _silent(runs[place][1])), None)
+        joined = None if last is None else _join(runs[last][1], part)
+        if last is None or joined is None:
+            runs.append(((path,), part))
+        else:
+            runs[last] = ((*runs[last][0], path), joined)
+    return iter(runs)
+
+
+def _silent(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.text is None
+
+
+def _is_sealed(part: Reasoning) -> bool:
+    return part.signature is not None or part.encrypted is not None
+
+
+def _join(before: Part, part: Part) -> Part | None:
+    """Return two parts as one, where it makes no difference."""
+    match before, part:
+        case Text(), Text():
+            citations, logprobs = (*before.citations, *part.citations), (*before.logprobs, *part.logprobs)
+            return replace(before, text=before.text + part.text, citations=citations, logprobs=logprobs)
+        case Refusal(), Refusal():
+            return replace(before, text=before.text + part.text, logprobs=(*before.logprobs, *part.logprobs))
+        case Reasoning(summary=None), Reasoning(summary=None) if not (_is_sealed(before) or _is_sealed(part)):
+            return replace(before, text=(before.text or "") + (part.text or ""))
+        case _:
+            return None
+
+
+MADE_OF: dict[type, tuple[str, ...]] = {
+    Text: ("text",),
+    Image: ("source",),
+    Audio: ("source", "format", "transcript"),
+    File: ("source",),
+    Reasoning: ("text", "summary"),
+    ToolCall: ("id", "name", "namespace", "arguments", "kind"),
+    ToolResult: ("call_id", "content"),
+    Refusal: ("text",),
+    Opaque: ("dialect", "data", "text"),
+    Tool: ("name", "namespace", "description", "parameters", "kind"),
+}
+"""Part -> the fields without which it is another; the rest it can lose one by one."""
+
+BOOKKEEPING = {
+    Text: (),
+    Audio: ("id", "expires_at"),
+    Reasoning: ("id", "origin", "redacted"),
+    ToolCall: ("item_id",),
+    ToolResult: ("name", "kind"),
+}
+"""Respelling: what a wire keeps beside a part for its own use, or what follows from the rest."""
+
+
+def _part(path: str, part: Part, speaker: str, paths: tuple[str, ...] = ()) -> Iterator[Thing]:
+    plain = _plain(part)
+    made_of = MADE_OF[type(part)]
+    core = {name: _bare(getattr(plain, name)) for name in made_of}
+    if any(said not in (None, "", []) for said in core.values()):  # respelling: empty text says nothing
+        kind = type(part).__name__
+        words = (kind, (part.text or "") if isinstance(part, Text | Reasoning) else "")
+        yield Thing(paths or (path,), encode([speaker, kind, core], order="sorted"), made_of, words)
+    for name in plain.__struct_fields__:
+        if name not in {*made_of, *BOOKKEEPING.get(type(part), ()), "extra", "text"}:
+            for said in value if isinstance(value := getattr(plain, name), tuple) else (value,):
+                if said is not None:
+                    places = tuple(f"{at}.{name}" for at in paths or (path,))
+                    yield Thing(places, encode(_bare(said), order="sorted"))
+    yield from _extras(path, getattr(part, "extra", None))
+
+
+def _tool(path: str, tool: Tool | Opaque) -> Iterator[Thing]:
+    yield from _part(path, tool, "tool")  # type: ignore[arg-type]
+
+
+def _extras(path: str, extra: Extra | None) -> Iterator[Thing]:
+    """Yield the fields that only their own dialect knows."""
+    for name, value in ({} if extra is None else extra.fields).items():
+        if value is not None:
+            yield Thing((f"{path}.{name}",), encode(value, order="sorted"))
 
 
 def settled(response: Response) -> Response:
@@ -105,13 +290,16 @@ def _settled(value: Any) -> Any:  # noqa: ANN401  whatever stands in a struct
 def _fields(path: str, value: object) -> Iterator[Thing]:
     if isinstance(value, Struct):
         for name in value.__struct_fields__:
-            if name != "extra":
+            if name == "extra":
+                yield from _extras(path, getattr(value, name))
+            else:
                 yield from _fields(f"{path}.{name}", getattr(value, name))
-    elif value not in (None, {}, *DEFAULTS.get(path, ())) and path not in ALWAYS:  # respelling: nothing in a map
-        yield Thing(path, encode(value, order="sorted"))
+    elif value not in (None, {}, *DEFAULTS.get(path, ())) and _INDEX.sub("", path) not in ALWAYS:
+        said = 0.0 if path == "$.sampling.temperature" and value == 0 else value  # respelling: 0 is 0.0
+        yield Thing((path,), encode(said, order="sorted"))  # respelling: nothing in a map
 
 
-def _plain(part: Part | Tool) -> JSON:
+def _plain(part: Part | Tool) -> Part | Tool:
     """Return a part or a tool as it can be compared."""
     match part:
         case Tool(kind="function", parameters=None):
@@ -127,7 +315,7 @@ def _plain(part: Part | Tool) -> JSON:
             part = replace(part, origin=None, text=part.text or None)
         case _:
             pass  # the same on every wire
-    return _bare(part)
+    return part
 
 
 def _value(arguments: str) -> str:

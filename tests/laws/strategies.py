@@ -34,6 +34,7 @@ from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import (
     Message,
     OutputFormat,
+    Prompt,
     Request,
     Sampling,
     Thinking,
@@ -229,9 +230,34 @@ THINKINGS = st.one_of(
 )
 
 
+PROMPTS = st.builds(
+    Prompt,
+    texts=tuples_of(TEXTS | tuples_of(COUNTS, least=1), least=1, most=2),
+    suffix=maybe(TEXTS),
+    echo=st.sampled_from([None, True, False]),
+    best_of=st.sampled_from([None, 1, 3]),
+) | st.builds(Prompt, texts=TEXTS.map(lambda text: (text,)), echo=st.sampled_from([None, True]))
+
+
+@st.composite
+def continuations(draw: st.DrawFn) -> Request:
+    """Return a request to go on with a text."""
+    return Request(
+        model=draw(NAMES),
+        messages=tuple(draw(st.lists(SYSTEM, max_size=1))),
+        prompt=draw(PROMPTS),
+        sampling=draw(SAMPLINGS),
+        stream=draw(st.booleans()),
+        user=draw(maybe(WORDS)),
+        extra=draw(maybe(EXTRAS)),
+    )
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
     """Return a request that a sensible client could make; tools are named where a choice names them."""
+    if draw(st.integers(0, 5)) == 0:
+        return draw(continuations())
     messages = [*draw(st.lists(SYSTEM, max_size=2)), Message(role="user", content=(Text(text="Hi"),))]
     for _ in range(draw(st.integers(0, 2))):
         messages += draw(turns())

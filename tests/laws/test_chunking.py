@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
+from xenoglot.codec.framing import EVENT_STREAM, JSON_LINES
 
 
 @each("stream.*")
@@ -23,10 +24,16 @@ def test_cut_anywhere(case: Case, data: st.DataObject) -> None:
     assert decoded(case.dialect, pieces) == decoded(case.dialect, [case.stream])
 
 
-@each("stream.*")
+@each("stream.*", where=lambda case: case.dialect.framing is EVENT_STREAM)
 @pytest.mark.parametrize("end", [b"\r", b"\r\n"], ids=["U20-cr", "U20-crlf"])
 def test_other_line_ends(case: Case, end: bytes) -> None:
     lines = case.stream.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", end)
     whole = decoded(case.dialect, [case.stream])
     assert decoded(case.dialect, [lines]) == whole
     assert decoded(case.dialect, [b"\xef\xbb\xbf" + lines.removeprefix(b"\xef\xbb\xbf")]) == whole
+
+
+@each("stream.*", where=lambda case: case.dialect.framing is JSON_LINES)
+def test_lines_of_json_may_end_in_two_characters(case: Case) -> None:
+    lines = case.stream.replace(b"\n", b"\r\n")
+    assert decoded(case.dialect, [lines]) == decoded(case.dialect, [case.stream])

@@ -5,9 +5,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 
-# The numbers name cases of translation between wire formats. Those of the Responses dialect come with that dialect.
-RESPONSES_ONLY = {54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 80, 82, 83, 108, 111, 112, 113, 114}
-COVERED = set(range(1, 130)) - RESPONSES_ONLY
+# The numbers name cases of translation between wire formats.
+COVERED = set(range(1, 130))
 
 CITATION = re.compile(r"pitfall-(\d+(?:-\d+)*)\b")
 """`pitfall-89`, or `pitfall-88-89` for two."""

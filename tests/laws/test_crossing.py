@@ -1,58 +1,194 @@
 """Away and back: what differs by way of another dialect is what `Losses` says, or a respelling of `essence`."""
 
+from collections import Counter
+from collections.abc import Callable
 from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given, settings
+from msgspec import Struct
 
-from tests.laws.essence import Thing, things
-from tests.laws.strategies import requests
-from tests.laws.vectors import Case, cases
-from xenoglot.codec.dialect import Target, get, names
-from xenoglot.codec.loss import Losses
+from tests.laws.essence import Thing, answered, things
+from tests.laws.paths import at
+from tests.laws.strategies import requests, responses
+from tests.laws.vectors import Case, cases, decoded
+from xenoglot.codec.dialect import Dialect, Target, get, names
+from xenoglot.codec.fitting import fitted
+from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.stage import Pipeline, through
 from xenoglot.errors import WireError
-from xenoglot.model.request import Request
+from xenoglot.model.content import CacheMark, Text
+from xenoglot.model.fold import fold, unfold
+from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.model.response import Response
 
 TARGET = Target(developer_role=True, tool_result_media=True, cache_marks=True)
 """A server that takes whatever its dialect can say: what does not come through it, the dialect cannot say."""
 
 
-def unreported(request: Request, name: str) -> list[Thing]:
-    """Return what a request said that does not come back from `name`, and of which no loss tells."""
-    dialect, losses = get(name), Losses()
-    try:
-        wire = dialect.encode_request(request, losses, TARGET)
-    except WireError:  # refused in words: nothing is silent about that
-        return []
-    before, after = list(things(request)), list(things(dialect.decode_request(wire)))
-    matcher = SequenceMatcher(None, [thing.said for thing in before], [thing.said for thing in after], autojunk=False)
-    kept = {index for block in matcher.get_matching_blocks() for index in range(block.a, block.a + block.size)}
-    fields = {(thing.path, thing.said) for thing in after}
+def unreported(before: list[Thing], after: list[Thing], losses: Losses, whole: Struct) -> list[Thing]:
+    """Return what was said of `whole` that did not come back, and of which no loss tells."""
+    told = {thing for thing in before if any(thing.covered_by(loss, whole) for loss in losses)}
+    lost = [thing for thing in _out_of_order(before, after) if thing not in told]
+    fields = Counter(thing.kind for thing in after if not thing.fields)
+    for thing in sorted((thing for thing in before if not thing.fields), key=told.__contains__):
+        if fields[thing.kind]:
+            fields[thing.kind] -= 1
+        elif thing not in told:
+            lost.append(thing)
+    return lost
+
+
+def _out_of_order(before: list[Thing], after: list[Thing]) -> list[Thing]:
+    """Return the parts that did not come back where they stood among the others."""
+    parts = [thing for thing in before if thing.fields]
+    said = ([thing.said for thing in parts], [thing.said for thing in after if thing.fields])
+    blocks = SequenceMatcher(None, *said, autojunk=False).get_matching_blocks()
+    kept = {index for block in blocks for index in range(block.a, block.a + block.size)}
+    there = {(thing.path, thing.said) for thing in after}
+    words = [thing.words for thing in after]  # with those of a part that has become text they are one run
     return [
-        thing
-        for index, thing in enumerate(before)
+        part
+        for index, part in enumerate(parts)
         if index not in kept
-        and (thing.path, thing.said) not in fields
-        and not any(thing.covered_by(loss) for loss in losses)
+        and (part.path, part.said) not in there
+        and not (part.words[1] and any(part.words[0] == kind and part.words[1] in run for kind, run in words))
     ]
 
 
-CROSSINGS = [
-    pytest.param(case, name, id=f"{case.id}-by-{name}")
-    for case in cases()
-    if (case.folder / "request.json").exists()
-    for name in names()
-    if name != case.folder.parent.name
-]
+def crossed_request(request: Request, name: str, losses: Losses) -> Request:
+    """Return the request after a journey through another dialect."""
+    dialect = get(name)
+    return dialect.decode_request(dialect.encode_request(fitted(request, name, TARGET, losses), losses, TARGET))
 
 
-@pytest.mark.parametrize(("case", "name"), CROSSINGS)
+def crossed_whole(response: Response, asked: Request, name: str, losses: Losses) -> Response:
+    """Return the answer after a journey through another dialect, in one piece."""
+    dialect = get(name)
+    return dialect.decode_response(dialect.encode_response(response, asked, losses))
+
+
+def crossed_streamed(response: Response, asked: Request, name: str, losses: Losses) -> Response:
+    """Return the answer after a journey through another dialect, piece by piece."""
+    dialect = get(name)
+    stages = Pipeline(dialect.stream_encoder(asked, losses), dialect.stream_decoder())
+    folded = fold(through(unfold(response), stages))
+    assert isinstance(folded, Response)
+    return folded
+
+
+CROSSED: dict[str, Callable[[Response, Request, str, Losses], Response]] = {
+    "whole": crossed_whole,
+    "streamed": crossed_streamed,
+}
+ANSWERS = ("response.json", "stream.sse", "stream.ndjson")
+"""The files that an answer can be in."""
+
+ASKED = Request(model="m", stream=True, stream_usage=True)
+
+
+def check_request(request: Request, name: str) -> None:
+    losses = Losses()
+    try:
+        back = crossed_request(request, name, losses)
+    except WireError:  # refused in words: nothing is silent about that
+        return
+    assert unreported([*things(request)], [*things(back)], losses, request) == []
+    assert misplaced(losses, request) == []
+
+
+def check_response(response: Response, name: str, how: str) -> None:
+    losses = Losses()
+    back = CROSSED[how](response, ASKED, name, losses)
+    assert unreported([*answered(response)], [*answered(back)], losses, response) == []
+    assert misplaced(losses, response) == []
+
+
+def misplaced(losses: Losses, whole: Struct) -> list[Loss]:
+    """Return the losses that stand nowhere in what crossed, or do not say what was lost and why."""
+    return [loss for loss in losses if not (stands(loss.where, whole) and loss.what and loss.why)]
+
+
+def stands(where: str, whole: Struct) -> bool:
+    """Whether `where` is a place in what crossed, be it an empty one."""
+    try:
+        at(whole, where)
+    except LookupError:
+        return False
+    return True
+
+
+def crossings(*files: str) -> list[object]:
+    """Return every vector that has any of `files`, with every other dialect."""
+    return [
+        pytest.param(case, name, id=f"{case.id}-by-{name}")
+        for case in cases()
+        if any((case.folder / file).exists() for file in files)
+        for name in names()
+        if name != case.folder.parent.name
+    ]
+
+
+@pytest.mark.parametrize(("case", "name"), crossings("request.json"))
 def test_a_vector_loses_nothing_silently(case: Case, name: str) -> None:
-    assert unreported(case.dialect.decode_request(case.request), name) == []
+    check_request(case.dialect.decode_request(case.request), name)
+
+
+@pytest.mark.parametrize(("case", "name"), crossings(*ANSWERS))
+def test_an_answer_of_a_vector_loses_nothing_silently(case: Case, name: str) -> None:
+    for file in ANSWERS:
+        response = answer_of(case, file, case.dialect) if (case.folder / file).exists() else None
+        if response is not None:
+            for how in CROSSED:
+                check_response(response, name, how)
+
+
+def answer_of(case: Case, file: str, dialect: Dialect) -> Response | None:
+    """Return the answer in a vector; `None` where it fails, or is not one to its end."""
+    if file == "response.json":
+        found: object = dialect.decode_response(case.response)
+    else:
+        found = fold(decoded(dialect, [case.stream]))
+    finished = isinstance(found, Response) and found.candidates and all(one.finish for one in found.candidates)
+    return found if isinstance(found, Response) and finished else None
 
 
 @pytest.mark.parametrize("name", names())
 @settings(max_examples=100)
 @given(request=requests())
 def test_no_request_loses_anything_silently(name: str, request: Request) -> None:
-    assert unreported(request, name) == []
+    check_request(request, name)
+
+
+@pytest.mark.parametrize("how", CROSSED)
+@pytest.mark.parametrize("name", names())
+@settings(max_examples=100)
+@given(response=responses())
+def test_no_answer_loses_anything_silently(name: str, how: str, response: Response) -> None:
+    check_response(response, name, how)
+
+
+def test_the_law_sees_what_is_lost() -> None:
+    """A temperature gone without a word; a seed of which something is said; a text told of at another place."""
+    whole = Request(
+        model="m",
+        messages=(Message(role="user", content=(Text(text="a"), Text(text="b", cache=CacheMark()))),),
+        sampling=Sampling(temperature=0.5, seed=7),
+    )
+    losses = Losses()
+    losses.dropped("$.sampling", "seed", "no such field")
+    losses.dropped("$.messages[0].content[1]", "cache", "no such field")
+    lost = unreported([*things(whole)], [*things(Request(model="m"))], losses, whole)
+    told = sorted(thing.path for thing in lost)
+    assert told == ["$.messages[0].content[0]", "$.messages[0].content[1]", "$.sampling.temperature"]
+
+
+def test_the_law_sees_a_loss_that_stands_nowhere() -> None:
+    whole = Request(model="m", messages=(Message(role="user"),))
+    losses = Losses()
+    losses.dropped("$.messages[0]", "name", "why not")
+    losses.dropped("$.messages[1]", "name", "why not")
+    losses.dropped("$.sampling.heat", "name", "why not")
+    losses.dropped("request", "name", "why not")
+    losses.dropped("$", "name", "")
+    assert [loss.where for loss in misplaced(losses, whole)] == ["$.messages[1]", "$.sampling.heat", "request", "$"]

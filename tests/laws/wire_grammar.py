@@ -6,6 +6,12 @@ https://docs.claude.com/en/docs/build-with-claude/streaming, as read by the accu
 
 from collections.abc import Callable, Iterable
 
+from tests.laws.completions_grammar import check_completions
+from tests.laws.gemini_grammar import check_gemini
+from tests.laws.llama_stack_grammar import check_llama_stack, check_llama_stack_completion
+from tests.laws.ollama_grammar import check_chat as check_ollama
+from tests.laws.ollama_grammar import check_generate as check_ollama_generate
+from tests.laws.responses_grammar import check_responses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import decode_json
 from xenoglot.model.json import JSON, JSONObject
@@ -219,6 +225,13 @@ class _Choice:
 
 WIRE_GRAMMARS: dict[str, Callable[[Iterable[ServerSentEvent]], str]] = {
     "chat": check_chat,
+    "completions": check_completions,
+    "gemini": check_gemini,
+    "llama_stack": check_llama_stack,
+    "llama_stack_completion": check_llama_stack_completion,
     "messages": check_messages,
+    "ollama": check_ollama,
+    "ollama_generate": check_ollama_generate,
+    "responses": check_responses,
 }
 """Dialect -> the check of its streams."""

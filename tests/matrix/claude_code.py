@@ -117,7 +117,7 @@ TOLD: JSONObject = {
 }
 
 LOST = (
-    "headers anthropic-beta dropped (only messages has it)",
+    "$ header anthropic-beta dropped (only messages has it)",
     "$ context_management dropped (only messages has it)",
     "$.messages[0].content[0] text dropped (only messages has it)",
     "$.messages[0].content[1] cache dropped (the server decides what it caches)",

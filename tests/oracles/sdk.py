@@ -3,44 +3,17 @@
 from collections.abc import Callable
 
 import anthropic
-import httpx2
+import ollama
 import openai
 import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from xenoglot.codec.sse import ServerSentEvent, SSEEncoder
-from xenoglot.codec.stage import through
-from xenoglot.codec.wire import encode_json
+from tests.oracles import gemini_sdk, llama_stack_sdk, ollama_sdk
+from tests.oracles.completions_sdk import read_completions, read_completions_stream
+from tests.oracles.responses_sdk import read_responses, read_responses_stream
+from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE, said
+from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
-
-
-class Wire:
-    """What the next request is answered with."""
-
-    def __init__(self) -> None:
-        self._answer = httpx2.Response(500)
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        self._answer.request = request
-        return self._answer
-
-    def stream(self, events: list[ServerSentEvent]) -> None:
-        body = b"".join(through(events, SSEEncoder()))
-        self._answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body)
-
-    def whole(self, body: JSON, status: int) -> None:
-        self._answer = httpx2.Response(status, headers={"content-type": "application/json"}, content=encode_json(body))
-
-
-WIRE = Wire()
-CLIENT = httpx2.Client(transport=httpx2.MockTransport(WIRE))
-OPENAI = openai.OpenAI(api_key="k", base_url="http://oracle.test/v1", http_client=CLIENT, max_retries=0)
-ANTHROPIC = anthropic.Anthropic(api_key="k", base_url="http://oracle.test", http_client=CLIENT, max_retries=0)
-
-
-def said(answer: openai.BaseModel | anthropic.BaseModel) -> JSON:
-    """Return the answer as JSON; kinds of blocks that the SDK does not know yet are no mistake."""
-    return answer.to_dict(mode="json", warnings=False)
 
 
 def read_chat(body: JSONObject, status: int = 200) -> JSON:
@@ -79,14 +52,38 @@ def read_stable_stream(events: list[ServerSentEvent]) -> JSON:
         return said(stream.get_final_message())
 
 
-WHOLE: dict[str, Callable[[JSONObject, int], JSON]] = {"chat": read_chat, "messages": read_messages}
+WHOLE: dict[str, Callable[[JSONObject, int], JSON]] = {
+    "chat": read_chat,
+    "completions": read_completions,
+    "gemini": gemini_sdk.read_gemini,
+    "llama_stack": llama_stack_sdk.read_chat,
+    "llama_stack_completion": llama_stack_sdk.read_completion,
+    "messages": read_messages,
+    "ollama": ollama_sdk.read_chat,
+    "ollama_generate": ollama_sdk.read_generate,
+    "responses": read_responses,
+}
 STREAMED: dict[str, Callable[[list[ServerSentEvent]], JSON]] = {
     "chat": read_chat_stream,
+    "completions": read_completions_stream,
+    "gemini": gemini_sdk.read_gemini_stream,
+    "llama_stack": llama_stack_sdk.read_chat_stream,
+    "llama_stack_completion": llama_stack_sdk.read_completion_stream,
     "messages": read_messages_stream,
+    "ollama": ollama_sdk.read_chat_stream,
+    "ollama_generate": ollama_sdk.read_generate_stream,
+    "responses": read_responses_stream,
 }
-SDK_ERROR: dict[str, type[openai.APIError | anthropic.APIError]] = {
+SDK_ERROR: dict[str, type[Exception]] = {
     "chat": openai.APIError,
+    "completions": openai.APIError,
+    "gemini": gemini_sdk.Error,
+    "llama_stack": llama_stack_sdk.StatusError,
+    "llama_stack_completion": llama_stack_sdk.StatusError,
     "messages": anthropic.APIError,
+    "ollama": ollama.ResponseError,
+    "ollama_generate": ollama.ResponseError,
+    "responses": openai.APIError,
 }
 
 
@@ -94,7 +91,11 @@ def read_error(name: str, status: int, body: JSONObject) -> tuple[int, JSON]:
     """Return the status and the body that the SDK's exception carries."""
     with pytest.raises(SDK_ERROR[name]) as caught:
         WHOLE[name](body, status)
+    if isinstance(caught.value, ollama.ResponseError):  # it has the sentence alone
+        return caught.value.status_code, {**body, "error": caught.value.error}
     if isinstance(caught.value, openai.APIStatusError):  # it has the inside of `error` alone
         return caught.value.status_code, {"error": caught.value.body}
-    assert isinstance(caught.value, anthropic.APIStatusError)
+    if isinstance(caught.value, gemini_sdk.Error):
+        return caught.value.code, caught.value.details
+    assert isinstance(caught.value, anthropic.APIStatusError | llama_stack_sdk.StatusError)
     return caught.value.status_code, caught.value.body

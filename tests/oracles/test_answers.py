@@ -37,7 +37,7 @@ def essence(value: JSON) -> JSON:
     if not isinstance(value, dict):
         return value
     heard = value.keys() - ADDED
-    if "message" in value:
+    if "message" in value and "done" not in value:
         heard &= CHOICE
     if "function" in value or "custom" in value:
         heard -= {"index"}
@@ -50,7 +50,8 @@ def essence(value: JSON) -> JSON:
 def readable(name: str, answer: Response) -> bool:
     """Whether the accumulator can read the answer: anthropic-python fails on arguments that are no JSON (U31)."""
     calls = [part for candidate in answer.candidates for part in candidate.content if isinstance(part, ToolCall)]
-    return name != "messages" or all(map(_is_json, (call.arguments or "{}" for call in calls)))
+    functions = (call.arguments or "{}" for call in calls if call.kind == "function")
+    return name != "messages" or all(map(_is_json, functions))
 
 
 def _is_json(text: str) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import TransportError
@@ -89,11 +90,15 @@ class Remote:
         self._redact = Redactor((key, *(headers or {}).values()))
 
     async def answer(self, call: Call) -> Answer:
-        """Post the request; return the answer as it begins.
+        """Post the request, or each part that the server takes at a time; return the answer as it begins.
 
         Raises:
             FailureError: the server could not be reached, or it refused.
         """
+        shares = shares_of(call, texts=not self._dialect.many_texts, candidates=self.target.fan_out)
+        return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(call))
+
+    async def _answer(self, call: Call) -> Answer:
         verbatim = self._passes_verbatim(call)
         url, body = self._verbatim(call) if verbatim else self._encoded(call)
         framing = self._dialect.framing
@@ -119,7 +124,9 @@ class Remote:
         ask, read = self._dialect.encode_count_request, self._dialect.decode_counted
         if self._dialect.count_path is None or ask is None or read is None:
             return None
-        path, query, body = addressed(ask(call.request, call.losses, self.target), self._dialect, counting=True)
+        asked = ask(call.request, call.losses, self.target)
+        call.losses.settle()
+        path, query, body = addressed(asked, self._dialect, counting=True)
         try:
             reply = await self._post(endpoint(self._base_url, path, query), call, encode_json(body), "application/json")
             return read(await self._read_json(reply))

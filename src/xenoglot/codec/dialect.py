@@ -12,6 +12,7 @@ from xenoglot.codec.framing import EVENT_STREAM, Framing
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
+from xenoglot.codec.state import State
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
@@ -71,6 +72,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """The most stop strings."""
     tool_name_limit: int | None = None
     """The longest tool name; `None` takes the dialect's own limit."""
+    fan_out: bool = False
+    """Whether the server makes one answer at a time: several (`n`) are then asked for one by one."""
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
@@ -94,12 +97,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
     asked for there, and the body need not name it; where there is a `stream_path`, the body does not say `stream`.
     The functions below know nothing of that: to them both are fields of the body (see `codec.addressing`).
 
-    `count_path` is where tokens are counted, `models_path` where the models are listed; `inquiries` are the other
-    things that clients ask. `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a
-    client that leaves `stream_query` out. `marks` are request headers that only clients of this dialect send: they
-    decide on routes that several dialects share. `forward` are request headers that an upstream of the same dialect
-    may see; `id_prefix` begins the ids of answers that came without one. Every decoder raises `WireError` for what the
-    dialect does not allow.
+    `count_path` and `count_aliases` are where tokens are counted, `models_path` is where the models are listed;
+    `inquiries` are the other things that clients ask. `framing` is how the events of a stream lie in its bytes,
+    `bare_framing` how they do for a client that leaves `stream_query` out; `comments` is whether all its clients pass
+    over a comment there. `marks` are request headers that only clients of this dialect send: they decide on routes that
+    several dialects share. `forward` are request headers that an upstream of the same dialect may see; `id_prefix`
+    begins the ids of answers that came without one. `many_texts` is whether one request can hold several texts to be
+    continued. Every decoder raises `WireError` for what the dialect does not allow.
     """
 
     name: str
@@ -108,14 +112,17 @@ class Dialect(Struct, frozen=True, kw_only=True):
     stream_query: str = ""
     aliases: tuple[str, ...] = ()
     count_path: str | None = None
+    count_aliases: tuple[str, ...] = ()
     models_path: str = "/v1/models"
     inquiries: tuple[Inquiry, ...] = ()
     framing: Framing = EVENT_STREAM
     bare_framing: Framing | None = None
+    comments: bool = True
     marks: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64
     id_prefix: str = ""
+    many_texts: bool = False
 
     decode_request: Callable[[JSON], Request]
     encode_request: Callable[[Request, Losses, Target], JSONObject]
@@ -139,6 +146,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None
+    state: State | None = None
+    """How its clients have things kept, where they can."""
 
 
 @cache

@@ -18,20 +18,23 @@ How: TypeAlias = Literal["dropped", "approximated", "emulated"]
 
 
 class Loss(Struct, frozen=True, order=True):
-    """`where` is a path into the canonical request or response, `what` names the thing, `how` and `why` its fate."""
+    """`where` is a path into the canonical request or response, `what` names the thing, `how` and `why` its fate.
+
+    A path is `$` with steps to something that is there: `$.messages[3].content[0]`, `$.candidates[0].finish`.
+    `what` is a field of that, the kind of thing it was, or a field that only its own dialect knows.
+    """
 
     where: str
     what: str
     how: How
-    why: str = ""
+    why: str
 
     def __str__(self) -> str:
         """Return one line of ASCII for a header or a log: paths and names, never contents.
 
         Names of unknown fields are the client's: whatever they contain, the line stays one (RFC 9110 section 5.5).
         """
-        reason = f" ({self.why})" if self.why else ""
-        return ascii(f"{self.where} {self.what} {self.how}{reason}")[1:-1]
+        return ascii(f"{self.where} {self.what} {self.how} ({self.why})")[1:-1]
 
 
 class Losses:
@@ -49,15 +52,15 @@ class Losses:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def dropped(self, where: str, what: str, why: str = "") -> None:
+    def dropped(self, where: str, what: str, why: str) -> None:
         """Record what did not come across at all."""
         self._seen[Loss(where, what, "dropped", why)] = None
 
-    def approximated(self, where: str, what: str, why: str = "") -> None:
+    def approximated(self, where: str, what: str, why: str) -> None:
         """Record what came across as something near it."""
         self._seen[Loss(where, what, "approximated", why)] = None
 
-    def emulated(self, where: str, what: str, why: str = "") -> None:
+    def emulated(self, where: str, what: str, why: str) -> None:
         """Record what came across by other means, to the same effect."""
         self._seen[Loss(where, what, "emulated", why)] = None
 

@@ -49,6 +49,7 @@ _NUMBERED = (
 _BARE = (
     r"exceeds? the available context size",  # llama.cpp
     r"maximum context length",  # OpenAI's, in other sentences
+    r"input token count exceeds the maximum number of tokens allowed",  # Gemini's, where nobody counted
     r"max(?:imum)? context length by \d+ tokens",  # Ollama
     r"input length exceeds the (?:maximum )?context length",  # Ollama
     r"input is too long for requested model",  # Bedrock

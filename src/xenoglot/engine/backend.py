@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer
+from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.turns import as_turns
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.calls import CallSpeech
 from xenoglot.engine.child import Settings
-from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan
+from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.constrain import constrain
-from xenoglot.engine.failures import CRASHED, overflow
+from xenoglot.engine.failures import CRASHED, overflow, refused
 from xenoglot.engine.limits import check_size, note_losses, stop_words
 from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.prompt import tokenize
 from xenoglot.engine.runtime import Runtime
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
 from xenoglot.engine.speech import PlainSpeech
+from xenoglot.engine.texts import EchoSpeech, best, best_of, checked_length, echo, of_several, text_tokens
 from xenoglot.engine.turns import turns
+from xenoglot.engine.weighing import weigh
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Failed
+from xenoglot.model.failure import Failure
+from xenoglot.model.fold import fold, unfold
 from xenoglot.model.json import JSONObject
 
 if TYPE_CHECKING:
@@ -39,9 +47,10 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
     from xenoglot.engine.constrain import Constraint
-    from xenoglot.engine.runtime import Process
+    from xenoglot.engine.runtime import Facts, Process
     from xenoglot.engine.speech import Speech
     from xenoglot.engine.weights import Weights
+    from xenoglot.model.content import Text
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
 
@@ -94,8 +103,16 @@ class Engine:
         Raises:
             FailureError: the request asks for something impossible, or the model cannot be used now.
         """
+        shares = shares_of(call, texts=True, candidates=False)
+        return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(call))
+
+    async def _answer(self, call: Call) -> EventAnswer:
+        if (wanted := best_of(call.request)) is not None:
+            return await self._best(call, wanted)
         job = await self._job(call)
         call.losses.settle()
+        if call.request.sampling.max_tokens == 0:
+            return _known(unspoken(job.plan))
         ticket = await self._admission.enter(job.slots, job.tokens, job.context)
         try:
             reply = await self._runtime.complete(job.fields)
@@ -109,7 +126,10 @@ class Engine:
         """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""
         constraint = await _constraint(call)
         try:
-            return len(await self._prompt(call.request, constraint, call.losses))
+            requests = [share.call.request for share in shares_of(call, texts=True, candidates=False)]
+            prompts = [await self._prompt(request, constraint, call.losses) for request in requests]
+            call.losses.settle()
+            return sum(map(len, prompts))
         except FailureError as error:
             if error.failure.kind == "context_overflow":
                 return None
@@ -123,7 +143,35 @@ class Engine:
         """End the process."""
         await self._process.stop()
 
+    async def _best(self, call: Call, wanted: int) -> EventAnswer:
+        """Make more answers than are wanted, and choose among them when all are there."""
+        if wanted > self._settings.slots:
+            raise refused("$.best_of", f"found {wanted}, expected at most {self._settings.slots}")
+        made = await self._answer(replace(call, request=of_several(call.request, wanted)))
+        async with aclosing(made):
+            response = fold([event async for batch in made.batches for event in batch])
+        if isinstance(response, Failure):
+            raise FailureError(response)
+        return _known(list(unfold(best(response, call.request.sampling))))
+
+    async def _echo(self, request: Request, tokens: list[int], facts: Facts) -> Text | None:
+        """Return what the answer begins with, if that is asked for; weighed, if that is too."""
+        prompt, sampling = request.prompt, request.sampling
+        if prompt is None or not prompt.echo or request.messages:
+            return None
+        logprobs = None
+        if wants_logprobs(sampling):
+            ticket = await self._admission.enter(1, len(tokens) + 1, facts.context)
+            try:
+                logprobs = await weigh(tokens, sampling.top_logprobs or 0, self._runtime, facts)
+            finally:
+                ticket.release()
+        return await echo(prompt, tokens, logprobs, self._runtime)
+
     async def _prompt(self, request: Request, constraint: Constraint | None, losses: Losses) -> list[int]:
+        if request.prompt is not None and not request.messages:
+            return await text_tokens(request.prompt, self._runtime, await self._runtime.facts())
+        request = as_turns(request, losses)
         said = turns(request, constraint.instructions if constraint else "", losses)
         check_size(said, (await self._runtime.facts()).context)
         return await tokenize(said, self._runtime, losses)
@@ -134,7 +182,7 @@ class Engine:
         note_losses(request, call.losses)
         constraint = await _constraint(call)
         facts = await self._runtime.facts()
-        fields = completion_fields(sampling, facts, self._settings.slots)
+        fields = completion_fields(checked_length(request), facts, self._settings.slots)
         prompt = await self._prompt(request, constraint, call.losses)
         count = sampling.n or 1
         room = (facts.context - len(prompt)) // count
@@ -149,10 +197,11 @@ class Engine:
             fields["grammar"] = constraint.grammar
         if stop := stop_words(request, constraint, call.losses):
             fields["stop"] = stop
+        echoed = await self._echo(request, prompt, facts)
         plan = Plan(
             model=self.name,
             prompt_tokens=len(prompt),
-            speeches=tuple(_speech(index, constraint) for index in range(count)),
+            speeches=tuple(_speech(index, constraint, echoed) for index in range(count)),
             bounded=longest < wanted,
             tops=(sampling.top_logprobs or 0) if wants_logprobs(sampling) else None,
         )
@@ -199,7 +248,19 @@ async def _constraint(call: Call) -> Constraint | None:
     return await asyncio.to_thread(constrain, call.request, call.losses)
 
 
-def _speech(candidate: int, constraint: Constraint | None) -> Speech:
+def _known(events: Sequence[Event]) -> EventAnswer:
+    """Return an answer that is there already."""
+    batches = _once(events)
+    return EventAnswer(batches=batches, aclose=batches.aclose)
+
+
+async def _once(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event], None]:
+    yield events
+
+
+def _speech(candidate: int, constraint: Constraint | None, echoed: Text | None) -> Speech:
+    if echoed is not None:
+        return EchoSpeech(echoed, _speech(candidate, constraint, None), candidate)
     if constraint is None or not constraint.branches:
         return PlainSpeech(candidate)
     return CallSpeech(candidate, constraint.branches, lambda: f"call_{secrets.token_hex(12)}")

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.engine.failures import BROKEN, CRASHED
+from xenoglot.engine.runtime import Likely
 from xenoglot.engine.speech import Speech
-from xenoglot.model.content import Logprob
+from xenoglot.engine.weighing import logprob_of
 from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.response import Finish, Usage
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
 
 RESPONSE_FIELDS: Final = ["index", "content", "stop", "stop_type", "stopping_word", "tokens_predicted", "truncated"]
@@ -29,13 +31,6 @@ RESPONSE_FIELDS: Final = ["index", "content", "stop", "stop_type", "stopping_wor
 
 class _Progress(Struct):
     cache: int
-
-
-class _Likely(Struct):
-    token: str
-    logprob: float
-    bytes: tuple[int, ...] = ()
-    top_logprobs: tuple[_Likely, ...] = ()
 
 
 class _Said(Struct):
@@ -51,7 +46,7 @@ class _Item(Struct):
     tokens_predicted: int = 0
     truncated: bool = False
     prompt_progress: _Progress | None = None
-    completion_probabilities: tuple[_Likely, ...] = ()
+    completion_probabilities: tuple[Likely, ...] = ()
     error: _Said | None = None
 
 
@@ -70,6 +65,16 @@ class Plan(Struct, frozen=True, kw_only=True):
     speeches: tuple[Speech, ...]
     bounded: bool = False
     tops: int | None = None
+
+
+def unspoken(plan: Plan) -> list[Event]:
+    """Return the answer of candidates that add nothing to what they begin with."""
+    usage = Usage(input_tokens=plan.prompt_tokens, output_tokens=0)
+    events: list[Event] = [Started(model=plan.model), UsageReported(usage=usage)]
+    for candidate, speech in enumerate(plan.speeches):
+        ending, finish = speech.close(Finish(reason="length"))
+        events += [*ending, Finished(finish=finish, candidate=candidate)]
+    return events
 
 
 class Completion:
@@ -135,13 +140,4 @@ class Completion:
         if tops is None:
             return ()
         # a token whose text is held back, for it may begin a stop string, comes with none, and again with it
-        return tuple(_logprob(likely, tops) for likely in item.completion_probabilities if likely.token)
-
-
-def _logprob(likely: _Likely, tops: int) -> Logprob:
-    return Logprob(
-        token=likely.token,
-        logprob=likely.logprob,
-        bytes=likely.bytes,
-        top=tuple(Logprob(token=top.token, logprob=top.logprob, bytes=top.bytes) for top in likely.top_logprobs[:tops]),
-    )
+        return tuple(logprob_of(likely, tops) for likely in item.completion_probabilities if likely.token)

@@ -101,7 +101,7 @@ def _offered(request: Request, choice: ToolChoice, losses: Losses) -> dict[int, 
         if isinstance(tool, Tool):
             known[index] = tool
         else:
-            losses.dropped(f"tools[{index}]", "tool", "only its provider runs it")
+            losses.dropped(f"$.tools[{index}]", "tool", "only its provider runs it")
     if len(known) > MOST_TOOLS:
         raise refused("$.tools", f"found {len(known)} tools, expected at most {MOST_TOOLS}")
     names = {tool.name for tool in known.values()}
@@ -117,11 +117,11 @@ def _call(rules: Rules, index: int, tool: Tool, losses: Losses) -> tuple[Branch,
     start = f'{{"name": {written(tool.name)}, '
     if tool.kind == "custom":
         if tool.format is not None:
-            losses.approximated(f"tools[{index}]", "format", "the embedded model writes free text")
+            losses.approximated(f"$.tools[{index}]", "format", "the embedded model writes free text")
         return Branch(f'{start}"input": ', "input", tool.name), free_text(rules)
-    where = f"tools[{index}].parameters"
+    where = f"$.tools[{index}].parameters"
     unheld = _unheld(losses, where, strict=tool.strict is True)
-    with _named(f"the parameters of the tool `{tool.name[:64]}`", f"$.{where}"):
+    with _named(f"the parameters of the tool `{tool.name[:64]}`", where):
         arguments = SchemaGrammar(rules, _parameters(tool.parameters), "$", unheld).root()
     return Branch(f'{start}"arguments": ', "arguments", tool.name), arguments
 
@@ -155,7 +155,7 @@ def _form(output: OutputFormat | None, losses: Losses) -> Constraint | None:
 def _value(rules: Rules, output: OutputFormat, losses: Losses) -> str:
     if output.kind == "json":
         return free_object(rules)
-    unheld = _unheld(losses, "output", strict=output.strict is not False)
+    unheld = _unheld(losses, "$.output.schema", strict=output.strict is not False)
     with _named("the schema of the output (`response_format`, `output_config`)", "$.response_format"):
         return SchemaGrammar(rules, output.schema, "$", unheld).root()
 

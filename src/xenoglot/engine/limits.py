@@ -44,9 +44,9 @@ def note_losses(request: Request, losses: Losses) -> None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
     thinking = request.thinking
     if thinking is not None and thinking.mode != "disabled" and thinking.effort != "none":
-        losses.dropped("request", "thinking", "the embedded model does not reason")
+        losses.dropped("$", "thinking", "the embedded model does not reason")
     if request.verbosity is not None:
-        losses.dropped("request", "verbosity", "the embedded model has no such setting")
+        losses.dropped("$", "verbosity", "the embedded model has no such setting")
 
 
 def stop_words(request: Request, constraint: Constraint | None, losses: Losses) -> list[str]:
@@ -58,7 +58,7 @@ def stop_words(request: Request, constraint: Constraint | None, losses: Losses) 
         return words
     why = "the answer is held to the form of a tool call"
     if words:
-        losses.dropped("sampling", "stop", why)
+        losses.dropped("$.sampling", "stop", why)
     if wants_logprobs(request.sampling):
-        losses.dropped("sampling", "logprobs", why)
+        losses.dropped("$.sampling", "logprobs", why)
     return []

@@ -32,5 +32,5 @@ async def tokenize(turns: Sequence[Turn], runtime: Runtime, losses: Losses) -> l
         tokens += await runtime.tokens_of_content(turns[int(number)].text)
         tokens += await runtime.tokens_of_template(piece, first=False)
     for index in set(range(len(turns))) - used:
-        losses.dropped("messages", f"turn {index}", "the model's template leaves it out")
+        losses.dropped("$.messages", f"turn {index}", "the model's template leaves it out")
     return tokens

@@ -72,6 +72,24 @@ class _Tokens(Struct):
     tokens: list[int]
 
 
+class _Content(Struct):
+    content: str
+
+
+class Likely(Struct):
+    """A token with its likelihood, as the runtime tells it; `top` are the likeliest at its place."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...] = ()
+    top_logprobs: tuple[Likely, ...] = ()
+    id: int = -1
+
+
+class _Weighed(Struct):
+    completion_probabilities: tuple[Likely, ...] = ()
+
+
 class Process(Protocol):
     """Who knows where the runtime answers, and sees to it that it does: an `EngineProcess`."""
 
@@ -131,6 +149,20 @@ class Runtime:
     async def tokens_of_content(self, text: str) -> list[int]:
         """Return the tokens of words that somebody wrote; whatever they look like, none is a control token."""
         return await self._tokenize(text, special=False, first=False)
+
+    async def tokens_of_text(self, text: str) -> list[int]:
+        """Return the tokens of a text that stands for itself, control tokens included; it begins as texts begin."""
+        begin = await self.tokens_of_template("", first=True)
+        tokens = await self._tokenize(text, special=True, first=False)
+        return tokens if tokens[: len(begin)] == begin else begin + tokens
+
+    async def text_of(self, tokens: list[int]) -> str:
+        """Return the text of tokens."""
+        return (await self._ask("POST", "/detokenize", {"tokens": tokens}, _Content)).content
+
+    async def weigh(self, fields: JSONObject) -> tuple[Likely, ...]:
+        """Return the likelihoods of what a completion made, which is asked for in one piece."""
+        return (await self._ask("POST", "/completion", fields, _Weighed)).completion_probabilities
 
     async def complete(self, fields: JSONObject) -> Reply:
         """Start a completion and return the stream that it comes in."""

@@ -112,7 +112,7 @@ class _Reading:
 
     def message(self, message: Message, index: int) -> Iterator[_Piece]:
         """Yield the results in a message, then its words."""
-        where = f"messages[{index}]"
+        where = f"$.messages[{index}]"
         self._losses.carry(message.extra, where, ENGINE)
         if message.name is not None:
             self._losses.dropped(where, "name", "the embedded model knows roles, not names")

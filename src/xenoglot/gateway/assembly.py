@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from math import isinf
@@ -18,6 +19,7 @@ from xenoglot.engine.backend import Engine
 from xenoglot.engine.child import Settings
 from xenoglot.gateway.config import EMBEDDED, Embedded
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.store.place import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -38,22 +40,26 @@ async def assembled(config: Config, *, ready: bool = True) -> AsyncGenerator[Gat
         ConfigurationError: a backend cannot be made.
         EngineError: the embedded model cannot be had; the message says what to do.
     """
+    store = open_store(config.store_url, os.environ)
     async with AsyncExitStack() as stack:
         backends: dict[str, Backend] = {}
         for name, upstream in config.upstreams.items():
             transport = Transport(deadlines=endless(upstream.deadlines))
             stack.push_async_callback(transport.aclose)
             backends[name] = remote(name, upstream, transport, config)
-        if not config.has_embedded:
-            yield Gateway(config, backends)
-            return
-        transport = Transport()
-        stack.push_async_callback(transport.aclose)
-        engine = await embedded(config.embedded or Embedded(), transport)
-        stack.push_async_callback(engine.aclose)
-        if ready:
-            await engine.start()
-        yield Gateway(config, {**backends, EMBEDDED: engine}, embedded_model=engine.name)
+        model = None
+        if config.has_embedded:
+            transport = Transport()
+            stack.push_async_callback(transport.aclose)
+            engine = await embedded(config.embedded or Embedded(), transport)
+            stack.push_async_callback(engine.aclose)
+            if ready:
+                await engine.start()
+            backends[EMBEDDED], model = engine, engine.name
+        gateway = Gateway(config, backends, embedded_model=model, store=store)
+        if gateway.keeper is not None:
+            stack.push_async_callback(gateway.keeper.aclose)
+        yield gateway
 
 
 async def embedded(settings: Embedded, transport: Transport) -> Engine:

@@ -21,6 +21,10 @@
     defaults = { max_tokens = 4096 }
     on_loss = "refuse"
 
+    [store]                             # answers and conversations that clients want kept
+    url = "sqlite:///var/lib/xenoglot/state.db"
+    max_age_days = 7
+
 Keys stand in the environment, never in the file.
 """
 
@@ -43,6 +47,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.schema import Problems, join, read, shown, unknown
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
 from xenoglot.model.request import Sampling
+from xenoglot.store.place import OFF, place_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,6 +109,10 @@ class Upstream(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
+    state: Literal["gateway", "native"] = "gateway"
+    """Who keeps the answers of this server, for clients of its own dialect."""
+    preserve: bool = False
+    """Whether what clients strip of its answers is kept, and put back into their requests."""
 
 
 class Embedded(Struct, frozen=True, kw_only=True):
@@ -124,6 +133,16 @@ class Model(Struct, frozen=True, kw_only=True):
     model: str | None = None
     defaults: Sampling = Sampling()
     on_loss: OnLoss | None = None
+    preserve: bool | None = None
+
+
+class Store(Struct, frozen=True, kw_only=True):
+    """Where answers and conversations are kept, and for how long; `url_env` holds a URL that has a password in it."""
+
+    url: str = "sqlite"
+    url_env: str | None = None
+    max_age_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
+    max_bytes: Count = 1024 * 1024 * 1024
 
 
 class Secrets:
@@ -152,6 +171,7 @@ class Config(Struct, frozen=True, kw_only=True):
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
+    store: Store = Store()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -159,6 +179,11 @@ class Config(Struct, frozen=True, kw_only=True):
     def client_keys(self) -> tuple[str, ...]:
         """The keys that clients may show; none means that nobody needs one."""
         return tuple(key for name in self.keys.env for key in self.secrets[name].split())
+
+    @property
+    def store_url(self) -> str:
+        """Where things are kept."""
+        return self.store.url if self.store.url_env is None else self.secrets[self.store.url_env]
 
     @property
     def has_embedded(self) -> bool:
@@ -179,6 +204,7 @@ class _File(Struct, frozen=True, kw_only=True):
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
+    store: Store = Store()
     on_loss: OnLoss = "warn"
 
 
@@ -267,12 +293,14 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         embedded=file.embedded,
         models=file.models,
         on_loss=file.on_loss,
+        store=file.store,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
     _check_models(config, plain, problems)
+    _check_store(config, problems)
     if problems.lines:
         lines = problems.lines
         told = lines[0] if len(lines) == 1 else f"{len(lines)} mistakes\n" + "\n".join(f"  {line}" for line in lines)
@@ -296,6 +324,8 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
         if upstream.key_env is not None:
             wanted.append((join(join("upstreams", name), "key_env"), upstream.key_env))
     values: dict[str, str] = {}
+    if file.store.url_env is not None:
+        wanted.append(("store.url_env", file.store.url_env))
     for path, name in wanted:
         value = environ.get(name)
         if value is None:
@@ -336,6 +366,17 @@ def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems
         seconds = getattr(upstream.deadlines, key)
         if seconds is not None and not seconds > 0:
             problems.add(join(join(path, "deadlines"), key), f"found {seconds}; expected more than 0 seconds")
+
+
+def _check_store(config: Config, problems: Problems) -> None:
+    store = config.store
+    if store.url_env is None and "@" in store.url:
+        problems.add("store.url", "holds a user or password; name the environment variable with the URL in `url_env`")
+    elif (url := config.store_url) and (problem := place_problem(url)):
+        problems.add("store.url" if store.url_env is None else "store.url_env", problem)
+    preserved = [*(one.preserve for one in config.upstreams.values()), *(one.preserve for one in config.models)]
+    if store.url == OFF and any(preserved):
+        problems.add("store.url", f"found {shown(OFF)}; `preserve` needs a store")
 
 
 def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None:

@@ -15,11 +15,12 @@ from xenoglot.codec.addressing import informed
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
-from xenoglot.errors import FailureError
-from xenoglot.gateway import relay
+from xenoglot.errors import FailureError, LossError
+from xenoglot.gateway import state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
 from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.listing import available
+from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import Endpoint
@@ -66,19 +67,24 @@ def endpoints() -> tuple[Endpoint, ...]:
     ]
     for dialect in map(dialects.get, dialects.names()):
         rows += _rows(dialect)
-    return tuple(rows)
+    by_place: dict[tuple[str, str], Endpoint] = {}  # dialects of one vendor may list their models at one place
+    for row in rows:
+        by_place.setdefault((row.method, row.path), row)
+    return tuple(by_place.values())
 
 
 def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     """Yield what is served to the clients of one dialect."""
     for path in dict.fromkeys((dialect.path, dialect.stream_path, *dialect.aliases)):
         if path is not None:
-            yield Endpoint(method="POST", path=path, policy="key", handler=relay.serve, dialect=dialect)
+            yield Endpoint(method="POST", path=path, policy="key", handler=state.serve, dialect=dialect)
     if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
         count = partial(_count, dialect.decode_count, dialect.encode_count)
-        yield Endpoint(method="POST", path=dialect.count_path, policy="key", handler=count, dialect=dialect)
+        for path in (dialect.count_path, *dialect.count_aliases):
+            yield Endpoint(method="POST", path=path, policy="key", handler=count, dialect=dialect)
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
+    yield from state_endpoints.rows(dialect)
     for inquiry in dialect.inquiries:
         handler = partial(_inquire, inquiry)
         yield Endpoint(
@@ -233,7 +239,14 @@ async def _count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and w
     record.routed(route)
     headers = tuple(header for header in exchange.headers if header[0] in dialect.forward)
     asked = replace(request, model=route.model)
-    call = Call(request=asked, losses=Losses(), dialect=dialect.name, headers=headers)
-    counted = await gateway.backend(route.backend).count(call)
-    how = (COUNT, "estimate" if counted is None else "exact")
-    await send_json(exchange, record, encode(estimate(request) if counted is None else counted), more=[how])
+    losses = Losses(strict=route.on_loss == "refuse")
+    record.losses = () if route.on_loss == "ignore" else losses
+    try:
+        call = Call(request=asked, losses=losses, dialect=dialect.name, headers=headers)
+        counted = await gateway.backend(route.backend).count(call)
+    except LossError as error:
+        raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
+    more = [(COUNT, "estimate" if counted is None else "exact")]
+    if said := record.tell_losses():
+        more.append((LOSSES, said))
+    await send_json(exchange, record, encode(estimate(request) if counted is None else counted), more=more)

@@ -12,6 +12,7 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
 from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import Keyring
 from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.printable import for_log
@@ -20,6 +21,9 @@ from xenoglot.gateway.respond import break_off, fail
 from xenoglot.gateway.routes import Routes
 from xenoglot.gateway.routing import Router, rules
 from xenoglot.model.failure import Failure
+from xenoglot.store.memory import Memory
+from xenoglot.store.place import OFF
+from xenoglot.store.store import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -32,11 +36,13 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routes import Endpoint
     from xenoglot.gateway.routing import Route
     from xenoglot.model.limits import RateLimits
+    from xenoglot.store.store import Store
 
 INTERNAL = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
 STOPPING = Failure(kind="overloaded", message="the gateway is being stopped", retry_after=5.0)
 CANCELLED = Failure(kind="cancelled", message="the client left")
 
+DAY = 86_400.0
 OK = 200
 LAST_WORD_SECONDS = 1.0
 """How long a client that does not read may keep the news that we stop waiting."""
@@ -45,7 +51,10 @@ _logger = logging.getLogger("xenoglot.gateway")
 
 
 class Gateway:
-    """Answers exchanges. `backends` are by the names that `config` has for them; `clock` gives seconds."""
+    """Answers exchanges. `backends` are by the names that `config` has for them; `clock` gives seconds.
+
+    What clients want kept goes into `store`, without one into memory, unless the configuration says that nothing is.
+    """
 
     def __init__(
         self,
@@ -53,6 +62,7 @@ class Gateway:
         backends: Mapping[str, Backend],
         *,
         embedded_model: str | None = None,
+        store: Store | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
@@ -61,7 +71,9 @@ class Gateway:
         self.keyring = Keyring(config.client_keys)
         self.routes = Routes(endpoint.endpoints())
         self.redact = Redactor((*config.client_keys, *config.secrets))
-        self._observer = Observer(clock)
+        retention = Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes)
+        self.keeper = None if config.store.url == OFF else Keeper(store or Memory(), retention)
+        self.observer = Observer(clock)
         self._tasks: set[asyncio.Task[object] | None] = set()
         self._stopping = False
 
@@ -88,7 +100,7 @@ class Gateway:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request, whatever happens, and write its line to the log."""
-        record = self._observer.record(exchange.method)
+        record = self.observer.record(exchange.method)
         found = self.routes.find(exchange.path)
         rows, exchange.variables = found.rows, found.variables
         dialect = endpoint.dialect_of(rows, exchange.headers)
@@ -96,7 +108,7 @@ class Gateway:
             with self._serving():
                 await self._guard(exchange, rows, dialect, record)
         finally:
-            self._observer.write(record)
+            self.observer.write(record)
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""
@@ -106,7 +118,9 @@ class Gateway:
                 task.cancel()
 
     async def aclose(self) -> None:
-        """Let go of all backends."""
+        """Let go of all backends, and of the store."""
+        if self.keeper is not None:
+            await self.keeper.aclose()
         for backend in self.backends.values():
             await backend.aclose()
 

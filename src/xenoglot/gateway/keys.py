@@ -50,6 +50,14 @@ class Keyring:
         digest = shown.pop()
         return None if sum([compare_digest(digest, ours) for ours in self._digests]) else WRONG
 
+    def owner(self, headers: Sequence[tuple[str, str]]) -> str:
+        """Return whose the things are that a request which was let in has kept: the key's, or everybody's.
+
+        It is a digest of another kind than that by which keys are known, so a store tells nobody a key's.
+        """
+        shown = credentials(headers) if self._digests else ()
+        return sha256(b"owner\0" + shown[0].encode("latin-1")).hexdigest() if shown else ""
+
 
 def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
     """Return what `headers` show as keys, in each of the three ways; what is empty was not shown."""

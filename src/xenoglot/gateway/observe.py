@@ -29,6 +29,12 @@ ACCESS = logging.getLogger("xenoglot.access")
 SUBSTITUTED = "x-xenoglot-substituted-model"
 """Response header: the model that answers in place of the one asked for."""
 
+LOSSES = "x-xenoglot-losses"
+"""Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
+
+LONGEST_TELLING = 2000
+"""Characters of losses that a client is told of; the log has more."""
+
 CLIENT_GONE = 499
 """The status written down where the client left before it was given one (as nginx does)."""
 
@@ -63,7 +69,11 @@ class Record(Struct, kw_only=True):
     usage: Usage | None = None
     finish: FinishReason | None = None
     losses: Iterable[Loss] = ()
+    told: tuple[Loss, ...] = ()
+    """Those of the losses that the client knows of."""
     failure: FailureKind | None = None
+    answer_id: str | None = None
+    """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
 
@@ -90,6 +100,12 @@ class Record(Struct, kw_only=True):
     def failed(self, failure: Failure) -> None:
         """Note that there will be no (whole) answer."""
         self.failure = failure.kind
+
+    def tell_losses(self) -> str:
+        """Return, once, what was lost since it was last told; nothing where nothing was."""
+        news = [loss for loss in self.losses if loss not in self.told]
+        self.told += tuple(news)
+        return "; ".join(str(loss) for loss in news)[:LONGEST_TELLING]
 
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers that every answer has: its id (under both names in use), and who answers instead."""

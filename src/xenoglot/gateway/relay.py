@@ -21,10 +21,14 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.codec.addressing import informed
+from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.gateway.observe import LOSSES
+from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.routing import apply_defaults
 from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
@@ -45,9 +49,6 @@ if TYPE_CHECKING:
 
 OK = 200
 JSON_TYPE = "application/json"
-LOSSES_HEADER = "x-xenoglot-losses"
-LONGEST_HEADER = 2000
-"""Characters of losses that go into the header; the log has them all."""
 
 
 async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
@@ -72,7 +73,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     )
     record.framing = framing
     record.losses = () if route.on_loss == "ignore" else call.losses
-    relay = _Relay(exchange, dialect, gateway, record, request, call, gateway.backend(route.backend))
+    relay = _Relay(exchange, dialect, gateway, record, request, call, preserving(gateway, route, exchange.headers))
     try:
         await (relay.stream() if request.stream else relay.whole())
     except LossError as error:
@@ -174,7 +175,7 @@ class _Relay:
             if writer.failed:
                 return
         self._must_have_finished()
-        await writer.finish()
+        await writer.finish(self._late_losses)
 
     async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
         broken: FailureError | None = None
@@ -221,9 +222,9 @@ class _Relay:
         return Pipeline(self._identify(), encoder, self._framing.encoder())
 
     def _identify(self) -> _Identify:
-        request_id = self._record.request_id
-        own = self._dialect.id_prefix + request_id.removeprefix("req_")
-        return _Identify(own, self._call.request.model, request_id)
+        request_id, kept = self._record.request_id, self._record.answer_id
+        own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
+        return _Identify(own, self._call.request.model, request_id, kept=kept is not None)
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
@@ -248,10 +249,16 @@ class _Relay:
         headers = [("content-type", media_type), *more]
         if answer is not None and answer.limits is not None:
             headers += self._dialect.encode_limits(answer.limits, time.time())
-        said = "; ".join(str(loss) for loss in self._record.losses)
-        if said:
-            headers.append((LOSSES_HEADER, said[:LONGEST_HEADER]))
+        if said := self._record.tell_losses():
+            headers.append((LOSSES, said))
         return [*headers, *self._record.headers()]
+
+    def _late_losses(self) -> bytes:
+        """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
+        skipped = self._dialect.comments and self._framing is EVENT_STREAM
+        if not skipped or not (said := self._record.tell_losses()):
+            return b""
+        return b"".join(self._framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
 
 
 def _fails_untold(events: Sequence[Event]) -> bool:
@@ -260,21 +267,25 @@ def _fails_untold(events: Sequence[Event]) -> bool:
 
 
 class _Identify:
-    """Give an answer that came without id, model or time those of our own making, and a failure its request's id."""
+    """Give an answer that came without id, model or time those of our own making, and a failure its request's id.
 
-    __slots__ = ("_id", "_model", "_request_id")
+    An answer that is `kept` has our id whether it came with one or not.
+    """
 
-    def __init__(self, identifier: str, model: str, request_id: str) -> None:
+    __slots__ = ("_id", "_kept", "_model", "_request_id")
+
+    def __init__(self, identifier: str, model: str, request_id: str, *, kept: bool) -> None:
         self._id = identifier
+        self._kept = kept
         self._model = model
         self._request_id = request_id
 
     def feed(self, event: Event, /) -> Sequence[Event]:
         """Return the event; `Started` and `Failed` are completed."""
-        if type(event) is Started and None in (event.id, event.model, event.created):
+        if type(event) is Started and (self._kept or None in (event.id, event.model, event.created)):
             event = replace(
                 event,
-                id=event.id or self._id,
+                id=self._id if self._kept else event.id or self._id,
                 model=event.model or self._model,
                 created=int(time.time()) if event.created is None else event.created,
             )
@@ -347,11 +358,11 @@ class _StreamWriter:
         self.failed = True
         self._exchange.abort()
 
-    async def finish(self) -> None:
-        """Write what was held back, and end."""
+    async def finish(self, last_word: Callable[[], bytes]) -> None:
+        """Write what was held back and `last_word`, and end."""
         data = b"".join(self._encoder.close())
         await self._open()
-        await self._exchange.end(data)
+        await self._exchange.end(data + last_word())
 
     async def finish_bytes(self, *, failed: bool) -> None:
         """End a response whose bytes are all there; one whose bytes told of a failure is broken off."""

@@ -23,13 +23,14 @@ class Route(Struct, frozen=True, kw_only=True):
     """Who answers a request, and as what.
 
     `model` is the name it has there. `defaults` stand for what the request leaves open. `substituted` says that the
-    client asked for another model, and gets this one.
+    client asked for another model, and gets this one. `preserve` says that what clients strip is kept for them.
     """
 
     backend: str
     model: str
     defaults: Sampling = Sampling()
     on_loss: OnLoss = "warn"
+    preserve: bool = False
     substituted: bool = False
 
 
@@ -41,6 +42,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     model: str | None = None
     defaults: Sampling = Sampling()
     on_loss: OnLoss = "warn"
+    preserve: bool = False
     substitutes: bool = False
 
     def route(self, model: str) -> Route:
@@ -50,6 +52,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             model=model if self.model is None else self.model,
             defaults=self.defaults,
             on_loss=self.on_loss,
+            preserve=self.preserve,
             substituted=self.substitutes,
         )
 
@@ -91,13 +94,15 @@ def rules(config: Config, embedded_model: str | None) -> tuple[Rule, ...]:
             model=_target(model.model, model.upstream or only, embedded_model),
             defaults=model.defaults,
             on_loss=model.on_loss or config.on_loss,
+            preserve=_preserves(config, model.upstream or only, model.preserve),
         )
         for model in config.models
     ]
     if embedded_model is not None:
         found.append(Rule(name=embedded_model, backend=EMBEDDED, on_loss=config.on_loss))
     if not config.models and len(config.upstreams) == 1:
-        found.append(Rule(name="*", backend=next(iter(config.upstreams)), on_loss=config.on_loss))
+        name, upstream = next(iter(config.upstreams.items()))
+        found.append(Rule(name="*", backend=name, on_loss=config.on_loss, preserve=upstream.preserve))
     elif not config.models and embedded_model is not None:
         every = Rule(name="*", backend=EMBEDDED, model=embedded_model, on_loss=config.on_loss, substitutes=True)
         found.append(every)
@@ -127,6 +132,14 @@ def apply_defaults(request: Request, route: Route) -> Request:
         if (value := getattr(route.defaults, name)) is not None and getattr(request.sampling, name) is None
     }
     return structs.replace(request, sampling=structs.replace(request.sampling, **told)) if told else request
+
+
+def _preserves(config: Config, backend: str | None, told: bool | None) -> bool:  # noqa: FBT001  a setting
+    """Return whether what clients strip is kept: as the model says, else as its upstream does."""
+    if told is not None:
+        return told
+    upstream = config.upstreams.get(backend or "")
+    return upstream is not None and upstream.preserve
 
 
 def _target(model: str | None, backend: str | None, embedded_model: str | None) -> str | None:

@@ -107,12 +107,13 @@ class Prompt(Struct, frozen=True, kw_only=True):
     """Texts to be continued as they stand, without turns and templates; each is answered on its own, `n` times.
 
     A text may be given as the ids of its tokens. The answer goes between text and `suffix`; `echo` has the answer begin
-    with the text itself.
+    with the text itself; of `best_of` answers the `n` likeliest are given.
     """
 
     texts: tuple[str | tuple[int, ...], ...]
     suffix: str | None = None
     echo: bool | None = None
+    best_of: int | None = None
 
 
 class Request(Struct, frozen=True, kw_only=True):

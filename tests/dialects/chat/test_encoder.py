@@ -117,7 +117,7 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
                 chunk({"content": ""}),
                 chunk({}, "stop"),
             ],
-            [],
+            ["$.candidates[0].content[0] summary approximated (written as the thought itself)"],
             id="pitfall-76-summaries",
         ),
         pytest.param(
@@ -143,7 +143,7 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
                 ),
                 chunk({}, "stop"),
             ],
-            ["$.candidates[0] web approximated (written as a URL citation)"],
+            ["$.candidates[0].content[0].citations[0] web approximated (written as a URL citation)"],
             id="pitfall-8-citation",
         ),
         pytest.param(
@@ -155,7 +155,7 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
         pytest.param(
             [*WORDS, Finished(finish=Finish(reason="refusal", explanation="policy"))],
             [chunk({"content": "Hi"}), chunk({"refusal": "policy"}), chunk({}, "content_filter")],
-            [],
+            ["$.candidates[0].finish explanation emulated (written as the `refusal` of the message)"],
             id="pitfall-72-explained",
         ),
         pytest.param(

@@ -273,7 +273,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [HI, said("assistant", "Sure,")],
             Target(),
             [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Sure,"}],
-            ["$.messages prefill approximated (the server may answer the last turn, not go on with it)"],
+            ["$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)"],
             id="pitfall-32-prefill",
         ),
         pytest.param(

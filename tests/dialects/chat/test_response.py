@@ -15,8 +15,8 @@ HEAD: JSONObject = {"id": "chatcmpl-1", "object": "chat.completion", "created": 
 
 
 def answer(message: JSONObject, finish: str = "stop", **choice: JSON) -> JSONObject:
-    message = {"role": "assistant", **message}
-    return {**HEAD, "choices": [{"index": 0, "message": message, **choice, "finish_reason": finish}]}
+    message = {"role": "assistant", "refusal": None, **message}
+    return {**HEAD, "choices": [{"index": 0, "message": message, "logprobs": None, **choice, "finish_reason": finish}]}
 
 
 def of(*parts: Part, finish: Finish) -> Response:
@@ -196,15 +196,15 @@ SEALED = Reasoning(text="t", signature="s", origin=Origin(dialect="messages", pr
             ),
             [
                 "$.candidates[0].content[2] x dropped (only messages has it)",
-                "$.candidates[0].content[1] page_location dropped (only URLs can be cited)",
-                "$.candidates[0].content[1] web approximated (written as a URL citation)",
+                "$.candidates[0].content[1].citations[0] page_location dropped (only URLs can be cited)",
+                "$.candidates[0].content[1].citations[1] web approximated (written as a URL citation)",
             ],
             id="pitfall-8-citations",
         ),
         pytest.param(
             of(Text(text="no"), finish=Finish(reason="refusal", explanation="policy")),
             answer({"content": "no", "refusal": "policy"}, "content_filter"),
-            [],
+            ["$.candidates[0].finish explanation emulated (written as the `refusal` of the message)"],
             id="pitfall-72-explained",
         ),
     ],

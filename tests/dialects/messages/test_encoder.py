@@ -146,7 +146,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
                 ),
                 *end(),
             ],
-            [],
+            ["$.candidates[0].content[0] summary approximated (written as the thinking itself)"],
             id="pitfall-106-seal-of-its-own",
         ),
         pytest.param(
@@ -190,7 +190,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             [*block(0, EMPTY, text_delta("Hi")), *end()],
             [
                 "$.candidates[0].content[0] Image dropped (it has no place in a turn of role `assistant`)",
-                "$.candidates[0].content[0] audio approximated (only its transcript is written)",
+                "$.candidates[0].content[1] audio approximated (only its transcript is written)",
             ],
             id="no-place",
         ),
@@ -219,7 +219,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             ],
             [
                 "$.candidates[0].content[0] logprobs dropped (the dialect has none)",
-                "$.candidates[0] chunk dropped (only chat has it)",
+                "$ chunk dropped (only chat has it)",
             ],
             id="pitfall-115-119-aside",
         ),
@@ -233,7 +233,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
                 BlockEnded(candidate=1),
             ],
             [*block(0, EMPTY, text_delta("a")), *end()],
-            ["$.candidates candidate dropped (an answer of the dialect is one)"],
+            ["$.candidates[1] candidate dropped (an answer of the dialect is one)"],
             id="U33-one-candidate",
         ),
         pytest.param(

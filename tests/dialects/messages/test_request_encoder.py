@@ -535,7 +535,7 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
             },
             [
                 *(f"$.messages[0].content[{n}] cache.ttl approximated (written as 1h)" for n in range(5)),
-                "$ cache dropped (the dialect allows 4 marks)",
+                "$.messages cache dropped (the dialect allows 4 marks)",
             ],
             id="pitfall-31-marks",
         ),

@@ -170,7 +170,7 @@ STOP = Finish(reason="stop", raw="stop", dialect="chat")
                 {"type": "thinking", "thinking": "a\n\nb", "signature": "xenoglot:unsigned"},
             ],
             "end_turn",
-            [],
+            ["$.candidates[0].content[1] summary approximated (written as the thinking itself)"],
             id="pitfall-77-unsigned",
         ),
         pytest.param(

@@ -90,7 +90,7 @@ CASES = (
         },
         {
             "chat": ("$.candidates[0] finish approximated (`unknown` is written as `stop`)",),
-            "messages": ("$.finish reason approximated (unknown to the dialect; written as `end_turn`)",),
+            "messages": ("$.candidates[0].finish reason approximated (unknown to the dialect; written as `end_turn`)",),
         },
         {
             "chat": {
@@ -151,7 +151,7 @@ CASES = (
             "messages": message(text("I will not."), stop="refusal", usage={"input_tokens": 5, "output_tokens": 2}),
         },
         {
-            "chat": ("$.candidates[0] stop_details dropped (only messages has it)",),
+            "chat": ("$.candidates[0].finish stop_details dropped (only messages has it)",),
             "messages": ("$.candidates[0].content[0] refusal approximated (written as text)",),
         },
         {"chat": {"raised": "ContentFilterFinishReasonError"}},

@@ -203,7 +203,7 @@ CASES = (
         },
         {
             "messages": ("$.messages[1] prefill emulated (the server continues no turn: the user asks it to go on)",),
-            "chat": ("$.messages prefill approximated (the server may answer the last turn, not go on with it)",),
+            "chat": ("$.messages[1] prefill approximated (the server may answer the last turn, not go on with it)",),
         },
     ),
     requests(

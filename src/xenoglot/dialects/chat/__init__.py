@@ -13,6 +13,7 @@ from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.request_encoder import encode_request
 from xenoglot.dialects.chat.response import decode_response, encode_response
+from xenoglot.dialects.chat.state import STATE
 from xenoglot.dialects.chat.tools import NAME_LIMIT
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
@@ -39,5 +40,6 @@ CHAT = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    state=STATE,
 )
 """The dialect `chat`."""

@@ -71,13 +71,29 @@ def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: 
         note_order(candidate.content, where, losses)
     message = answer_fields(parts.thoughts, losses)
     message |= _content(parts, form, losses)
-    explanation = finish.explanation if finish is not None else None
-    message |= refusal_field(parts) or ({} if explanation is None else {"refusal": explanation})
+    refusal = refusal_field(parts)
+    message |= refusal or _explained(candidate, where, losses)
+    if refusal and finish is not None and finish.explanation is not None:
+        losses.dropped(f"{where}.finish", "explanation", "the model's own words are the `refusal`")
     message |= _annotations(parts, losses)
     for at, audio in parts.audio:
         message["audio"] = encode_audio(audio, at, losses)
     message |= _legacy_call(parts, losses) if legacy else _calls(parts, losses)
     return {key: value for key, value in form.get("blanks", {}).items() if key not in message} | message
+
+
+def _explained(candidate: Candidate, where: str, losses: Losses) -> JSONObject:
+    """Return what a provider said of its refusal as the `refusal`: the model's own words left that free."""
+    explanation = candidate.finish.explanation if candidate.finish is not None else None
+    if explanation is None:
+        return {}
+    note_explanation(where, losses)
+    return {"refusal": explanation}
+
+
+def note_explanation(where: str, losses: Losses) -> None:
+    """Note where an explanation has gone."""
+    losses.emulated(f"{where}.finish", "explanation", "written as the `refusal` of the message")
 
 
 def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
@@ -164,7 +180,8 @@ def _annotations(parts: Sorted, losses: Losses) -> JSONObject:
         words = part.text if isinstance(part, Text | Opaque) else None
         end = start + len(words or "")
         if isinstance(part, Text):
-            encoded = (encode_annotation(citation, start, end, at, losses) for citation in part.citations)
-            annotations += [item for item in encoded if item is not None]
+            for index, citation in enumerate(part.citations):
+                encoded = encode_annotation(citation, start, end, f"{at}.citations[{index}]", losses)
+                annotations += [] if encoded is None else [encoded]
         start = end
     return {"annotations": annotations} if annotations else {}

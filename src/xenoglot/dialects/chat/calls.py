@@ -95,6 +95,8 @@ def encode_call(call: ToolCall, call_id: str, name: str, where: str, losses: Los
     form, own = form_of(call.extra, NAME), own_fields(call.extra, where, losses)
     inner = {"name": name, **_arguments(call, form), **left(own, form, call.kind)}
     kind = {} if "untyped" in form else {"type": call.kind}
+    if call.namespace is not None and name == call.name:
+        losses.dropped(where, "namespace", "the client's tools have none")
     return {"id": call_id, **kind, call.kind: inner, **form.get("index", {}), **own}
 
 

@@ -79,7 +79,7 @@ def encode_finish(finish: Finish, where: str, losses: Losses, *, legacy: bool) -
 
     A word of another dialect that has none of ours beside it stays readable in OpenRouter's `native_finish_reason`.
     """
-    losses.carry(finish.extra, where, NAME)
+    losses.carry(finish.extra, f"{where}.finish", NAME)
     own = finish.dialect == NAME and finish.raw is not None
     word = finish.raw if own else _WORDS[finish.reason]
     fields: JSONObject = {"finish_reason": "function_call" if legacy and word == "tool_calls" else word}

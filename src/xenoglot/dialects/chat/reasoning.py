@@ -128,6 +128,8 @@ def encode_details(part: Reasoning | Opaque, index: int, where: str, losses: Los
         sides = {"text": part.text, "signature": part.signature}
         details.append({"type": "reasoning.text"} | {key: side for key, side in sides.items() if side is not None})
     if part.summary is not None:
+        if len(part.summary) > 1:
+            losses.approximated(where, "summary", "several summaries are written as one")
         details.append({"type": "reasoning.summary", "summary": summary_of(part)})
     if part.encrypted is not None:
         details.append({"type": "reasoning.encrypted", "data": part.encrypted})
@@ -158,6 +160,7 @@ def answer_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], losses: Losse
         part = thought
         if isinstance(part, Reasoning) and not is_listed(part):
             part = drop_seal(part, where, losses)
+            note_summary(part, where, losses)
         if is_listed(part) or (lists and said(part) and not came_listed):
             items = lists.setdefault(_form(part).get("list", "reasoning_details"), [])
             items += encode_details(part, len(items), where, losses)
@@ -192,11 +195,16 @@ def drop_seal(part: Reasoning, where: str, losses: Losses) -> Reasoning:
     return replace(part, signature=None, encrypted=None, origin=None)
 
 
+def note_summary(part: Reasoning, where: str, losses: Losses) -> None:
+    """Note that what was told of a thought is written as the thought itself."""
+    if part.summary is not None:
+        losses.approximated(where, "summary", "written as the thought itself")
+
+
 def _words(thoughts: Sequence[tuple[str, Reasoning]], field: str, crossing: Crossing) -> JSONObject:
     for where, part in thoughts:
         own_fields(part.extra, where, crossing.losses)
-        if part.summary is not None:
-            crossing.losses.approximated(where, "summary", "written as the thought itself")
+        note_summary(part, where, crossing.losses)
     texts = [said(part) for _, part in thoughts if said(part)]
     if len(texts) > 1:
         crossing.losses.approximated(thoughts[0][0], "reasoning", "several thoughts are written as one")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave
-from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.dialects.chat.message_decoder import decode_messages
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools
-from xenoglot.errors import WireError
+from xenoglot.dialects.openai.sampling import (
+    ranged,
+    take_bias,
+    take_repetition,
+    take_stop,
+    take_stream_options,
+)
 from xenoglot.model.content import CacheMark, Extra
 from xenoglot.model.effort import BUDGETS
 from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
@@ -44,7 +50,7 @@ def decode_request(body: JSON) -> Request:
     form["parallel"] = parallel is not None
     thinking = _decode_thinking(reader, form)
     user = _take_user(reader, form)
-    stream_usage = _take_stream_options(reader, form)
+    stream_usage = take_stream_options(reader, form)
     stream = reader.take("stream", bool)
     form["unstreamed"] = stream is False
     return Request(
@@ -72,65 +78,29 @@ def decode_request(body: JSON) -> Request:
 def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
     return Sampling(
         max_tokens=_take_max_tokens(reader, form),
-        temperature=_ranged(reader, "temperature", float, 0, 2),
-        top_p=_ranged(reader, "top_p", float, 0, 1),
-        top_k=_ranged(reader, "top_k", int, -1),
-        min_p=_ranged(reader, "min_p", float, 0, 1),
+        temperature=ranged(reader, "temperature", float, 0, 2),
+        top_p=ranged(reader, "top_p", float, 0, 1),
+        top_k=ranged(reader, "top_k", int, -1),
+        min_p=ranged(reader, "min_p", float, 0, 1),
         seed=reader.take("seed", int),
-        frequency_penalty=_ranged(reader, "frequency_penalty", float, -2, 2),
-        presence_penalty=_ranged(reader, "presence_penalty", float, -2, 2),
-        repetition_penalty=_take_repetition(reader, form),
-        logit_bias=_take_bias(reader),
+        frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
+        presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
+        repetition_penalty=take_repetition(reader, form),
+        logit_bias=take_bias(reader),
         logprobs=reader.take("logprobs", bool),
-        top_logprobs=_ranged(reader, "top_logprobs", int, 0, 20),
-        stop=_take_stop(reader, form),
-        n=_ranged(reader, "n", int, 1),
+        top_logprobs=ranged(reader, "top_logprobs", int, 0, 20),
+        stop=take_stop(reader, form),
+        n=ranged(reader, "n", int, 1),
     )
-
-
-def _ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
-    """Take a number between `least` and `most`, both allowed."""
-    value = reader.take(key, kind)
-    if value is not None and (value < least or (most is not None and value > most)):
-        wanted = f"at least {least}" if most is None else f"between {least} and {most}"
-        raise WireError(reader.at(key), f"must be {wanted}")
-    return value
 
 
 def _take_max_tokens(reader: Reader, form: JSONObject) -> int | None:
     for key in ("max_completion_tokens", "max_tokens"):
         if key in reader:
             form["max_tokens"] = key
-            limit: int = _ranged(reader, key, int, 1)
+            limit: int = ranged(reader, key, int, 1)
             return limit
     return None
-
-
-def _take_repetition(reader: Reader, form: JSONObject) -> float | None:
-    for key in ("repetition_penalty", "repeat_penalty"):
-        if key in reader:
-            form["repetition_penalty"] = key
-            penalty: float = _ranged(reader, key, float, 0)
-            return penalty
-    return None
-
-
-def _take_bias(reader: Reader) -> dict[str, float] | None:
-    bias = reader.take("logit_bias", dict)
-    for token, value in (bias or {}).items():
-        if type(value) not in (int, float):
-            raise expected(f"{reader.at('logit_bias')}.{token}", "number", value)
-    return bias
-
-
-def _take_stop(reader: Reader, form: JSONObject) -> tuple[str, ...] | None:
-    alone = reader.take_if("stop", str)
-    if alone is not None:
-        form["stop"] = "string"
-        return (alone,)
-    if "stop" in reader and type(reader.peek("stop")) is not list:
-        raise expected(reader.at("stop"), "str or list", reader.peek("stop"))
-    return reader.strings("stop")
 
 
 def _decode_output(reader: Reader) -> OutputFormat | None:
@@ -183,7 +153,7 @@ def _decode_reasoning(reader: Reader) -> Thinking:
     """Read OpenRouter's `reasoning` (https://openrouter.ai/docs/use-cases/reasoning-tokens)."""
     effort: Effort | None = reader.take_word("effort", _EFFORTS)
     enabled = reader.take("enabled", bool)
-    budget = _ranged(reader, "max_tokens", int, 1)
+    budget = ranged(reader, "max_tokens", int, 1)
     exclude = reader.take_any("exclude") if reader.peek("exclude") is True else None
     return Thinking(
         mode=None if enabled is None else "enabled" if enabled else "disabled",
@@ -200,7 +170,7 @@ def _decode_budget(reader: Reader) -> Thinking | None:
     mode = reader.take_word("type", _MODES)
     if mode is None:
         return None
-    return Thinking(mode=mode, budget_tokens=_ranged(reader, "budget_tokens", int, 1), extra=extra_of(reader, {}))  # type: ignore[arg-type]
+    return Thinking(mode=mode, budget_tokens=ranged(reader, "budget_tokens", int, 1), extra=extra_of(reader, {}))  # type: ignore[arg-type]
 
 
 def _take_user(reader: Reader, form: JSONObject) -> str | None:
@@ -210,15 +180,6 @@ def _take_user(reader: Reader, form: JSONObject) -> str | None:
             form["user"] = key
             return user
     return None
-
-
-def _take_stream_options(reader: Reader, form: JSONObject) -> bool | None:
-    options = reader.object("stream_options")
-    if options is None:
-        return None
-    include = options.take("include_usage", bool)
-    form["stream_options"] = leave(reader, "stream_options", options)
-    return include
 
 
 def _take_cache(reader: Reader) -> CacheMark | None:

@@ -65,7 +65,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
 def _note_prefill(request: Request, crossing: Crossing) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
-        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")
+        where = f"$.messages[{len(request.messages) - 1}]"
+        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not go on with it")
 
 
 def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:

@@ -132,6 +132,9 @@ def _encode_choice(candidate: Candidate, index: int, request: Request, losses: L
     message = encode_message(candidate, where, losses, legacy=legacy)
     choice["message"] = role | message | left(own, form, "message")
     choice |= _logprobs(candidate, where, own, losses)
+    if candidate.finish is None or candidate.finish.dialect != NAME:  # the schema requires them; a server may not
+        choice["message"].setdefault("refusal", None)
+        choice.setdefault("logprobs", None)
     if candidate.finish is None:
         return {**choice, "finish_reason": None, **own}
     finish = encode_finish(candidate.finish, where, losses, legacy=legacy)
@@ -142,9 +145,14 @@ def _logprobs(candidate: Candidate, where: str, own: JSONObject, losses: Losses)
     form = form_of(candidate.extra, NAME)
     said: JSONObject = {}
     for key, kind in (("content", Text), ("refusal", Refusal)):
-        found = [one for part in candidate.content if isinstance(part, kind) for one in part.logprobs]
+        found = [
+            probable
+            for index, part in enumerate(candidate.content)
+            if isinstance(part, kind)
+            for probable in encode_logprobs(part.logprobs, f"{where}.content[{index}].logprobs", losses)
+        ]
         if found:
-            said[key] = encode_logprobs(found, where, losses)
+            said[key] = found
     if not said and "logprobs" not in form:
         return {}
     nulls = {} if "logprobs" in form else {"refusal": None}

@@ -1,126 +1,23 @@
-"""Token counts, both ways, under the names that servers give them.
-
-This dialect counts cached tokens inside `prompt_tokens` and reasoning inside `completion_tokens`, as the model does. A
-server that leaves reasoning out (xAI, Gemini) gives itself away by a total that is only right with it.
-"""
+"""Token counts of this dialect, both ways: those of the family."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave, left
-from xenoglot.codec.loss import form_of
-from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
-from xenoglot.model.response import Usage
+from xenoglot.dialects.chat.leftovers import NAME
+from xenoglot.dialects.openai import usage as family
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-
-_NAMES = {
-    "input": ("prompt_tokens", "input_tokens", "prompt_eval_count"),
-    "output": ("completion_tokens", "output_tokens", "eval_count"),
-    "cache_read": ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"),
-    "cache_write": ("cache_write_tokens", "cache_creation_input_tokens"),
-    "reasoning": ("reasoning_tokens",),
-}
-"""Each count by the names it has at the top level, the standard one first; details have their own objects."""
-
-_PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+    from xenoglot.model.response import Usage
 
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
     """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
-    if not isinstance(value, dict):
-        return None
-    reader = Reader(value, path)
-    form: JSONObject = {}
-    prompt, completion = _details(reader, _PROMPT), _details(reader, _COMPLETION)
-    read, write = prompt.count("cached_tokens"), prompt.count("cache_write_tokens")
-    input_audio, output_audio = prompt.count("audio_tokens"), completion.count("audio_tokens")
-    reasoning = completion.count("reasoning_tokens")
-    form |= {
-        key: leave(reader, key, inner)
-        for key, inner in ((_PROMPT, prompt), (_COMPLETION, completion))
-        if type(value.get(key)) is dict
-    }
-    input_tokens, output_tokens = _first(reader, "input", form), _first(reader, "output", form)
-    read = _first(reader, "cache_read", form) if read is None else read
-    write = _first(reader, "cache_write", form) if write is None else write
-    reasoning = _first(reader, "reasoning", form) if reasoning is None else reasoning
-    total = reader.count("total_tokens")
-    if total is None:
-        form["total"] = "absent"
-    elif input_tokens is not None and output_tokens is not None:
-        if reasoning and total == input_tokens + output_tokens + reasoning:
-            output_tokens += reasoning
-            form["output_without_reasoning"] = True
-        total = None if total == input_tokens + output_tokens else total
-    return Usage(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cache_read=read,
-        cache_write=write,
-        reasoning=reasoning,
-        input_audio=input_audio,
-        output_audio=output_audio,
-        total=total,
-        extra=extra_of(reader, form),
-    )
+    return family.decode_usage(value, path, NAME)
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     """Return the `usage` object; what was not said is left out."""
-    where = "$.usage"
-    form, own = form_of(usage.extra, NAME), own_fields(usage.extra, where, losses)
-    if usage.estimated:
-        losses.dropped(where, "estimated", "there is no field for it")
-    output = usage.output_tokens
-    if "output_without_reasoning" in form and output is not None:
-        output -= usage.reasoning or 0
-    prompt = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
-    prompt["audio_tokens"] = usage.input_audio
-    completion = {"reasoning_tokens": usage.reasoning, "audio_tokens": usage.output_audio}
-    fields: JSONObject = {}
-    for key, count in (("input", usage.input_tokens), ("output", output)):
-        if count is not None:
-            fields[form.get(key, _NAMES[key][0])] = count
-    for key, name, details in (
-        ("cache_read", "cached_tokens", prompt),
-        ("cache_write", "cache_write_tokens", prompt),
-        ("reasoning", "reasoning_tokens", completion),
-    ):
-        if key in form and (count := details.pop(name)) is not None:
-            fields[form[key]] = count
-    fields |= _total(usage, form)
-    for key, details in ((_PROMPT, prompt), (_COMPLETION, completion)):
-        counts = {name: count for name, count in details.items() if count is not None}
-        if counts or key in form:
-            fields[key] = {**counts, **left(own, form, key)}
-    return {**fields, **own}
-
-
-def _details(reader: Reader, key: str) -> Reader:
-    value = reader.take_if(key, dict)
-    return Reader({} if value is None else value, reader.at(key))
-
-
-def _first(reader: Reader, key: str, form: JSONObject) -> int | None:
-    """Take a count under the first of its names that is there; another than the standard one is noted."""
-    names = _NAMES[key]
-    for name in names:
-        count = reader.count(name)
-        if count is not None:
-            if name != names[0] or key in ("cache_read", "cache_write", "reasoning"):
-                form[key] = name
-            return count
-    return None
-
-
-def _total(usage: Usage, form: JSONObject) -> JSONObject:
-    if usage.total is not None:
-        return {"total_tokens": usage.total}
-    if form.get("total") == "absent" or usage.input_tokens is None or usage.output_tokens is None:
-        return {}
-    return {"total_tokens": usage.input_tokens + usage.output_tokens}
+    return family.encode_usage(usage, losses, NAME)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialects.chat.answer import note_explanation, note_order
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_logprobs
 from xenoglot.dialects.chat.finish import encode_finish, matched_stop
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
@@ -36,7 +37,7 @@ class WrittenChoice:
         self._legacy = legacy
         self._where = f"$.candidates[{index}]"
         self._block = Block()
-        self._blocks = 0
+        self._begun: list[Part] = []
         self._calls = 0
         self._thoughts = 0
         self._length = 0  # characters of `content` so far
@@ -89,8 +90,8 @@ class WrittenChoice:
         return [self._chunk(delta) for delta in deltas]
 
     def _start_block(self, part: Part) -> list[bytes]:
-        where = f"{self._where}.content[{self._blocks}]"
-        self._blocks += 1
+        where = f"{self._where}.content[{len(self._begun)}]"
+        self._begun.append(part)
         self._block = self._open(part, where)
         before = [] if isinstance(part, Text) else self._annotate()
         if self._block.wraps is not None:
@@ -143,8 +144,9 @@ class WrittenChoice:
         self._thoughts += self._block.entries
         if isinstance(self._block, WordsBlock) and self._block.key == "content":
             start, self._length = self._length, self._length + self._block.length
-            for citation in self._block.citations:
-                encoded = encode_annotation(citation, start, self._length, self._where, self._losses)
+            for index, citation in enumerate(self._block.citations):
+                where = f"{self._where}.content[{len(self._begun) - 1}].citations[{index}]"
+                encoded = encode_annotation(citation, start, self._length, where, self._losses)
                 self._annotations += [] if encoded is None else [encoded]
         self._block = Block()
         self._before = None
@@ -154,7 +156,8 @@ class WrittenChoice:
         if not isinstance(self._block, WordsBlock):
             return []
         self._block.note(text)
-        found = encode_logprobs(logprobs, self._where, self._losses)
+        where = f"{self._where}.content[{len(self._begun) - 1}].logprobs"
+        found = encode_logprobs(logprobs, where, self._losses)
         said = {"content": None, "refusal": None, self._block.key: found}
         return [self._chunk({self._block.key: text}, logprobs=said)]
 
@@ -171,6 +174,8 @@ class WrittenChoice:
 
     def _finish(self, event: Finished) -> list[bytes]:
         self.is_finished = True
+        if event.finish.dialect != NAME:
+            note_order(self._begun, self._where, self._losses)
         form, own = form_of(event.extra, NAME), own_fields(event.extra, self._where, self._losses)
         last = self._last(event.finish, form)
         chunks = [*self._annotate(), *self._deltas([last] if last else [])]
@@ -184,5 +189,6 @@ class WrittenChoice:
         if not self._length and not self._calls and "content" not in form:
             delta["content"] = ""
         if finish.explanation is not None:
+            note_explanation(self._where, self._losses)
             delta["refusal"] = finish.explanation
         return delta

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.decoder import StreamDecoder
@@ -84,7 +86,9 @@ def encode_count(input_tokens: int) -> JSONObject:
 
 def encode_count_request(request: Request, losses: Losses, target: Target) -> JSONObject:
     """Return the question for a request's tokens: the request, without what only an answer needs."""
-    body = encode_request(request, losses, target)
+    limit = request.sampling.max_tokens or target.default_max_tokens  # one that nobody gave is not missed here
+    asked = replace(request, sampling=replace(request.sampling, max_tokens=limit))
+    body = encode_request(asked, losses, target)
     return {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
 
 

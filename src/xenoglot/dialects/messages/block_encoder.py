@@ -164,7 +164,7 @@ class BlockEncoder:
     def carry(self, event: OpaqueDelta) -> Sequence[ServerSentEvent]:
         """Return an event that only its own dialect understands, if that is this one."""
         if event.dialect != NAME or not isinstance(event.data, dict) or not isinstance(event.data.get("type"), str):
-            self._losses.dropped(WHERE, event.name or "event", f"only {event.dialect} has it")
+            self._losses.dropped("$", event.name or "event", f"only {event.dialect} has it")
             return ()
         if "index" not in event.data:
             return (wire_event(event.data),)

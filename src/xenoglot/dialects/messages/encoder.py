@@ -62,8 +62,8 @@ class StreamEncoder:
             return self._blocks.write(event.text)
         if self._ended:
             return ()
-        if getattr(event, "candidate", 0) != 0:
-            self._losses.dropped("$.candidates", "candidate", "an answer of the dialect is one")
+        if (candidate := getattr(event, "candidate", 0)) != 0:
+            self._losses.dropped(f"$.candidates[{candidate}]", "candidate", "an answer of the dialect is one")
             return ()
         if type(event) is Ping:
             return (PING,)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.sealed import pack
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
-from xenoglot.dialects.messages.parts import RAW_ARGUMENTS, TITLES, UNSIGNED, input_of, pack
+from xenoglot.dialects.messages.parts import RAW_ARGUMENTS, TITLES, UNSIGNED, input_of
 from xenoglot.model.content import (
     Audio,
     File,
@@ -143,6 +144,8 @@ class PartEncoder:
         if part.origin is not None and part.origin.dialect != NAME and (part.signature or part.encrypted):
             self._losses.emulated(where, "signature", f"only {part.origin.dialect} can open it; wrapped to come back")
             return pack(part)
+        if part.encrypted is not None:
+            self._losses.dropped(where, "encrypted", "a block of thinking has its words and a signature")
         return part.signature or UNSIGNED
 
     def _cached(self, own: JSONObject, cache: CacheMark | None, extra: Extra | None, where: str) -> JSONObject:
@@ -229,6 +232,8 @@ class PartEncoder:
     def tool_name(self, name: str, namespace: str | None, where: str) -> str:
         """Return the name of a tool as the server of this request takes it; in an answer, as the client knows it."""
         if self._target is None:
+            if namespace is not None:
+                self._losses.dropped(where, "namespace", "the client's tools have none")
             return name
         fitted = fit(qualified(name, namespace), self._target.tool_name_limit or NAME_LIMIT)
         if fitted != name:

@@ -5,15 +5,14 @@ Source: `anthropic/types/beta/beta_content_block_param.py` and `beta_content_blo
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_json, encode_json, to_text
+from xenoglot.codec.sealed import unpack
+from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.dialects.messages.fields import NAME, keep_rest, take_cache
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
 
 UNSIGNED = "xenoglot:unsigned"
 """The `signature` of thinking that nobody signed: the field is required, and a made-up seal would be a lie."""
-
-SEALED = "xenoglot:sealed:"
-"""Begins a `signature` that holds another dialect's seal, so that a client brings it back (base64 of a JSON list)."""
 
 RAW_ARGUMENTS = "_raw"
 """The only key of an `input` whose arguments were no JSON object: its value is the text that the model wrote."""
@@ -126,37 +122,17 @@ def sealed(part: Reasoning, signature: JSON) -> Reasoning:
         return replace(part, extra=replace(extra, form={**extra.form, "signature": signature}))
     if signature == UNSIGNED:
         return part
-    brought = _unpack(signature) if signature.startswith(SEALED) else None
+    brought = unpack(signature)
     if brought is None:
         return replace(part, signature=signature, origin=Origin(dialect=NAME))
     extra = part.extra or Extra(dialect=NAME)
-    dialect, provider, seal, encrypted = brought
     return replace(
         part,
-        signature=seal,
-        encrypted=encrypted,
-        origin=Origin(dialect=dialect, provider=provider),
+        signature=brought.signature,
+        encrypted=brought.encrypted,
+        origin=brought.origin,
         extra=replace(extra, form={**extra.form, "signature": signature}),
     )
-
-
-def pack(part: Reasoning) -> str:
-    """Return another dialect's seal as a `signature` that comes back to us."""
-    origin = part.origin or Origin(dialect="")
-    packed = encode_json([origin.dialect, origin.provider, part.signature, part.encrypted])
-    return SEALED + b64encode(packed).decode()
-
-
-def _unpack(signature: str) -> tuple[str, str | None, str | None, str | None] | None:
-    try:
-        value = decode_json(b64decode(signature.removeprefix(SEALED), validate=True))
-    except (WireError, binascii.Error, ValueError):
-        return None
-    match value:
-        case [str() as dialect, str() | None as provider, str() | None as seal, str() | None as encrypted]:
-            return dialect, provider, seal, encrypted
-        case _:
-            return None
 
 
 def decode_citation(value: JSON, path: str) -> Citation:

@@ -256,7 +256,8 @@ def _limit_marks(body: JSONObject, losses: Losses) -> None:
     spare = len(marked) + ("cache_control" in body) - MARK_LIMIT
     for block in marked[: max(0, spare)]:
         del block["cache_control"]
-        losses.dropped("$", "cache", f"the dialect allows {MARK_LIMIT} marks")
+        where = "$.tools" if any(block is tool for tool in body.get("tools", ())) else "$.messages"
+        losses.dropped(where, "cache", f"the dialect allows {MARK_LIMIT} marks")
 
 
 def _blocks(body: JSONObject) -> Iterator[JSONObject]:

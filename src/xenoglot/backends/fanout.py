@@ -1,0 +1,246 @@
+"""One request as several: each part asked on its own, their answers merged into one as they come.
+
+A server that answers one text at a time is asked for each text, one that makes one answer at a time for each answer.
+The candidates keep the numbers that they would have had in one answer, and the counts of tokens are added. The first
+part that fails fails the whole, and whoever closes the whole closes all parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
+from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.model.events import Failed, OpaqueDelta, Ping, Started, UsageReported
+from xenoglot.model.failure import Failure
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from xenoglot.backends.backend import Answer
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Event
+    from xenoglot.model.limits import RateLimits
+    from xenoglot.model.request import Request
+
+AT_ONCE: Final = 8
+"""The most parts under way at a time."""
+
+_COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read",
+    "cache_write",
+    "reasoning",
+    "input_audio",
+    "output_audio",
+)
+_REFUSALS: Final = (FailureError, WireError, LossError)
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """A part of a request; `first` is the number that its first candidate has in the whole."""
+
+    call: Call
+    first: int
+
+
+_Item: TypeAlias = "tuple[int, Sequence[Event]] | Exception | None"
+"""What a worker tells: events of the share of that number, why it failed, or that it is done."""
+
+_BEGUN: Final[_Item] = (0, ())
+"""That a worker has its first answer: no events, of whichever share."""
+
+
+def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[Share]:
+    """Return the parts of a request: one for each of its `texts`, one for each of its `candidates`, or the whole."""
+    requests = [call.request]
+    prompt, each = call.request.prompt, call.request.sampling.n or 1
+    if texts and prompt is not None and len(prompt.texts) > 1:
+        requests = [replace(call.request, prompt=replace(prompt, texts=(text,))) for text in prompt.texts]
+    if candidates and each > 1:
+        call.losses.emulated("$.sampling", "n", "the server makes one answer at a time: each is asked on its own")
+        requests = [one for request in requests for one in _one_by_one(request, each)]
+        each = 1
+    if len(requests) == 1:
+        return [Share(call=call, first=0)]
+    whole = replace(call, body=None)
+    return [Share(call=replace(whole, request=one), first=place * each) for place, one in enumerate(requests)]
+
+
+def _one_by_one(request: Request, count: int) -> Iterator[Request]:
+    """Yield requests for one answer each; with one seed for all they would be the same answer."""
+    sampling = request.sampling
+    for number in range(count):
+        seed = None if sampling.seed is None else sampling.seed + number
+        yield replace(request, sampling=replace(sampling, n=None, seed=seed))
+
+
+async def fan_out(shares: Sequence[Share], ask: Callable[[Call], Awaitable[Answer]]) -> EventAnswer:
+    """Ask for all `shares` and return their one answer, when those that run first have begun, or enough has come.
+
+    Raises:
+        FailureError: one of these was refused; nothing of the others goes on. `WireError` and `LossError` alike.
+    """
+    merger = _Merger(shares, ask)
+    try:
+        await merger.begin()
+    except BaseException:
+        await merger.aclose()
+        raise
+    return EventAnswer(batches=merger.batches(), aclose=merger.aclose, limits=merger.limits)
+
+
+async def _ask(ask: Callable[[Call], Awaitable[Answer]], call: Call) -> EventAnswer:
+    answer = await ask(call)
+    if isinstance(answer, ByteAnswer):  # only a call with a `body` has one
+        await answer.aclose()
+        raise TypeError("bytes cannot be merged")
+    return answer
+
+
+class _Merger:
+    """The workers, and what they bring."""
+
+    def __init__(self, shares: Sequence[Share], ask: Callable[[Call], Awaitable[Answer]]) -> None:
+        self.limits: RateLimits | None = None
+        self._shares = shares
+        self._ask = ask
+        self._waiting = deque(range(len(shares)))
+        self._queue: asyncio.Queue[_Item] = asyncio.Queue(maxsize=AT_ONCE)
+        self._held: deque[_Item] = deque()
+        self._workers: list[asyncio.Task[None]] = []
+        self._merge = _Merge([share.first for share in shares], shares[0].call.losses)
+
+    async def begin(self) -> None:
+        """Start the workers, and wait until each has its first answer; but not longer than there is room for news.
+
+        Where answers wait for each other's end, as those of one small machine do, some must be read meanwhile.
+        """
+        expected = min(AT_ONCE, len(self._shares))
+        self._workers = [asyncio.create_task(self._work()) for _ in range(expected)]
+        while expected and len(self._held) < AT_ONCE:
+            item = await self._queue.get()
+            if isinstance(item, Exception):
+                raise item
+            if item is _BEGUN:
+                expected -= 1
+            else:
+                self._held.append(item)
+
+    async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield what each read of a part made."""
+        working = len(self._workers)
+        try:
+            while working:
+                item = self._held.popleft() if self._held else await self._queue.get()
+                if item is None:
+                    working -= 1
+                elif isinstance(item, Exception):
+                    if not isinstance(item, _REFUSALS):
+                        raise item
+                    yield (Failed(failure=_failure(item)),)
+                    return
+                elif events := self._merge.feed(*item):
+                    yield events
+                    if type(events[-1]) is Failed:
+                        return
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop all parts at once; does nothing the second time."""
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self) -> None:
+        """Ask for a share and read its answer, and then the next that waits."""
+        begun = False
+        try:
+            while self._waiting:
+                number = self._waiting.popleft()
+                answer = await _ask(self._ask, self._shares[number].call)
+                self.limits = self.limits or answer.limits
+                try:
+                    if not begun:
+                        begun = True
+                        await self._queue.put(_BEGUN)
+                    async for batch in answer.batches:
+                        await self._queue.put((number, batch))
+                finally:
+                    await answer.aclose()
+        except Exception as error:  # noqa: BLE001  whatever it is, whoever waits for this worker must hear of it
+            await self._queue.put(error)
+        else:
+            await self._queue.put(None)
+
+
+class _Merge:
+    """Events of several answers to those of one."""
+
+    def __init__(self, firsts: Sequence[int], losses: Losses) -> None:
+        self._firsts = firsts
+        self._losses = losses
+        self._started = False
+        self._usages: dict[int, Usage] = {}
+
+    def feed(self, number: int, batch: Iterable[Event]) -> list[Event]:
+        """Take events of the answer `number`; return them as events of the whole."""
+        events: list[Event] = []
+        for event in batch:
+            events += self._feed(number, event)
+            if type(event) is Failed:
+                break
+        return events
+
+    def _feed(self, number: int, event: Event) -> Sequence[Event]:
+        first = self._firsts[number]
+        match event:
+            case Started():
+                begun, self._started = self._started, True
+                return () if begun else (event,)
+            case UsageReported(usage=usage):
+                self._usages[number] = usage
+                return (UsageReported(usage=_sum(list(self._usages.values()))),)
+            case Failed() | Ping():
+                return (event,)
+            case OpaqueDelta() if first:  # what is in it names a candidate of its own answer
+                self._losses.dropped("$", event.name or "event", "it belongs to one answer of several")
+                return ()
+            case _:
+                return (replace(event, candidate=first + event.candidate),) if first else (event,)
+
+
+def _sum(usages: Sequence[Usage]) -> Usage:
+    """Return the counts of all together; what nobody said is not said."""
+    counts = {name: _added([getattr(usage, name) for usage in usages]) for name in _COUNTS}
+    total = None
+    if any(usage.total is not None for usage in usages):
+        total = sum(_total(usage) for usage in usages)
+    return replace(Usage(total=total, estimated=any(usage.estimated for usage in usages)), **counts)
+
+
+def _added(counts: Sequence[int | None]) -> int | None:
+    said = [count for count in counts if count is not None]
+    return sum(said) if said else None
+
+
+def _total(usage: Usage) -> int:
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage.total is None else usage.total
+
+
+def _failure(error: Exception) -> Failure:
+    """Return why a part that came late was refused."""
+    if isinstance(error, FailureError):
+        return error.failure
+    if isinstance(error, WireError):
+        return Failure(kind="invalid_request", message=str(error), param=error.path)
+    return Failure(kind="invalid_request", message=str(error))

@@ -1,0 +1,38 @@
+"""What is kept on a server, in the words that OpenAI's dialects share: lists in pages, and refusals.
+
+Source: `openai/pagination.py` (`SyncCursorPage`), and the errors that the servers give.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.dialects.openai.error import FAMILY
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.failure import FailureKind
+    from xenoglot.model.json import JSONObject
+
+_STATUSES: dict[FailureKind, int] = {"invalid_request": 400, "not_found": 404}
+
+
+def encode_page(items: Sequence[JSONObject], has_more: bool) -> JSONObject:  # noqa: FBT001  a field of the page
+    """Return a page of a list; the id of its last item is where the next page begins."""
+    return {
+        "object": "list",
+        "data": list(items),
+        "first_id": items[0]["id"] if items else None,
+        "last_id": items[-1]["id"] if items else None,
+        "has_more": has_more,
+    }
+
+
+def refusal(kind: FailureKind, message: str, *, param: str | None = None, code: str | None = None) -> Failure:
+    """Return the failure that reads as the servers' own."""
+    details = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return Failure(
+        kind=kind, message=message, status=_STATUSES[kind], dialect=FAMILY, code=code, param=param, details=details
+    )

@@ -1,0 +1,202 @@
+"""What the gateway keeps: the store behind a bound on its time, the work that is vouched for, and the broom."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
+
+from xenoglot.errors import FailureError, whereabouts
+from xenoglot.model.failure import Failure
+from xenoglot.store.store import UNDONE, Retention, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from xenoglot.codec.state import State, Wish
+    from xenoglot.gateway.state_jobs import Job
+    from xenoglot.store.store import Store, Stored
+
+T = TypeVar("T")
+
+NOT_KEPT: Final = ("x-xenoglot-state", "not kept")
+"""Response header: the client wanted the answer kept, and it is not."""
+
+PATIENCE = 10.0
+"""Seconds that the store has for one thing."""
+
+LEASE = 30.0
+"""Seconds for which work is vouched for; longer silence means that whoever was at it is gone."""
+
+SWEEP_SECONDS = 3600.0
+SWEEP_BATCH = 100
+"""How often, and in what portions, the old is forgotten."""
+
+UNREACHABLE = Failure(
+    kind="overloaded", message="the gateway's store cannot be used now, and the request needs it", retry_after=5.0
+)
+OFF = Failure(kind="not_found", message="the gateway keeps nothing: its store is off")
+ABANDONED = Failure(kind="internal", message="the gateway that was making this answer is gone")
+
+_ID = re.compile(r"[\x21-\x7e]{1,256}")
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+def is_id(name: str) -> bool:
+    """Whether anything could have this id."""
+    return _ID.fullmatch(name) is not None
+
+
+class Keeper:
+    """Keeps what clients want kept. `now` gives Unix seconds."""
+
+    def __init__(self, store: Store, retention: Retention, *, now: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self.now = now
+        self.process = secrets.token_hex(12)
+        self.jobs: dict[tuple[str, str], Job] = {}
+        self._retention = retention
+        self._held: set[tuple[str, str, str]] = set()
+        self._swept: float | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def within(self, asked: Awaitable[T]) -> T:
+        """Return what the store says, in time.
+
+        Raises:
+            StoreError: it cannot, or does not.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asked
+        except TimeoutError:
+            message = f"the store did not answer within {PATIENCE:g} seconds"
+            raise StoreError(message) from None
+
+    async def need(self, asked: Awaitable[T]) -> T:
+        """Return what the store says to a request that cannot be answered without it.
+
+        Raises:
+            FailureError: it cannot, or does not.
+        """
+        try:
+            return await self.within(asked)
+        except StoreError as error:
+            _logger.error("the store is needed and fails: %s", error)  # noqa: TRY400  no texts
+            raise FailureError(UNREACHABLE) from None
+
+    async def get(self, owner: str, name: str, state: State) -> Stored | None:
+        """Return a kept answer; one that nobody is at work on any more has failed."""
+        answer = await self.need(self.store.get(owner, name)) if is_id(name) else None
+        if answer is None or not name.startswith(state.id_prefix):
+            return None
+        lapsed = answer.status in UNDONE and (answer.lease or 0.0) < self.now() and (owner, name) not in self.jobs
+        if not lapsed:
+            return answer
+        failed = settled(answer, state, "failed", ABANDONED)
+        await self.need(self.store.settle(failed))
+        return failed
+
+    @asynccontextmanager
+    async def holding(self, owner: str, wish: Wish, holder: str, state: State) -> AsyncGenerator[None]:
+        """Hold the conversation of a request, if it has one that it will add to.
+
+        Raises:
+            FailureError: there is no such conversation, or somebody else holds it.
+        """
+        conversations = state.conversations
+        if wish.conversation is None or conversations is None:
+            yield
+            return
+        found = await self.need(self.store.conversation(owner, wish.conversation)) if is_id(wish.conversation) else None
+        if found is None:
+            raise FailureError(conversations.unknown(wish.conversation))
+        if not wish.keep:
+            yield
+            return
+        now = self.now()
+        if not await self.need(self.store.lock(owner, wish.conversation, holder, now, now + LEASE)):
+            raise FailureError(conversations.locked())
+        held = (owner, wish.conversation, holder)
+        self._held.add(held)
+        self.beat()
+        try:
+            yield
+        finally:
+            if holder not in {name for _, name in self.jobs}:
+                await self.release(held)
+
+    async def release(self, held: tuple[str, str, str]) -> None:
+        """Let go of a conversation."""
+        self._held.discard(held)
+        with suppress(StoreError):  # it lapses
+            await self.within(self.store.unlock(*held))
+
+    def beat(self) -> None:
+        """Vouch, from now on, for what is being worked on."""
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.get_running_loop().create_task(self._beat())
+
+    async def _beat(self) -> None:
+        while self.jobs or self._held:
+            await asyncio.sleep(LEASE / 3)
+            try:
+                await self._vouch()
+            except StoreError as error:
+                _logger.error("the store fails, and work is not vouched for: %s", error)  # noqa: TRY400  no texts
+
+    async def _vouch(self) -> None:
+        now = self.now()
+        for owner, conversation, holder in tuple(self._held):
+            await self.within(self.store.lock(owner, conversation, holder, now, now + LEASE))
+        known = set(self.jobs)
+        undone = await self.within(self.store.renew(self.process, now + LEASE))
+        for key in known - undone:  # somebody else cancelled or deleted it
+            if (job := self.jobs.get(key)) is not None:
+                job.cancel()
+
+    def sweep(self) -> None:
+        """Forget what is too old or too much, beside everything else, if that was not done lately."""
+        now = self.now()
+        if self._swept is None or now - self._swept >= SWEEP_SECONDS:
+            self._swept = now
+            self._sweeping = asyncio.get_running_loop().create_task(self._sweep(now))
+
+    async def _sweep(self, now: float) -> None:
+        try:
+            gone = 1
+            while gone:
+                gone = await self.within(self.store.sweep(now, self._retention, SWEEP_BATCH))
+        except StoreError as error:
+            _logger.error("the store fails, and nothing is forgotten: %s", error)  # noqa: TRY400  no texts
+
+    async def aclose(self) -> None:
+        """Break off all work, and close the store."""
+        jobs = list(self.jobs.values())
+        for job in jobs:
+            job.cancel()
+        for job in jobs:
+            await job.wait()
+        for task in (self._beating, self._sweeping):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        try:
+            await self.store.aclose()
+        except Exception as error:  # noqa: BLE001  whatever it is, the rest has to be closed too
+            _logger.error("the store was not closed: %s", whereabouts(error))  # noqa: TRY400  no texts
+
+
+def settled(answer: Stored, state: State, status: str, failure: Failure | None = None) -> Stored:
+    """Return an answer as it is with another status."""
+    return replace(
+        answer, status=status, response=state.mark(answer.response, status, failure), process=None, lease=None
+    )

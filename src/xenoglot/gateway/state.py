@@ -1,0 +1,148 @@
+"""Requests that want something kept, or mean something that is: resolved here, and answered as all others are.
+
+Theory of operation. A request is written anew so that it means the same to a server that keeps nothing: the items of
+the answer or conversation that it continues stand in it, and what asks to keep is gone. The relay answers that into an
+exchange of ours, which makes the answer one of a kept request and stores it before its last words leave: whoever has
+seen an answer end can go on from it. Upstreams that keep answers of their own are not asked to, unless they are
+configured so (`state = "native"`): then, and where nothing is to be kept or known, the request passes as it came.
+
+A store that fails costs nobody an answer: the client gets it, with a header that says it was not kept. Only requests
+that mean something kept cannot be answered without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.state import Kept
+from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.errors import FailureError
+from xenoglot.gateway import relay, state_jobs
+from xenoglot.gateway.keeper import NOT_KEPT, is_id
+from xenoglot.gateway.remembered import Remembered, keep, stored
+from xenoglot.gateway.state_exchange import KeptExchange, Reread
+from xenoglot.store.store import UNDONE, StoreError, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.state import State, Wish
+    from xenoglot.gateway.config import Upstream
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.keeper import Keeper
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.json import JSON, JSONObject
+
+PAGE = 200
+"""Items of a conversation that are read at once."""
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Answer one request for a model in a dialect that speaks of state.
+
+    Raises:
+        FailureError: there is no answer, and nothing has been sent.
+        WireError: what it says of state is not what the dialect allows.
+    """
+    keeper, state = gateway.keeper, dialect.state
+    if keeper is None or state is None:
+        await relay.serve(exchange, dialect, gateway, record)
+        return
+    data = await exchange.read_body(gateway.config.server.body_limit)
+    body = decode_json(data)
+    wish = state.wish(body)
+    upstream = _upstream_alike(body, dialect, gateway)
+    if wish.stateless or (upstream is not None and upstream.state == "native"):
+        await relay.serve(Reread(exchange, data), dialect, gateway, record)
+        return
+    owner = gateway.keyring.owner(exchange.headers)
+    created = int(keeper.now()) if wish.background else None
+    kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
+    async with keeper.holding(owner, wish, kept.id, state):
+        remembered = await _remember(owner, kept, state, keeper, alike=upstream is not None)
+        if not wish.background:
+            record.answer_id = kept.id
+            store = _storing(record, keeper, dialect, state, remembered) if wish.keep else None
+            shown = KeptExchange(exchange, encode_json(remembered.prepared), dialect.framing, state, kept, store)
+            await relay.serve(shown, dialect, gateway, record)
+            return
+        job = await state_jobs.start(exchange, dialect, gateway, record, remembered)
+    await state_jobs.tell(exchange, dialect, gateway, record, job)
+
+
+def _storing(
+    record: Record, keeper: Keeper, dialect: Dialect, state: State, remembered: Remembered
+) -> Callable[[JSONObject | None], Awaitable[list[tuple[str, str]]]]:
+    """Return what stores an answer; without one it sees whether that could be done. It gives headers if it cannot."""
+
+    async def store(answer: JSONObject | None) -> list[tuple[str, str]]:
+        try:
+            if answer is None:
+                await keeper.within(keeper.store.ready())
+            else:
+                await keep(keeper, stored(remembered, dialect, state, answer, keeper.now()), remembered, state)
+        except StoreError as error:
+            _logger.error("request %s: the answer is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
+            return [NOT_KEPT]
+        return []
+
+    return store
+
+
+def _upstream_alike(body: JSON, dialect: Dialect, gateway: Gateway) -> Upstream | None:
+    """Return the upstream that will answer, if it speaks the client's dialect."""
+    model = body.get("model")
+    route = gateway.router.resolve(model) if isinstance(model, str) else None
+    upstream = None if route is None else gateway.config.upstreams.get(route.backend)
+    return upstream if upstream is not None and upstream.dialect == dialect.name else None
+
+
+async def _remember(owner: str, kept: Kept, state: State, keeper: Keeper, *, alike: bool) -> Remembered:
+    """Return the request with the items that it only names; who answers it speaks the same dialect if `alike`.
+
+    Raises:
+        FailureError: one of them is not there, or the store cannot be asked.
+    """
+    own = await _resolve(owner, kept, state, keeper)
+    items = [*await _history(owner, kept.wish, state, keeper), *own]
+    prepared = state.prepare(kept.request, items)
+    return Remembered(
+        owner=owner, kept=kept, own=own, items=items, prepared=state.ask_seals(prepared) if alike else prepared
+    )
+
+
+async def _history(owner: str, wish: Wish, state: State, keeper: Keeper) -> list[JSON]:
+    """Return the items that came before those of the request."""
+    if wish.previous is not None:
+        previous = await keeper.get(owner, wish.previous, state)
+        if previous is None or previous.status in UNDONE:
+            raise FailureError(state.unknown_previous(wish.previous))
+        return [*previous.items, *previous.output]
+    if wish.conversation is None or state.conversations is None:
+        return []
+    items: list[JSON] = []
+    window: Window | None = Window(limit=PAGE, order="asc")
+    while window is not None:
+        page = await keeper.need(keeper.store.items(owner, wish.conversation, window))
+        items += page
+        window = Window(limit=PAGE, order="asc", after=page[-1]["id"]) if len(page) == PAGE else None
+    return items
+
+
+async def _resolve(owner: str, kept: Kept, state: State, keeper: Keeper) -> list[JSON]:
+    """Return the request's own items, those that it refers to in the place of the references."""
+    own = state.items(kept.request)
+    if not kept.wish.references:
+        return own
+    found: dict[str, JSON] = {}
+    for name in dict.fromkeys(kept.wish.references):
+        found[name] = await keeper.need(keeper.store.item(owner, name)) if is_id(name) else None
+        if found[name] is None:
+            raise FailureError(state.unknown_item(name))
+    return [found[item["id"]] if state.refers(item) else item for item in own]

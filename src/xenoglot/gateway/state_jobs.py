@@ -1,0 +1,333 @@
+"""Answers made in the background: the same relay, writing into the store instead of to a client.
+
+Theory of operation. A job is a task of the gateway, not of the request that began it. What the relay writes becomes
+frames, numbered and stored as they come; whoever follows the answer, from its beginning or from any number on, reads
+them from the store and is woken when there are more. The last frames are stored in one transaction with the answer's
+end, so nobody sees the one without the other. While a job runs its process vouches for it; an answer for which nobody
+vouches any more has failed. To cancel is to settle the answer in the store, and to stop the task wherever it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.wire import encode_json
+from xenoglot.errors import FailureError, WireError, whereabouts
+from xenoglot.gateway import relay
+from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, settled
+from xenoglot.gateway.remembered import add_to_conversation, stored
+from xenoglot.gateway.respond import send_json
+from xenoglot.model.failure import Failure
+from xenoglot.model.response import Response
+from xenoglot.store.store import UNDONE, Stored, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.framing import Framing
+    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.state import Background, State
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.keeper import Keeper
+    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.remembered import Remembered
+
+OK = 200
+FRAMES = 200
+"""Frames that are read at once."""
+
+LOOK_SECONDS = 1.0
+"""How often one looks whether another process has made more of an answer."""
+
+BROKEN = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
+STOPPED = Failure(kind="overloaded", message="the gateway was stopped while it made this answer")
+ENDED_EARLY = Failure(kind="upstream", message="the answer ended early")
+
+_COMMENT: Final = b": ping\n\n"
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class Job:
+    """An answer in the making; `answer` is what the store has of it."""
+
+    def __init__(self, keeper: Keeper, state: State, framing: Framing, remembered: Remembered, answer: Stored) -> None:
+        self.answer = answer
+        self.remembered = remembered
+        self.showing = state.showing(remembered.kept)
+        self.failure: Failure | None = None
+        self._keeper = keeper
+        self._state = state
+        self._framing = framing
+        self._count = 0
+        self._last: Sequence[ServerSentEvent] = ()
+        self.changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its owner and id."""
+        return self.answer.owner, self.answer.id
+
+    def run(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+        """Begin."""
+        self._keeper.jobs[self.key] = self
+        self._keeper.beat()
+        self._task = asyncio.get_running_loop().create_task(self._run(exchange, dialect, gateway, record))
+
+    def cancel(self) -> None:
+        """Stop it, wherever it is."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def wait(self) -> None:
+        """Wait until it has come to its end."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    async def begin(self) -> None:
+        """Note that a model is at work."""
+        self.answer = settled(self.answer, self._state, "in_progress")
+        self.answer = replace(self.answer, process=self._keeper.process, lease=self._keeper.now() + LEASE)
+        await self._keeper.within(self._keeper.store.settle(self.answer))
+        self._tell()
+
+    async def show(self, events: Sequence[ServerSentEvent]) -> None:
+        """Take what the relay made of the stream; store it unless it is the end, which `_settle` stores."""
+        shown = [made for event in events for made in self.showing.feed(event)]
+        if shown and self.showing.answer is None:
+            await self.add(shown)
+        else:
+            self._last = [*self._last, *shown]
+
+    async def add(self, events: Sequence[ServerSentEvent]) -> None:
+        """Store events as frames, if anybody may want to follow."""
+        if self.answer.streamed:
+            frames = self._frames(events)
+            await self._keeper.within(self._keeper.store.append(*self.key, self._count, frames))
+        self._count += len(events)
+        self._tell()
+
+    async def _run(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+        try:
+            self.failure = await _relayed(exchange, dialect, gateway, record)
+        except asyncio.CancelledError:
+            self.failure = STOPPED
+            record.failed(STOPPED)
+        finally:
+            try:
+                await self._settle()
+            except StoreError as error:  # then its lease ends
+                _logger.error("request %s: the end is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
+            finally:
+                del self._keeper.jobs[self.key]
+                self._tell()
+                gateway.observer.write(record)
+
+    async def _settle(self) -> None:
+        """Store the end."""
+        answer = self.showing.answer
+        if answer is not None:
+            status, output = self._state.status(answer), self._state.output(answer)
+            over = replace(self.answer, status=status, response=answer, output=output, process=None, lease=None)
+        else:
+            over = settled(self.answer, self._state, "failed", self.failure or ENDED_EARLY)
+            background = self._state.background
+            self._last = () if background is None else background.ending(over.response, self._count)
+        await add_to_conversation(self._keeper, over, self.remembered, self._state)
+        frames = self._frames(self._last) if self.answer.streamed else ()
+        await self._keeper.within(self._keeper.store.settle(over, self._count, frames))
+
+    def _frames(self, events: Sequence[ServerSentEvent]) -> list[bytes]:
+        encoder = self._framing.encoder()
+        return [b"".join(encoder.feed(event)) for event in events]
+
+    def _tell(self) -> None:
+        """Wake whoever waits for more."""
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+
+
+class JobExchange:
+    """What the relay writes a job's answer into. It has the body of the request, as one for a stream."""
+
+    def __init__(self, exchange: Exchange, framing: Framing, job: Job) -> None:
+        self.method = exchange.method
+        self.path = exchange.path
+        self.query = exchange.query
+        self.headers: Sequence[tuple[str, str]] = exchange.headers
+        self.variables: Mapping[str, str] = exchange.variables
+        self._body = encode_json(job.remembered.prepared | {"stream": True})
+        self._decoder = framing.decoder()
+        self._job = job
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header `name` (lower case)."""
+        return next((value for field, value in self.headers if field == name), None)
+
+    async def read_body(self, _limit: int) -> bytes:
+        """Return the body."""
+        return self._body
+
+    async def start(self, _status: int, _headers: Sequence[tuple[str, str]]) -> None:
+        """Note that a model is at work."""
+        await self._job.begin()
+
+    async def write(self, data: bytes) -> None:
+        """Take a piece of the stream."""
+        if events := self._decoder.feed(data):
+            await self._job.show(events)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Take the last piece."""
+        await self.write(data)
+
+    def abort(self) -> None:
+        """Nothing: whether there is an end tells."""
+
+
+async def start(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, remembered: Remembered) -> Job:
+    """Store that there will be an answer, and begin to make it.
+
+    Raises:
+        FailureError: there will be none: the request is wrong, nobody answers to its model, or the store fails.
+    """
+    keeper, spoken, background = _speaking(dialect, gateway)
+    prepared = encode_json(remembered.prepared)
+    request = relay.decode_request(dialect, prepared, record.route or "", exchange.variables)
+    route = gateway.route(request.model)
+    record.asked(request.model, stream=remembered.kept.request.get("stream") is True)
+    record.routed(route)
+    now = keeper.now()
+    empty = Response(id=remembered.kept.id, model=request.model, created=remembered.kept.created)
+    body = spoken.show(dialect.encode_response(empty, request, Losses()), remembered.kept)
+    queued = replace(
+        stored(remembered, dialect, spoken, spoken.mark(body, "queued", None), now),
+        streamed=bool(record.stream),
+        process=keeper.process,
+        lease=now + LEASE,
+    )
+    job = Job(keeper, spoken, dialect.framing, remembered, queued)
+    await keeper.need(keeper.store.put(queued))
+    opening = background.opening(queued.response)
+    try:
+        await job.add(opening)
+    except StoreError:
+        raise FailureError(UNREACHABLE) from None
+    own = gateway.observer.record(exchange.method)
+    own.route, own.dialect, own.answer_id = record.route, record.dialect, queued.id
+    job.run(JobExchange(exchange, dialect.framing, job), dialect, gateway, own)
+    keeper.sweep()
+    return job
+
+
+async def tell(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, job: Job) -> None:
+    """Answer the request that began a job: with its stream, or with the news that it is queued."""
+    if job.answer.streamed:
+        await follow(exchange, dialect, gateway, record, job.key, -1)
+    else:
+        await send_json(exchange, record, job.answer.response)
+
+
+async def follow(  # noqa: PLR0913, PLR0917  what every handler gets, whom to follow, and from where on
+    exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, key: tuple[str, str], after: int
+) -> None:
+    """Send the stream of an answer from behind the number `after` on, to its end."""
+    keeper, _, _ = _speaking(dialect, gateway)
+    unbuffered = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+    record.begin(OK)
+    await exchange.start(OK, [("content-type", dialect.framing.media_type), *unbuffered, *record.headers()])
+    quiet = 0.0
+    while True:
+        changed = None if (job := keeper.jobs.get(key)) is None else job.changed
+        done = await _is_done(keeper, key)
+        frames = await keeper.need(keeper.store.frames(*key, after, FRAMES))
+        if frames:
+            after, quiet = frames[-1][0], 0.0
+            await exchange.write(b"".join(data for _, data in frames))
+        elif done:
+            break
+        else:
+            quiet += await _wait(changed)
+            if quiet >= gateway.config.server.ping_interval:
+                quiet = 0.0
+                await exchange.write(_COMMENT)
+    await exchange.end()
+
+
+async def cancel(keeper: Keeper, spoken: State, answer: Stored) -> Stored:
+    """Stop the making of an answer; return what became of it.
+
+    Raises:
+        FailureError: it was never in the background, or the store fails.
+    """
+    if not answer.background:
+        raise FailureError(spoken.not_in_background())
+    over = settled(answer, spoken, "cancelled")
+    done = answer.status in UNDONE and await keeper.need(keeper.store.settle(over))
+    if (job := keeper.jobs.get((answer.owner, answer.id))) is not None:
+        job.cancel()
+        await job.wait()
+    if done:
+        return over
+    return await keeper.get(answer.owner, answer.id, spoken) or answer
+
+
+async def _relayed(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> Failure | None:
+    """Have the relay answer; return why there is no answer, if it says so."""
+    try:
+        await relay.serve(exchange, dialect, gateway, record)
+    except FailureError as error:
+        record.failed(error.failure)
+        return error.failure
+    except WireError as error:
+        record.failed(relay.invalid(error))
+        return relay.invalid(error)
+    except StoreError as error:
+        record.failed(BROKEN)
+        _logger.error("request %s: the store fails: %s", record.request_id, error)  # noqa: TRY400  no texts
+        return BROKEN
+    except Exception as error:  # noqa: BLE001  the outermost shell of a task: nobody else would own up to a bug
+        record.failed(BROKEN)
+        _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
+        return BROKEN
+    return None
+
+
+async def _is_done(keeper: Keeper, key: tuple[str, str]) -> bool:
+    """Whether no more will be made of an answer."""
+    if key in keeper.jobs:
+        return False
+    answer = await keeper.need(keeper.store.get(*key))
+    return answer is None or answer.status not in UNDONE or (answer.lease or 0.0) < keeper.now()
+
+
+async def _wait(changed: asyncio.Event | None) -> float:
+    """Wait for more of an answer, that another process makes if there is no event; return the seconds without any."""
+    if changed is None:
+        await asyncio.sleep(LOOK_SECONDS)
+        return LOOK_SECONDS
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            await changed.wait()
+    except TimeoutError:
+        return LOOK_SECONDS
+    return 0.0
+
+
+def _speaking(dialect: Dialect, gateway: Gateway) -> tuple[Keeper, State, Background]:
+    """Return who keeps, and what the dialect has to say of it.
+
+    Raises:
+        FailureError: nothing is kept here.
+    """
+    spoken = dialect.state
+    if gateway.keeper is None or spoken is None or spoken.background is None:
+        raise FailureError(OFF)
+    return gateway.keeper, spoken, spoken.background

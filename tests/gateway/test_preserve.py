@@ -1,0 +1,355 @@
+"""What clients strip of an answer comes back to whoever made it, to nobody else, and only while it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gateway.serving import config_for
+from xenoglot.backends.backend import Call, EventAnswer
+from xenoglot.backends.scripted import Scripted
+from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.loss import Losses
+from xenoglot.gateway.config import Keys, Secrets, Upstream
+from xenoglot.gateway.keeper import Keeper
+from xenoglot.gateway.preserve import Preserving
+from xenoglot.gateway.vault import Kept, kept, keys, pack, restored, unpack
+from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
+from xenoglot.model.events import Finished
+from xenoglot.model.request import Message, Request
+from xenoglot.model.response import Candidate, Finish, Response
+from xenoglot.store.memory import Memory
+from xenoglot.store.store import Retention, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.gateway.serving import Running
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSON, JSONObject
+
+PLENTY = Retention(max_age=3600, max_bytes=1_000_000)
+NOW = 1_000.0
+SIGNED = Origin(dialect="messages")
+ARGUMENTS = '{"city":"Lyon"}'
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lyon"}'}}
+RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "rain"}
+ASK = {"role": "user", "content": "Rain?"}
+TOOL_USE = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Lyon"}}
+TOOL_RESULT = {"type": "tool_result", "tool_use_id": "call_1", "content": "rain"}
+CHAT_TURNS = [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]
+MESSAGES_TURNS = [
+    ASK,
+    {"role": "assistant", "content": [TOOL_USE]},
+    {"role": "user", "content": [TOOL_RESULT]},
+]
+WEATHER = ToolCall(id="call_1", name="weather", arguments=ARGUMENTS)
+
+
+def answered(*parts: Part) -> Response:
+    """An answer that says `parts`."""
+    finish = Finish(reason="tool_calls" if any(isinstance(part, ToolCall) for part in parts) else "stop")
+    return Response(id="1", model="m", created=1, candidates=(Candidate(content=parts, finish=finish),))
+
+
+class House:
+    """Backends that preserve into one store."""
+
+    def __init__(self) -> None:
+        self.store = Memory()
+        self.now = NOW
+        self.keeper = Keeper(self.store, PLENTY, now=lambda: self.now)
+
+    def ask(
+        self,
+        backend: Scripted,
+        dialect: str,
+        turns: Sequence[JSON],
+        *,
+        owner: str = "ann",
+        place: str = "main",
+    ) -> Request:
+        """Send a request; return it as the backend got it."""
+        body = {"model": "m", "messages": turns, "max_tokens": 99}
+        request = get(dialect).decode_request(body)
+        preserving = Preserving(backend, self.keeper, owner, place)
+        call = Call(request=request, losses=Losses(), dialect=dialect, body=b"{}")
+        asyncio.run(spent(preserving, call))
+        return backend.requests[-1]
+
+
+async def spent(backend: Preserving, call: Call) -> None:
+    """Read an answer to its end."""
+    answer = await backend.answer(call)
+    assert isinstance(answer, EventAnswer)
+    async for _ in answer.batches:
+        pass
+    await answer.aclose()
+
+
+def wire(request: Request, dialect: str, target: Target | None = None) -> JSONObject:
+    """Return what an upstream of `dialect` is sent."""
+    return get(dialect).encode_request(request, Losses(), target or Target())
+
+
+def read(dialect: str, body: JSON) -> Response:
+    """Return the answer of an upstream of `dialect`."""
+    return get(dialect).decode_response(body)
+
+
+DEEPSEEK = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "", "reasoning_content": "Lyon it is.", "tool_calls": [CALL]},
+            "finish_reason": "tool_calls",
+        }
+    ],
+}
+THINKING = {"type": "thinking", "thinking": "Lyon it is.", "signature": "c2VhbA"}
+REDACTED = {"type": "redacted_thinking", "data": "c2VjcmV0"}
+
+
+def anthropic(*content: JSON) -> JSONObject:
+    """An answer of an upstream of Messages."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": list(content),
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+
+@pytest.mark.parametrize(("dialect", "turns"), [("chat", CHAT_TURNS), ("messages", MESSAGES_TURNS)])
+def test_deepseek_gets_its_reasoning_back_pitfall_53(dialect: str, turns: list[JSON]) -> None:
+    house, backend = House(), Scripted(read("chat", DEEPSEEK))
+    house.ask(backend, dialect, turns[:1])
+    sent = wire(house.ask(backend, dialect, turns), "chat")
+    assert sent["messages"][1]["reasoning_content"] == "Lyon it is."
+    assert [call["id"] for call in sent["messages"][1]["tool_calls"]] == ["call_1"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param([THINKING, {"type": "text", "text": "Let me see."}, TOOL_USE], id="thinking"),
+        pytest.param([REDACTED, TOOL_USE], id="redacted"),
+        pytest.param([THINKING, REDACTED, TOOL_USE, {**TOOL_USE, "id": "call_2"}], id="two-thoughts-two-calls"),
+        pytest.param([THINKING, TOOL_USE, REDACTED, {**TOOL_USE, "id": "call_2"}], id="between-calls"),
+    ],
+)
+def test_anthropic_gets_its_seals_back_through_a_client_that_strips_pitfall_50(content: list[JSON]) -> None:
+    house, backend = House(), Scripted(read("messages", anthropic(*content)))
+    house.ask(backend, "chat", [ASK])
+    calls = [{**CALL, "id": block["id"]} for block in content if block["type"] == "tool_use"]
+    words = "".join(block["text"] for block in content if block["type"] == "text")
+    turns = [
+        ASK,
+        {"role": "assistant", "content": words or None, "tool_calls": calls},
+        *({**RESULT, "tool_call_id": call["id"]} for call in calls),
+    ]
+    assert wire(house.ask(backend, "chat", turns), "messages")["messages"][1]["content"] == content
+
+
+def test_words_without_their_seal_are_replaced_by_the_thought_itself_pitfall_50() -> None:
+    house, backend = House(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
+    house.ask(backend, "chat", [ASK])
+    turns = [ASK, {**CHAT_TURNS[1], "reasoning_content": "Lyon it is."}, RESULT]  # type: ignore[dict-item]  # an object
+    assert wire(house.ask(backend, "chat", turns), "messages")["messages"][1]["content"] == [THINKING, TOOL_USE]
+
+
+def test_what_a_client_brings_back_itself_stays_pitfall_50() -> None:
+    house, backend = House(), Scripted(read("messages", anthropic(THINKING, TOOL_USE)))
+    house.ask(backend, "messages", [ASK])
+    other = {**THINKING, "signature": "b3RoZXI"}
+    turns = [ASK, {"role": "assistant", "content": [other, TOOL_USE]}, MESSAGES_TURNS[2]]
+    assert wire(house.ask(backend, "messages", turns), "messages")["messages"] == turns
+
+
+GEMINI = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {
+                        "functionCall": {"id": "call_1", "name": "weather", "args": {"city": "Lyon"}},
+                        "thoughtSignature": "c2VhbA==",
+                    }
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
+    "modelVersion": "m",
+    "responseId": "1",
+}
+
+
+@pytest.mark.parametrize(("dialect", "turns"), [("chat", CHAT_TURNS), ("messages", MESSAGES_TURNS)])
+def test_gemini_gets_its_signature_back_on_the_call_pitfall_52(dialect: str, turns: list[JSON]) -> None:
+    house, backend = House(), Scripted(read("gemini", GEMINI))
+    house.ask(backend, dialect, turns[:1])
+    sent = wire(house.ask(backend, dialect, turns), "gemini")
+    (part,) = [part for turn in sent["contents"] for part in turn["parts"] if "functionCall" in part]
+    assert part["thoughtSignature"] == "c2VhbA=="
+
+
+def test_a_turn_without_calls_is_found_by_its_words_pitfall_58() -> None:
+    house = House()
+    backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), Text(text="It rains.")))
+    house.ask(backend, "chat", [ASK])
+    turns = [ASK, {"role": "assistant", "content": "It rains.\n"}, ASK]
+    content = house.ask(backend, "chat", turns).messages[1].content
+    assert content[0] == Reasoning(text="hm", signature="s", origin=SIGNED)
+
+
+THOUGHT = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
+
+
+def thoughts(request: Request) -> list[Part]:
+    """What was thought in the history of a request."""
+    return [part for message in request.messages for part in message.content if isinstance(part, Reasoning)]
+
+
+@pytest.mark.parametrize(
+    ("who", "found"),
+    [
+        pytest.param({"owner": "ann", "place": "main"}, True, id="same"),
+        pytest.param({"owner": "bob", "place": "main"}, False, id="another-client-with-the-same-ids"),
+        pytest.param({"owner": "ann", "place": "other"}, False, id="pitfall-51-another-upstream"),
+    ],
+)
+def test_only_the_same_client_and_upstream_meet_it_again(who: dict[str, str], found: bool) -> None:  # noqa: FBT001  a column
+    house = House()
+    house.ask(THOUGHT, "chat", [ASK])
+    request = house.ask(THOUGHT, "chat", CHAT_TURNS, owner=who["owner"], place=who["place"])
+    assert bool(thoughts(request)) == found
+
+
+def test_an_id_that_another_call_has_tells_nothing() -> None:
+    """Servers count their calls from 0 in every conversation."""
+    house = House()
+    house.ask(THOUGHT, "chat", [ASK])
+    other = {**CALL, "function": {"name": "weather", "arguments": '{"city": "Nice"}'}}
+    turns = [ASK, {"role": "assistant", "content": None, "tool_calls": [other]}, RESULT]
+    assert thoughts(house.ask(THOUGHT, "chat", turns)) == []
+
+
+def test_what_is_too_old_is_gone() -> None:
+    house = House()
+    house.ask(THOUGHT, "chat", [ASK])
+    assert asyncio.run(house.store.sweep(NOW + PLENTY.max_age + 1, PLENTY, 100)) == 1
+    assert thoughts(house.ask(THOUGHT, "chat", CHAT_TURNS)) == []
+
+
+def test_a_store_that_fails_keeps_nobody_from_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise StoreError("gone")
+
+    house = House()
+    for name in ("keep", "recall"):
+        monkeypatch.setattr(house.store, name, fail)
+    house.ask(THOUGHT, "chat", [ASK])
+    assert thoughts(house.ask(THOUGHT, "chat", CHAT_TURNS)) == []
+
+
+def test_it_is_kept_before_the_client_can_know_that_the_answer_is_over() -> None:
+    house = House()
+
+    async def look() -> list[bool]:
+        answer = await Preserving(THOUGHT, house.keeper, "ann", "main").answer(
+            Call(request=Request(model="m"), losses=Losses())
+        )
+        assert isinstance(answer, EventAnswer)
+        (key,) = keys((WEATHER,))
+        seen = []
+        async for batch in answer.batches:
+            known = await house.store.recall("ann", key, "main")
+            seen.append((any(isinstance(event, Finished) for event in batch), known is not None))
+        return [ended == known for ended, known in seen]
+
+    assert all(asyncio.run(look()))
+
+
+# -- the vault itself
+
+
+def test_nothing_is_kept_of_an_answer_of_words_and_calls() -> None:
+    assert kept((Text(text="Hi"), WEATHER)) is None
+    assert kept((Text(text="Hi", extra=Extra(dialect="chat", form={"part": True})),)) is None
+
+
+def test_what_is_kept_survives_the_store() -> None:
+    found = kept(
+        (
+            Reasoning(summary=("a",), encrypted="e", origin=Origin(dialect="d", provider="p"), id="r1"),
+            Text(text="Hi", extra=Extra(dialect="d", fields={"x": [1, None]})),
+            Reasoning(text="b", signature="s"),
+        )
+    )
+    assert found is not None
+    assert unpack(pack(found)) == found
+    assert unpack(b'{"thoughts":[{}]}') is None
+    assert unpack(b"not JSON") is None
+
+
+def test_thoughts_stand_where_they_stood() -> None:
+    one, two, three = (Reasoning(text=name, signature=name) for name in ("one", "two", "three"))
+    again = ToolCall(id="call_2", name="weather")
+    found = kept((one, Text(text="a"), two, WEATHER, again, three)) or Kept()
+    turn = Message(role="assistant", content=(Text(text="a "), WEATHER, again))
+    assert restored(turn, found).content == (one, Text(text="a "), two, WEATHER, again, three)
+    changed = Message(role="assistant", content=(Text(text="b"), again))
+    assert restored(changed, found).content == (one, two, Text(text="b"), again, three)
+
+
+def test_a_field_of_its_own_is_put_back_where_there_is_none() -> None:
+    sealed = ToolCall(id="call_1", name="weather", arguments=ARGUMENTS, extra=Extra(dialect="d", fields={"seal": "s"}))
+    found = kept((sealed,)) or Kept()
+    assert restored(Message(role="assistant", content=(WEATHER,)), found).content == (sealed,)
+    own = ToolCall(id="call_1", name="weather", arguments=ARGUMENTS, extra=Extra(dialect="chat", fields={"x": 1}))
+    assert restored(Message(role="assistant", content=(own,)), found).content == (own,)
+
+
+def test_arguments_may_come_back_spelled_otherwise() -> None:
+    spelled = ToolCall(id="call_1", name="weather", arguments='{ "city" : "Lyon" }')
+    assert keys((spelled,)) == keys((WEATHER,))
+    assert keys((Text(text=" "),)) == keys(()) == []
+
+
+# -- the whole gateway
+
+
+def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -> None:
+    """The keys are two clients': the same ids, and neither meets what the other was told."""
+    backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
+    upstream = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
+    config = config_for(
+        "scripted",
+        upstreams={"scripted": upstream},
+        keys=Keys(env=("KEYS",)),
+        secrets=Secrets({"KEYS": "ann-secret bob-secret"}),
+    )
+    running = gateway_server({"scripted": backend}, config)
+
+    def ask(key: str, turns: Sequence[JSON]) -> Request:
+        headers = {"authorization": f"Bearer {key}"}
+        body = {"model": "m", "messages": turns}
+        assert running.request("POST", "/v1/chat/completions", body, headers).status == 200
+        return backend.requests[-1]
+
+    ask("ann-secret", [ASK])
+    assert thoughts(ask("ann-secret", CHAT_TURNS)) == [Reasoning(text="hm", signature="s", origin=SIGNED)]
+    assert thoughts(ask("bob-secret", CHAT_TURNS)) == []

@@ -1,0 +1,60 @@
+"""A gateway with a server of each dialect behind it: `<dialect>-*` leads to that one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import AsyncExitStack, ExitStack
+from typing import Self
+
+from tests.gateway.serving import PATIENCE
+from tests.matrix.speaker import Speaker
+from xenoglot.codec import dialect as dialects
+from xenoglot.gateway.assembly import assembled
+from xenoglot.gateway.config import check
+from xenoglot.gateway.server import Server, bind, loop_factory
+
+
+class Everybody:
+    """What listens at `url`, and the `speakers` by the names of their dialects."""
+
+    def __init__(self) -> None:
+        self.speakers = {name: Speaker(dialects.get(name)) for name in dialects.names()}
+        self.url = ""
+        self._stack = ExitStack()
+        self._ready = threading.Event()
+        self._server: Server | None = None
+        self._thread = threading.Thread(target=self._run, name="everybody")
+
+    def __enter__(self) -> Self:
+        for speaker in self.speakers.values():
+            self._stack.enter_context(speaker)
+        self._thread.start()
+        assert self._ready.wait(PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        self._stack.close()
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        upstreams = {name: {"dialect": name, "base_url": speaker.url} for name, speaker in self.speakers.items()}
+        plain = {
+            "server": {"port": 0, "drain_seconds": 0.0},
+            "upstreams": upstreams,
+            "models": [{"name": f"{name}-*", "upstream": name} for name in upstreams],
+        }
+        async with AsyncExitStack() as stack:
+            gateway = await stack.enter_async_context(assembled(check(plain, {}, "the tests")))
+            self._server = Server(gateway)
+            listener = stack.enter_context(bind("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            self._ready.set()
+            await self._server.serve([listener])
