@@ -1,6 +1,6 @@
 """Take from a vendor's OpenAPI document the schemas of what we write, without prose: one a line, sorted.
 
-    python scripts/published_schemas.py openapi.json CreateChatCompletionResponse ... > tests/oracles/schemas/openai.json
+    python scripts/published_schemas.py openapi.json Response ... > tests/oracles/schemas/openai.json
 
 The document may be JSON or, where PyYAML is installed, YAML. tests/oracles/schemas/README.md says where each is from.
 """

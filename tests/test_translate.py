@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSON
 
-FILES = ("request.json", "response.json", "error.json", "stream.sse")
-OTHER = {"chat": "messages", "messages": "chat"}
+FILES = ("request.json", "response.json", "error.json", "stream.sse", "stream.ndjson")
 DATA = [
     pytest.param((case.dialect.name, path.read_bytes()), id=f"{case.id}-{name}")
     for case in cases()
@@ -36,8 +35,9 @@ DATA = [
 def translated(source: str, pieces: Iterable[bytes]) -> tuple[bytes, list[str]] | str:
     """What `pieces` are in the other dialect and what it cost, or why they cannot be had there."""
     losses = xenoglot.Losses()
+    other = "messages" if source == "chat" else "chat"
     try:
-        data = b"".join(through(pieces, Translator(source, OTHER[source], losses)))
+        data = b"".join(through(pieces, Translator(source, other, losses)))
     except (xenoglot.WireError, xenoglot.FailureError) as error:
         return str(error)
     return data, [str(loss) for loss in losses]
@@ -136,6 +136,38 @@ def test_an_answer_calls_the_tools_by_the_clients_names(stream: str) -> None:
     assert [(part.name, part.kind, part.arguments) for part in parts if isinstance(part, ToolCall)] == [
         ("files.read", "function", '{"path":"a"}'),
         ("shell", "custom", "ls"),
+    ]
+
+
+PATCH: JSON = {
+    "model": "m",
+    "input": "Fix it.",
+    "tools": [
+        {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}}
+    ],
+    "tool_choice": {"type": "custom", "name": "apply_patch"},
+}
+"""What Codex asks of `responses`: most servers of `chat` know no such tool."""
+
+
+def test_pitfall_62_free_text_crosses_servers_that_have_none() -> None:
+    sent = xenoglot.translate_request(PATCH, "responses", "chat", xenoglot.Losses())
+    assert [tool["type"] for tool in sent["tools"]] == ["function"]
+    assert sent["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
+    call = {"id": "c1", "type": "function", "function": {"name": "apply_patch", "arguments": '{"input": "*** a\\nb"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    answer = {"id": "a1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    request = dialect.get("responses").decode_request(PATCH)
+    heard = xenoglot.translate_response(answer, "chat", "responses", xenoglot.Losses(), request)
+    (item,) = heard["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", "*** a\nb")
+    again = {**PATCH, "input": [item, {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}]}
+    history = xenoglot.translate_request(again, "responses", "chat", xenoglot.Losses())["messages"]
+    written = {"name": "apply_patch", "arguments": '{"input":"*** a\\nb"}'}
+    assert history == [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "type": "function", "function": written}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
     ]
 
 

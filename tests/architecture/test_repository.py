@@ -19,7 +19,7 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 GROUPS: dict[str, list[str]] = PROJECT["dependency-groups"]
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 RUNTIME: list[str] = [*PROJECT["project"]["dependencies"], *(name for names in EXTRAS.values() for name in names)]
-DIRECT = {"build": GROUPS["build"], "clients": GROUPS["clients"], "dev": GROUPS["dev"], "lock": GROUPS["lock"], "run": RUNTIME}
+DIRECT = {**{name: GROUPS[name] for name in ("build", "clients", "dev", "lock")}, "run": RUNTIME}
 
 # Whatever may hold a command that somebody runs: recipes, scripts and pages.
 RUNNABLE = [

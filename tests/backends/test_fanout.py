@@ -145,6 +145,21 @@ def test_a_part_for_each_candidate_with_a_seed_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("call", "texts", "candidates", "problem"),
+    [
+        pytest.param(asked("a", n=10**9), True, True, "$.n: 1000000000 answers are asked for", id="candidates"),
+        pytest.param(asked("a", "b", n=10**9), True, False, "$.n: 2000000000 answers are asked for", id="of-texts"),
+        pytest.param(asked(*("a",) * 3000), True, False, "$.prompt: found 3000 texts", id="texts"),
+    ],
+)
+def test_parts_are_bounded(call: Call, problem: str, *, texts: bool, candidates: bool) -> None:
+    """One small request must not cost any number of calls, nor room for any number of answers."""
+    with pytest.raises(WireError) as refusal:
+        shares_of(call, texts=texts, candidates=candidates)
+    assert str(refusal.value) == f"{problem}, expected at most 2048"
+
+
 async def test_answers_become_one_in_the_order_of_the_texts() -> None:
     backend = Scripted(said("1", "2"), said("3", "4"), said("5", "6"))
     response = await whole(backend, asked("a", "b", "c", n=2))

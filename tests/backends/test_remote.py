@@ -163,6 +163,18 @@ async def test_the_same_dialect_is_passed_on(model: str, body: bytes) -> None:
 
 
 @leakless
+async def test_a_model_that_the_dialect_calls_otherwise_is_renamed() -> None:
+    body = b'{"model_id":"m","messages":[]}'
+    request = Request(model="other", messages=())
+    answer = b'{"completion_message":{"role":"assistant","content":"Hello","stop_reason":"end_of_turn"}}'
+    async with upstream(response(answer, JSON_TYPE), dialect="llama_stack") as (remote, wire):
+        await remote.answer(call(request, dialect="llama_stack", body=body))
+        line, _, passed_on = sent(wire)
+    assert line == "POST /v1/inference/chat-completion HTTP/1.1"
+    assert passed_on == b'{"model_id":"other","messages":[]}'
+
+
+@leakless
 async def test_a_stream_of_the_same_dialect_is_passed_on_and_watched() -> None:
     async with upstream(sse(STREAM)) as (remote, _):
         answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))

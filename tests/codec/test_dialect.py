@@ -5,7 +5,6 @@ import pytest
 from xenoglot.codec.dialect import Dialect, get, names
 from xenoglot.errors import ConfigurationError
 
-
 RELEASED = (
     "chat",
     "completions",

@@ -61,10 +61,12 @@ def test_lines(data: bytes, events: list[bytes]) -> None:
         pytest.param(b'[{"a":[{}]}\r\n,\r\n{"b":"]}\\""}]', [b'{"a":[{}]}', b'{"b":"]}\\""}'], id="google"),
         pytest.param(b"[]", [], id="empty"),
         pytest.param(b'[{"a":1},{"b":', [b'{"a":1}'], id="cut"),
+        pytest.param(b' \n[{"a":"\\\\","b":"\\\\\\"}"}] ', [b'{"a":"\\\\","b":"\\\\\\"}"}'], id="backslashes"),
     ],
 )
-def test_array(data: bytes, events: list[bytes]) -> None:
-    assert [event.data for event in through([data], ArrayDecoder())] == events
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_array(data: bytes, events: list[bytes], size: int) -> None:
+    assert [event.data for event in through(cut(data, size), ArrayDecoder())] == events
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b"[1]", b"x"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.names import RestoreNames, fit, qualified
+from xenoglot.codec.names import RestoreNames, fit, namespace_of, qualified
 from xenoglot.codec.stage import through
 from xenoglot.model.content import Opaque, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -98,3 +98,13 @@ def test_where_all_names_fit_there_is_nothing_to_do() -> None:
     assert not RestoreNames(request(Tool(name="x" * 70)), 128)
     assert not RestoreNames(request(), 64)
     assert RestoreNames(request(Tool(name="x" * 70)), 64)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "meant"),
+    [((), None), (("a",), "a"), (("a", "b"), "a"), (("a", None), None), ((None,), None)],
+    ids=["no-tool", "one", "two", "one-outside", "outside"],
+)
+def test_pitfall_63_the_tool_that_a_choice_means(spaces: tuple[str | None, ...], meant: str | None) -> None:
+    tools = [Opaque(dialect="x", data={}), Tool(name="g", namespace="z")]
+    assert namespace_of("f", [*tools, *(Tool(name="f", namespace=space) for space in spaces)]) == meant

@@ -6,7 +6,9 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.backend import EventAnswer
+from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.codec import dialect as dialects
+from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text
@@ -95,6 +97,25 @@ class Hanging(Backend):
             await self._goes_on
         finally:
             self.stopped.set()
+
+
+class HangingBytes(Hanging):
+    """Passes `data` on, in the dialect of the client, and waits."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data = data
+
+    async def answer(self, call: Call) -> Answer:
+        """Begin, and hang."""
+        dialect = dialects.get(call.dialect)
+        chunks = self._chunks()
+        watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
+        return ByteAnswer(chunks=chunks, aclose=chunks.aclose, media_type=dialect.framing.media_type, watch=watch)
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._data
+        await self._hang()
 
 
 class Endless(Backend):

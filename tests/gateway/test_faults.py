@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging
+from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, HangingBytes
 from tests.gateway.serving import PATIENCE, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config import Server
@@ -192,6 +192,34 @@ def test_k12_a_stream_ends_in_an_error_event_when_the_drain_is_over(
     assert (line["status"], line["failure"]) == (200, "overloaded")
 
 
+CHUNK = b'data: {"id":"1","created":1,"model":"m","choices":[]}\n\n'
+LINE = b'{"model":"m","message":{"role":"assistant","content":"Hel"},"done":false}\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "begun", "ending"),
+    [
+        pytest.param("/v1/chat/completions", CHUNK, b'data: {"error"', id="events"),
+        pytest.param("/v1/chat/completions", CHUNK[:-5], b'\n\ndata: {"error"', id="half-an-event"),
+        pytest.param("/api/chat", LINE, b'{"error"', id="lines"),
+        pytest.param("/api/chat", LINE[:-5], b'\n{"error"', id="half-a-line"),
+    ],
+)
+def test_k12_the_last_word_stands_alone(
+    gateway_server: Callable[..., Running], path: str, begun: bytes, ending: bytes
+) -> None:
+    """Ollama's own client takes an empty line for a broken one: there is none behind what was whole."""
+    backend = HangingBytes(begun)
+    running = gateway_server({"scripted": backend})
+    with running.connect() as connection:
+        connection.sendall(post(path, {**CHAT, "stream": True}))
+        read_until(connection, begun + b"\r\n")
+        running.signal()
+        rest = read_all(connection)
+    running.join()
+    assert rest.partition(b"\r\n")[2].startswith(ending)
+
+
 def test_k12_what_has_not_begun_to_be_answered_gets_a_status(gateway_server: Callable[..., Running]) -> None:
     backend = Hanging()
     running = gateway_server({"scripted": backend})
@@ -217,7 +245,9 @@ def test_k12_a_stream_ends_by_itself_while_there_is_time(gateway_server: Callabl
         backend.go_on()
         rest = read_all(connection)
     running.join()
-    assert rest.endswith(b'data: {"type":"message_stop"}\n\n\r\n' + FINAL_CHUNK)
+    ended, _, told = rest.removesuffix(b"\r\n" + FINAL_CHUNK).rpartition(b": x-xenoglot-losses: ")
+    assert ended.endswith(b'data: {"type":"message_stop"}\n\n')
+    assert told.count(b"\n") == 2
 
 
 def test_k13_a_second_signal_ends_the_drain(gateway_server: Callable[..., Running]) -> None:

@@ -106,7 +106,10 @@ def test_many_losses_are_cut_short(gateway_server: Callable[..., Running]) -> No
     path = "/v1/chat/completions"
     answer = running.request("POST", path, {**PATHS[path], "stream": True})
     comment = answer.body.rpartition(b"\n\n: ")[2].strip().decode()
-    assert len(comment) == len(f"{HEADER}: ") + LONGEST_TELLING
+    *named, more = comment.removeprefix(f"{HEADER}: ").split("; ")
+    assert named == [f"$.candidates[0] field_{number} dropped (only alien has it)" for number in range(len(named))]
+    assert more == f"and {200 - len(named)} more"
+    assert len("; ".join(named)) <= LONGEST_TELLING < len("; ".join([*named, named[0], named[0]]))
 
 
 class Counting(Backend):

@@ -240,7 +240,7 @@ class TestHistory:
         assert read == {"asc": turns, "desc": turns[::-1]}
         assert client.responses.input_items.list(second.id).has_more is False
 
-    @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "order=up"])
+    @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "order=up", "after=%00"])
     def test_a_page_that_is_none(self, client: OpenAI, running: Running, query: str) -> None:
         answer = client.responses.create(model="m", input="Hi")
         refused = running.request("GET", f"/v1/responses/{answer.id}/input_items?{query}")
@@ -301,6 +301,41 @@ class TestConversations:
         client.responses.create(model="m", input="two", conversation=conversation.id, store=False)
         assert said(scripted.requests[0]) == [("user", ["one"]), ("user", ["two"])]
         assert len(list(client.conversations.items.list(conversation.id))) == 1
+
+    def test_ids_that_repeat_hide_nothing(self, client: OpenAI, scripted: Scripted) -> None:
+        conversation = client.conversations.create()
+        for number in range(250):
+            client.conversations.items.create(conversation.id, items=[user(str(number)) | {"id": "msg_same"}])
+        client.responses.create(model="m", input="last", conversation=conversation.id)
+        turns = [("user", [str(number)]) for number in range(250)]
+        assert said(scripted.requests[0]) == [*turns, ("user", ["last"])]
+
+    def test_an_item_that_is_referred_to_has_one_id_in_each_place(self, client: OpenAI) -> None:
+        conversation = client.conversations.create(items=[user("one")])
+        (first,) = client.conversations.items.list(conversation.id)
+        client.responses.create(
+            model="m", input=[{"type": "item_reference", "id": str(first.id)}], conversation=conversation.id
+        )
+        listed = list(client.conversations.items.list(conversation.id, order="asc", limit=1))
+        assert [text_of(item) for item in listed] == ["one", "one", "Hello"]
+        assert len({item.id for item in listed}) == 3
+
+    @pytest.mark.parametrize(
+        ("item", "status"),
+        [
+            pytest.param({"type": {}}, 400, id="no-kind"),
+            pytest.param({"role": [], "content": "x"}, 200, id="no-role"),
+            pytest.param({"role": "user", "content": "x", "id": "a\0b"}, 200, id="an-id-of-no-use"),
+            pytest.param({"role": "user", "content": "x", "id": "x" * 300}, 200, id="a-long-id"),
+        ],
+    )
+    def test_odd_items(self, running: Running, item: JSON, status: int) -> None:
+        made = running.request("POST", "/v1/conversations", {"items": [item]})
+        assert made.status == status
+        if status == 200:
+            listed = running.request("GET", f"/v1/conversations/{made.json['id']}/items").json["data"]
+            name = listed[0]["id"]
+            assert running.request("GET", f"/v1/conversations/{made.json['id']}/items/{name}").json == listed[0]
 
     def test_an_unknown_one(self, client: OpenAI, scripted: Scripted) -> None:
         with pytest.raises(NotFoundError) as caught:

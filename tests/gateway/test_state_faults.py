@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.said import HELLO, Backend
+from tests.gateway.said import BEGUN, HELLO, Backend, Hanging
 from tests.gateway.serving import PATIENCE, config_for
+from tests.gateway.test_state import client_of, text_of
+from tests.gateway.test_state_jobs import ENDING, LIFE, until
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.stage import Pipeline
-from xenoglot.gateway.config import Store, Upstream
+from xenoglot.gateway.config import Server, Store, Upstream
 from xenoglot.store.memory import Memory
 from xenoglot.store.sqlite import SQLite
 from xenoglot.store.store import StoreError
@@ -99,6 +102,23 @@ THEIRS = stream(
 )
 
 
+class Ailing(Memory):
+    """A store that cannot be written to while it is `ill`; `refused` says that somebody tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ill = False
+        self.refused = threading.Event()
+
+    async def write(self, steps: Steps[JSON]) -> JSON:
+        """Do as all stores do, or fail."""
+        if self.ill:
+            steps.close()
+            self.refused.set()
+            raise StoreError("the store failed: TEST")
+        return await super().write(steps)
+
+
 @pytest.mark.parametrize("kind", [Failing, Slow])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_k18_k19_an_answer_outlives_a_store_that_fails(
@@ -139,6 +159,34 @@ def test_what_needs_the_store_is_told_that_it_fails(
     assert scripted.requests == []
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_k18_a_job_waits_for_the_store(
+    gateway_server: Callable[..., Running],
+    monkeypatch: pytest.MonkeyPatch,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    monkeypatch.setattr("xenoglot.gateway.state_jobs.AGAIN_SECONDS", (0.01,) * 1000)
+    hanging, store = Hanging(BEGUN, ENDING), Ailing()
+    running = gateway_server({"scripted": hanging}, store=store)
+    with client_of(running) as client:
+        conversation = client.conversations.create().id
+        queued: JSON = client.responses.create(
+            model="m", input="Hi", background=True, stream=streamed, conversation=conversation
+        )
+        name = next(queued).response.id if streamed else queued.id
+        assert hanging.asked.wait(PATIENCE)
+        until(client, name, "in_progress")
+        store.ill = True
+        hanging.go_on()
+        assert store.refused.wait(PATIENCE)
+        store.ill = False
+        assert until(client, name, "completed", "failed").output_text == "Hello"
+        texts = [text_of(item) for item in client.conversations.items.list(conversation, order="asc")]
+        assert texts == ["Hi", "Hello"]
+        told = [event.type for event in client.responses.retrieve(name, stream=True)] if streamed else LIFE
+    assert told == LIFE
+
+
 def test_k19_what_asks_for_no_state_asks_no_store(gateway_server: Callable[..., Running]) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)}, store=Failing())
     answer = running.request("POST", "/v1/responses", {**ASK, "store": False})
@@ -164,6 +212,35 @@ def test_off_keeps_nothing(gateway_server: Callable[..., Running]) -> None:
     told = running.request("GET", f"/v1/responses/{answer.json['id']}")
     assert (answer.status, told.status) == (200, 404)
     assert told.json["error"]["message"] == "the gateway keeps nothing: its store is off"
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "param"),
+    [
+        pytest.param({"previous_response_id": "resp_1"}, 400, "previous_response_id", id="previous"),
+        pytest.param({"conversation": "conv_1"}, 404, None, id="conversation"),
+        pytest.param({"input": [{"type": "item_reference", "id": "msg_1"}]}, 404, "input", id="reference"),
+        pytest.param({"background": True}, 400, "background", id="background"),
+    ],
+)
+def test_what_means_something_kept_is_refused_where_nothing_is(
+    gateway_server: Callable[..., Running], more: JSONObject, status: int, param: str | None
+) -> None:
+    scripted = Scripted(HELLO)
+    running = gateway_server({"scripted": scripted}, config_for("scripted", store=Store(url="off")))
+    answer = running.request("POST", "/v1/responses", {**ASK, **more})
+    assert (answer.status, answer.json["error"]["param"], scripted.requests) == (status, param, [])
+
+
+def test_a_history_may_be_no_larger_than_a_request(gateway_server: Callable[..., Running]) -> None:
+    scripted = Scripted(HELLO)
+    running = gateway_server({"scripted": scripted}, config_for("scripted", server=Server(body_limit=1000)))
+    first = running.request("POST", "/v1/responses", {**ASK, "input": "x" * 700}).json["id"]
+    further: JSONObject = {**ASK, "input": "y" * 700, "previous_response_id": first}
+    answers = [running.request("POST", "/v1/responses", {**further, "background": later}) for later in (False, True)]
+    message = "the request, with the items that it goes on from, is larger than 1000 bytes"
+    assert [(answer.status, answer.json["error"]["message"]) for answer in answers] == [(413, message)] * 2
+    assert len(scripted.requests) == 1
 
 
 class TestUpstreamsOfTheSameDialect:
@@ -200,6 +277,14 @@ class TestUpstreamsOfTheSameDialect:
         turns = [{"type": "message", "role": "user", "content": text} for text in (ASK["input"], "And?")]
         assert second == {**body, "store": False, "input": turns}
 
+    @pytest.mark.parametrize("tail", [b"data: [DONE]\n\n", b"data: {cut", b"data: {cut\n\n"])
+    def test_what_follows_the_end_breaks_nothing(self, gateway_server: Callable[..., Running], tail: bytes) -> None:
+        running = self.serve(gateway_server, Bytes(THEIRS, tail))
+        answer = running.request("POST", "/v1/responses", {**ASK, "stream": True})
+        ended = next(event for event in events_of(answer.body) if event["type"] == "response.completed")
+        told = running.request("GET", f"/v1/responses/{ended['response']['id']}")
+        assert (answer.broken_off, told.json) == (False, ended["response"])
+
     @pytest.mark.parametrize(
         ("settings", "more"),
         [
@@ -219,7 +304,8 @@ class TestUpstreamsOfTheSameDialect:
 
 def events_of(body: bytes) -> Sequence[JSONObject]:
     """Return the data of each event."""
-    return [json.loads(frame.partition(b"data: ")[2]) for frame in body.split(b"\n\n") if b"data: " in frame]
+    data = [frame.partition(b"data: ")[2] for frame in body.split(b"\n\n") if b"data: " in frame]
+    return [json.loads(event) for event in data if event.endswith(b"}")]
 
 
 def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., Running]) -> None:

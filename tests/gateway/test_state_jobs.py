@@ -275,6 +275,9 @@ class TestSeveralGateways:
             assert until(after, first.response.id, "in_progress").error is None
             assert other.gateway.keeper is not None
             other.gateway.keeper.now = lambda: time.time() + 1000
+            told = list(after.responses.retrieve(first.response.id, stream=True))
+            assert [event.type for event in told] == [*LIFE[:6], "response.failed"]
+            assert [event.sequence_number for event in told] == list(range(7))
             failed = after.responses.retrieve(first.response.id)
             assert failed.error is not None
             assert (failed.status, failed.error.code) == ("failed", "internal_error")

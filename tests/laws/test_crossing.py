@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 import pytest
 from hypothesis import given, settings
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.laws.essence import Thing, answered, things
 from tests.laws.paths import at
@@ -19,10 +20,10 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Text
 from xenoglot.model.fold import fold, unfold
-from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.model.request import Message, Request, Sampling, Tool, ToolChoice
 from xenoglot.model.response import Response
 
-TARGET = Target(developer_role=True, tool_result_media=True, cache_marks=True)
+TARGET = Target(developer_role=True, tool_result_media=True, cache_marks=True, custom_tools=True)
 """A server that takes whatever its dialect can say: what does not come through it, the dialect cannot say."""
 
 
@@ -166,6 +167,24 @@ def test_no_request_loses_anything_silently(name: str, request: Request) -> None
 @given(response=responses())
 def test_no_answer_loses_anything_silently(name: str, how: str, response: Response) -> None:
     check_response(response, name, how)
+
+
+@pytest.mark.parametrize("target", [TARGET, replace(TARGET, custom_tools=False)], ids=["custom", "wrapped"])
+@pytest.mark.parametrize("name", names())
+def test_a_choice_calls_its_tool_as_the_server_knows_it(name: str, target: Target) -> None:
+    """pitfall-62, pitfall-63: a tool in a namespace, and one of free text."""
+    hello = Message(role="user", content=(Text(text="Hi"),))
+    for tool in (Tool(name="f", namespace="space"), Tool(name="f", kind="custom")):
+        choice = ToolChoice(mode="required", names=("f",), kind=tool.kind)
+        request = Request(model="m", messages=(hello,), tools=(tool, Tool(name="g")), tool_choice=choice)
+        try:
+            body = get(name).encode_request(request, Losses(), target)
+        except WireError:  # a dialect without tools
+            continue
+        back = get(name).decode_request(body)
+        known = {tool.name: tool.kind for tool in back.tools if isinstance(tool, Tool)}
+        if back.tool_choice is not None:
+            assert [known[called] for called in back.tool_choice.names] == [back.tool_choice.kind]
 
 
 def test_the_law_sees_what_is_lost() -> None:

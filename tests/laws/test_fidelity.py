@@ -32,6 +32,7 @@ def test_the_page_is_what_the_vectors_give() -> None:
         pytest.param("$.messages[0].content[0]", "text", {"text": "dropped", "cache mark": "exact"}, id="words"),
         pytest.param("$.messages[0].content[0]", "Text", {"text": "dropped", "cache mark": "dropped"}, id="part"),
         pytest.param("$.messages[0].content[0]", "odd", {"text": "exact", "cache mark": "exact"}, id="unknown-field"),
+        pytest.param("$.messages[0]", "odd", {"text": "exact", "cache mark": "exact"}, id="field-of-something-inside"),
         pytest.param("$.messages[0]", "role", {"text": "dropped", "cache mark": "dropped"}, id="turn"),
         pytest.param("$.messages[0]", "prefill", {"text": "exact", "cache mark": "exact"}, id="named"),
         pytest.param("$.messages", "cache", {"text": "exact", "cache mark": "dropped"}, id="some-field-of-the-turns"),

@@ -41,8 +41,8 @@ class Called(Struct, frozen=True):
     arguments: JSON
 
 
-class Client(Protocol):
-    """An SDK, as the tests use it."""
+class Asking(Protocol):
+    """An SDK that asks for words, as the tests use it."""
 
     def ask(self, model: str) -> Heard:
         """Ask the question, and have the whole answer."""
@@ -52,12 +52,16 @@ class Client(Protocol):
         """Ask the question, and gather the answer as it comes."""
         ...
 
-    def call(self, model: str) -> tuple[Called, Heard]:
-        """Ask with the tool at hand, send back what it says, and have the answer."""
-        ...
-
     def close(self) -> None:
         """Let go of the connections."""
+        ...
+
+
+class Client(Asking, Protocol):
+    """One that holds a conversation with tools in it."""
+
+    def call(self, model: str) -> tuple[Called, Heard]:
+        """Ask with the tool at hand, send back what it says, and have the answer."""
         ...
 
 
@@ -304,7 +308,7 @@ class LlamaStackClient:
         """See `Client`."""
         body = {"model_id": model, "messages": [_user()], "stream": True}
         raw = httpx2.post(self._url, json=body).raise_for_status().text
-        chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line]
+        chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line.startswith("data: ")]
         text = "".join(chunk["event"]["delta"].get("text", "") for chunk in chunks)
         return Heard(text, _metrics(chunks[-1]))
 
@@ -343,7 +347,7 @@ class LlamaStackCompletionClient:
         """See `Client`."""
         body = {"model_id": model, "content": QUESTION, "stream": True}
         raw = httpx2.post(self._url, json=body).raise_for_status().text
-        chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line]
+        chunks = [json.loads(line.removeprefix("data: ")) for line in raw.splitlines() if line.startswith("data: ")]
         return Heard("".join(chunk["delta"] for chunk in chunks), _metrics(chunks[-1]))
 
 
@@ -366,7 +370,7 @@ TALKERS: dict[str, Callable[[str], Client]] = {
 }
 """Those that hold a conversation."""
 
-WRITERS = {
+WRITERS: dict[str, Callable[[str], Asking]] = {
     "completions": CompletionsClient,
     "llama_stack_completion": LlamaStackCompletionClient,
     "ollama_generate": GenerateClient,

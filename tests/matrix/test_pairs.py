@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.matrix.everybody import Everybody
-from tests.matrix.pairs import QUESTION, RESULT, SCHEMA, TALKERS, TOOL, WRITERS, Called, Heard
+from tests.matrix.pairs import QUESTION, RESULT, SCHEMA, TALKERS, TOOL, WRITERS, Asking, Called, Heard
 from xenoglot.codec import dialect as dialects
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Request, Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-CLIENTS = {**TALKERS, **WRITERS}
+CLIENTS: dict[str, Callable[[str], Asking]] = {**TALKERS, **WRITERS}
 USAGE = Usage(input_tokens=11, output_tokens=5)
 WORDS = Response(
     id="a1",

@@ -86,6 +86,14 @@ class TestAnswers:
         await store.put(ANSWER)
         assert await store.get("alice", "resp_1") == ANSWER
 
+    async def test_what_is_amended_is_there_and_what_is_deleted_is_not(self, store: Store) -> None:
+        await store.put(ANSWER)
+        changed = replace(ANSWER, response={"id": "resp_1", "metadata": {"k": "v"}})
+        assert await store.amend(changed)
+        assert await store.get("alice", "resp_1") == changed
+        await store.delete("alice", "resp_1")
+        assert (await store.amend(changed), await store.get("alice", "resp_1")) == (False, None)
+
     async def test_lists_go_both_ways_page_by_page(self, store: Store) -> None:
         for name, created in (("b", 2.0), ("a", 2.0), ("c", 1.0), ("d", 3.0)):
             await store.put(named(name, created))
@@ -217,6 +225,12 @@ class TestConversations:
         names = [[found["id"] for found in page] for page in pages]
         assert names == [["a", "b"], ["c"], ["c", "b"], ["a"], []]
 
+    async def test_pages_end_though_ids_repeat(self, store: Store) -> None:
+        await store.create_conversation(self.made, [item("a"), item("b"), item("a"), item("c")])
+        windows = (Window(limit=2, after="a", order="asc"), Window(limit=2, after="a"))
+        pages = [await store.items("alice", "conv_1", window) for window in windows]
+        assert pages == [[item("c")], []]
+
     async def test_one_item_is_got_and_taken_out(self, store: Store) -> None:
         await store.create_conversation(self.made, [item("a"), item("b")])
         assert await store.conversation_item("alice", "conv_1", "a") == item("a")
@@ -309,6 +323,14 @@ class TestSweep:
         await store.append("alice", "resp_1", 0, [b"x" * 5000])
         await store.settle(ANSWER)
         assert await store.sweep(4.0, Retention(max_age=1e12, max_bytes=5000), 9) == 1
+
+    async def test_what_is_being_made_or_held_stays(self, store: Store) -> None:
+        await store.put(replace(UNDONE, created=1.0, lease=DAY))
+        await store.create_conversation(Conversation(id="held", owner="alice", created=1.0), [item("a")])
+        assert await store.lock("alice", "held", "one", 1.0, DAY)
+        nothing = Retention(max_age=1.0, max_bytes=0)
+        gone = [await store.sweep(now, nothing, 9) for now in (DAY - 1, DAY + 1)]
+        assert gone == [0, 2]
 
     async def test_nothing_goes_without_need(self, store: Store) -> None:
         await store.put(ANSWER)

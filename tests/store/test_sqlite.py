@@ -16,7 +16,7 @@ import pytest
 from tests.architecture.tree import ROOT
 from xenoglot.store import schema
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import Stored, StoreError, Window
+from xenoglot.store.store import Conversation, Stored, StoreError, Window
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +98,34 @@ async def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     await store.aclose()
 
 
+class Full(sqlite3.Connection):
+    """A connection to a disk that is full when a transaction is to be committed, for a while."""
+
+    full = False
+
+    def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
+        """Fail to commit; the transaction stays open."""
+        if self.full and sql == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(sql, *values)  # type: ignore[arg-type]
+
+
+async def test_k18_a_transaction_that_cannot_be_committed_blocks_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr("sqlite3.connect", lambda *args, **named: connect(*args, factory=Full, **named))
+    store = SQLite(tmp_path / "state.db")
+    await store.ready()
+    monkeypatch.setattr(Full, "full", True)
+    with pytest.raises(StoreError):
+        await store.put(an_answer("resp_1"))
+    monkeypatch.setattr(Full, "full", False)
+    await store.put(an_answer("resp_2"))
+    assert [await store.get("", name) for name in ("resp_1", "resp_2")] == [None, an_answer("resp_2")]
+    await store.aclose()
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -115,6 +143,20 @@ async def test_what_is_no_store_is_told(tmp_path: Path, content: bytes | None, p
     for _ in range(2):
         with pytest.raises(StoreError, match=problem):
             await store.ready()
+    await store.aclose()
+
+
+async def test_rows_that_are_broken_are_told(tmp_path: Path) -> None:
+    store = SQLite(tmp_path / "state.db")
+    await store.put(an_answer("resp_1"))
+    await store.create_conversation(Conversation(id="conv_1", owner="", created=1.0), [{"id": "msg_1"}])
+    with sqlite3.connect(tmp_path / "state.db") as other:
+        other.execute("UPDATE answer SET body = CAST('{\"id\": 5' AS BLOB)")
+        other.execute("UPDATE conversation_item SET data = X'FF'")
+    other.close()
+    for asked in (store.get("", "resp_1"), store.item("", "msg_1"), store.items("", "conv_1", Window(limit=9))):
+        with pytest.raises(StoreError, match="something in the store cannot be read"):
+            await asked
     await store.aclose()
 
 

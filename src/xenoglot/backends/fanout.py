@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 8
 """The most parts under way at a time."""
 
+MOST_PARTS: Final = 2048
+"""The most parts of one request, and answers they may make together: each costs a call, and room."""
+
 _COUNTS: Final = (
     "input_tokens",
     "output_tokens",
@@ -59,10 +62,17 @@ _BEGUN: Final[_Item] = (0, ())
 
 
 def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[Share]:
-    """Return the parts of a request: one for each of its `texts`, one for each of its `candidates`, or the whole."""
+    """Return the parts of a request: one for each of its `texts`, one for each of its `candidates`, or the whole.
+
+    Raises:
+        WireError: they would be too many.
+    """
     requests = [call.request]
     prompt, each = call.request.prompt, call.request.sampling.n or 1
-    if texts and prompt is not None and len(prompt.texts) > 1:
+    several = texts and prompt is not None and len(prompt.texts) > 1
+    if several or (candidates and each > 1):
+        _check_size(call.request, each)
+    if prompt is not None and several:
         requests = [replace(call.request, prompt=replace(prompt, texts=(text,))) for text in prompt.texts]
     if candidates and each > 1:
         call.losses.emulated("$.sampling", "n", "the server makes one answer at a time: each is asked on its own")
@@ -72,6 +82,14 @@ def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[Share]:
         return [Share(call=call, first=0)]
     whole = replace(call, body=None)
     return [Share(call=replace(whole, request=one), first=place * each) for place, one in enumerate(requests)]
+
+
+def _check_size(request: Request, each: int) -> None:
+    texts = 1 if request.prompt is None else len(request.prompt.texts)
+    if texts > MOST_PARTS:
+        raise WireError("$.prompt", f"found {texts} texts, expected at most {MOST_PARTS}")
+    if texts * each > MOST_PARTS:
+        raise WireError("$.n", f"{texts * each} answers are asked for, expected at most {MOST_PARTS}")
 
 
 def _one_by_one(request: Request, count: int) -> Iterator[Request]:

@@ -95,8 +95,11 @@ class Remote:
         Raises:
             FailureError: the server could not be reached, or it refused.
         """
-        shares = shares_of(call, texts=not self._dialect.many_texts, candidates=self.target.fan_out)
-        return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(call))
+        if call.request.prompt is not None or self.target.fan_out:
+            shares = shares_of(call, texts=not self._dialect.many_texts, candidates=self.target.fan_out)
+            if len(shares) > 1:
+                return await fan_out(shares, self._answer)
+        return await self._answer(call)
 
     async def _answer(self, call: Call) -> Answer:
         verbatim = self._passes_verbatim(call)
@@ -166,8 +169,8 @@ class Remote:
             return endpoint(self._base_url, path, query), body
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         written = encode_json(name)
-        if bytes(fields["model"]) != written:
-            fields["model"] = msgspec.Raw(written)
+        if bytes(fields[dialect.model_field]) != written:
+            fields[dialect.model_field] = msgspec.Raw(written)
             body = encode_json(fields)
         return endpoint(self._base_url, dialect.path), body
 

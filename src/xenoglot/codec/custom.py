@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.errors import WireError
-from xenoglot.model.content import ToolCall
+from xenoglot.model.content import Opaque, Part, ToolCall, ToolResult
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted
-from xenoglot.model.request import Tool
+from xenoglot.model.request import Message, Tool, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.loss import Losses
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
@@ -23,6 +24,48 @@ WRAPPED = "input"
 """The one argument of the function that stands for a free-text tool."""
 
 PARAMETERS: JSONObject = {"type": "object", "properties": {WRAPPED: {"type": "string"}}, "required": [WRAPPED]}
+
+
+def wrap_custom(request: Request, losses: Losses) -> Request:
+    """Return `request` with every free-text tool as a function of one string, in its history and its choice too."""
+    return replace(
+        request,
+        tools=tuple(_wrap_tool(tool, f"$.tools[{index}]", losses) for index, tool in enumerate(request.tools)),
+        tool_choice=_wrap_choice(request.tool_choice, losses),
+        messages=tuple(
+            _wrap_message(message, f"$.messages[{index}]", losses) for index, message in enumerate(request.messages)
+        ),
+    )
+
+
+def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque:
+    if not isinstance(tool, Tool) or tool.kind != "custom":
+        return tool
+    losses.emulated(where, "kind", "a custom tool is written as a function of one string")
+    if tool.format is not None:
+        losses.dropped(where, "format", "a function is restricted by no grammar")
+    return replace(tool, kind="function", parameters=PARAMETERS, format=None)
+
+
+def _wrap_choice(choice: ToolChoice | None, losses: Losses) -> ToolChoice | None:
+    if choice is None or choice.kind != "custom":
+        return choice
+    losses.emulated("$.tool_choice", "kind", "a custom tool is written as a function of one string")
+    return replace(choice, kind="function")
+
+
+def _wrap_message(message: Message, where: str, losses: Losses) -> Message:
+    content = [_wrap_part(part, f"{where}.content[{index}]", losses) for index, part in enumerate(message.content)]
+    return replace(message, content=tuple(content))
+
+
+def _wrap_part(part: Part, where: str, losses: Losses) -> Part:
+    if isinstance(part, ToolResult) and part.kind == "custom":
+        return replace(part, kind="function")
+    if not isinstance(part, ToolCall) or part.kind != "custom":
+        return part
+    losses.emulated(where, "kind", f"the free text of a custom tool is written as `{WRAPPED}`")
+    return replace(part, kind="function", arguments=to_text({WRAPPED: part.arguments}))
 
 
 class UnwrapCustom:

@@ -62,6 +62,9 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether `top_k`, `min_p` and `repetition_penalty` are understood by a dialect that does not define them."""
     cache_marks: bool = False
     """Whether cache marks are understood by a dialect in which not every server takes them."""
+    custom_tools: bool = False
+    """Whether tools of free text are understood by a dialect in which not every server takes them; else each is
+    written as a function of one string."""
     strict_tools: bool = True
     """Whether the server can hold a call to its tool's schema."""
     forced_tools: bool = True
@@ -96,6 +99,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` in it, the model is
     asked for there, and the body need not name it; where there is a `stream_path`, the body does not say `stream`.
     The functions below know nothing of that: to them both are fields of the body (see `codec.addressing`).
+    `model_field` is what the body calls the model.
 
     `count_path` and `count_aliases` are where tokens are counted, `models_path` is where the models are listed;
     `inquiries` are the other things that clients ask. `framing` is how the events of a stream lie in its bytes,
@@ -114,6 +118,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     count_path: str | None = None
     count_aliases: tuple[str, ...] = ()
     models_path: str = "/v1/models"
+    model_field: str = "model"
     inquiries: tuple[Inquiry, ...] = ()
     framing: Framing = EVENT_STREAM
     bare_framing: Framing | None = None
@@ -146,6 +151,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None
+    answer_at_once: Callable[[Request], Response | None] | None = None
+    """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
     state: State | None = None
     """How its clients have things kept, where they can."""
 

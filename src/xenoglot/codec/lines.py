@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.sse import MAX_EVENT_BYTES, ServerSentEvent
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BLANKS = b" \t\r"
+
+_ELEMENT = re.compile(rb"[^ \t\r\n,\]]")
+_OUTSIDE = re.compile(rb'["{}\[\]]')
+_IN_STRING = re.compile(rb'"|\\.?', re.DOTALL)
+"""The marks that count: before an element, in it, and in a string; a backslash alone is the end of a chunk."""
 
 
 class LineDecoder:
@@ -84,57 +90,81 @@ class LineEncoder:
 class ArrayDecoder:
     """Bytes, cut anywhere, to events: each element of the array that they are is the data of one.
 
-    Raises `WireError` from `feed` where it is no array, or an element is larger than `max_event_bytes`.
+    Raises `WireError` from `feed` where it is no array, or an element is larger than `max_event_bytes`; events before
+    it in the same chunk are lost with it.
     """
 
-    __slots__ = ("_depth", "_escaped", "_max", "_opened", "_pending", "_quoted")
+    __slots__ = ("_depth", "_escaped", "_held", "_max", "_opened", "_pending", "_quoted")
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max = max_event_bytes
         self._opened = False
-        self._depth = 0
+        self._depth = 0  # of the brackets that are open in an element
         self._quoted = False
-        self._escaped = False
-        self._pending = bytearray()
+        self._escaped = False  # the last byte was a backslash
+        self._pending: list[bytes] = []  # pieces of an element that has no end yet
+        self._held = 0  # bytes of that element
 
     def feed(self, chunk: bytes, /) -> Sequence[ServerSentEvent]:
         """Take bytes as they came from the wire; return the events they completed."""
         events: list[ServerSentEvent] = []
-        for byte in chunk:
-            if not self._opened:
-                self._open(byte)
-            elif self._depth or byte == ord("{"):
-                self._grow(byte, events)
-            elif byte not in b" \t\r\n,]":
-                raise WireError("$", "an element of the array is no object")
+        at = 0 if self._opened else self._open(chunk)
+        while at < len(chunk):
+            if not self._depth and (at := self._next(chunk, at)) == len(chunk):
+                break
+            end = self._end(chunk, at)
+            self._hold(chunk[at:end])
+            if not self._depth:
+                events.append(ServerSentEvent(b"".join(self._pending)))
+                self._pending.clear()
+                self._held = 0
+            at = end
         return events
 
     def close(self) -> Sequence[ServerSentEvent]:
         """The stream is over; what is left of an element is no event."""
         return ()
 
-    def _open(self, byte: int) -> None:
-        if byte == ord("["):
-            self._opened = True
-        elif byte not in b" \t\r\n":
+    def _open(self, chunk: bytes) -> int:
+        """Return where the elements begin."""
+        left = chunk.lstrip(b" \t\r\n")
+        if left and not left.startswith(b"["):
             raise WireError("$", "expected a JSON array")
+        self._opened = bool(left)
+        return len(chunk) - len(left) + 1
 
-    def _grow(self, byte: int, events: list[ServerSentEvent]) -> None:
-        self._pending.append(byte)
-        if len(self._pending) > self._max:
+    @staticmethod
+    def _next(chunk: bytes, at: int) -> int:
+        """Return where the next element begins, or the end of the chunk."""
+        found = _ELEMENT.search(chunk, at)
+        if found is None:
+            return len(chunk)
+        if found[0] != b"{":
+            raise WireError("$", "an element of the array is no object")
+        return found.start()
+
+    def _end(self, chunk: bytes, at: int) -> int:
+        """Return where the element ends, or the end of the chunk: then brackets are open."""
+        if self._escaped:
+            at += 1
+            self._escaped = False
+        while (found := (_IN_STRING if self._quoted else _OUTSIDE).search(chunk, at)) is not None:
+            at, mark = found.end(), found[0]
+            if mark == b'"':
+                self._quoted = not self._quoted
+            elif self._quoted:
+                self._escaped = mark == b"\\"
+            else:
+                self._depth += 1 if mark in b"{[" else -1
+                if not self._depth:
+                    return at
+        return len(chunk)
+
+    def _hold(self, piece: bytes) -> None:
+        self._pending.append(piece)
+        self._held += len(piece)
+        if self._held > self._max:
             raise WireError("$", f"an element is larger than {self._max} bytes")
-        if self._quoted:
-            self._escaped, was = byte == ord("\\") and not self._escaped, self._escaped
-            self._quoted = byte != ord('"') or was
-        elif byte == ord('"'):
-            self._quoted = True
-        elif byte in b"{[":
-            self._depth += 1
-        elif byte in b"}]":
-            self._depth -= 1
-            if not self._depth:
-                events.append(ServerSentEvent(bytes(self._pending)))
-                self._pending.clear()
 
 
 class ArrayEncoder:

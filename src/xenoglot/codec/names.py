@@ -18,8 +18,9 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Event
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from xenoglot.model.content import Opaque
     from xenoglot.model.request import Request
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
@@ -39,6 +40,15 @@ def fit(name: str, limit: int) -> str:
 def qualified(name: str, namespace: str | None) -> str:
     """Return the name of a tool where the target has no namespaces."""
     return name if namespace is None else f"{namespace}__{name}"
+
+
+def namespace_of(name: str, tools: Iterable[Tool | Opaque]) -> str | None:
+    """Return the namespace of the tool that a choice calls `name`, for a choice says none.
+
+    Of several such tools one that lies in no namespace is meant, else the first.
+    """
+    spaces = [tool.namespace for tool in tools if isinstance(tool, Tool) and tool.name == name]
+    return None if not spaces or None in spaces else spaces[0]
 
 
 class RestoreNames:

@@ -4,7 +4,9 @@ Lines end in LF, CRLF or CR; a leading byte order mark is dropped; a comment sta
 colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: nobody
 decodes it before its JSON is read.
 
-Two departures, both harmless to lawful streams: an event that the end of the stream cuts off is given out if it has
+Three departures, all harmless to lawful streams: a line that begins with a brace or a bracket, where a field's name should
+be, begins an event of bare JSON (servers that fail in the middle of a stream tell why as they would have before it,
+pitfall-99); an event that the end of the stream cuts off is given out if it has
 data (the standard drops it; a server that forgets the last blank line is commoner than one that dies inside a line, and
 a cut JSON is noticed anyway), and the size of one event is bounded.
 """
@@ -30,6 +32,7 @@ _RETRY_DIGITS = 10
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
+_BARE = (b"{", b"[")
 
 
 class ServerSentEvent(Struct, frozen=True):
@@ -50,6 +53,7 @@ class SSEDecoder:
 
     __slots__ = (
         "_after_cr",
+        "_bare",
         "_data",
         "_event",
         "_head",
@@ -71,6 +75,7 @@ class SSEDecoder:
         self._after_cr = False  # the last read ended in CR: an LF that follows belongs to it
         self._head = b""  # what may become a byte order mark
         self._data: list[bytes] = []
+        self._bare = False  # the event is JSON without a field's name before its lines
         self._event: str | None = None
         self._id: str | None = None
         self._retry: int | None = None
@@ -149,6 +154,10 @@ class SSEDecoder:
         self._size += len(value) + len(b"data:")  # an empty line is no smaller than that, here or on the wire
 
     def _field(self, line: bytes) -> None:
+        if self._bare or line[:1] in _BARE:
+            self._bare = True
+            self._append(line)
+            return
         name, _, value = line.partition(b":")
         text = value.removeprefix(b" ").decode("utf-8", "replace")
         if name == b"event":
@@ -166,6 +175,7 @@ class SSEDecoder:
             events.append(ServerSentEvent(data, self._event, self._id, self._retry))
             self._data = []
         self._event = self._retry = None
+        self._bare = False
         self._size = 0
 
 

@@ -79,7 +79,8 @@ class Conversations(Struct, frozen=True, kw_only=True):
     """Lists of items that clients keep on a server.
 
     `create` takes the body that makes one apart: its metadata and its items. `added` are the items of a body that adds
-    some. Items get ids from `identify`, which is given a text that nothing else has.
+    some. Items get ids from `identify`, which is given a text that nothing else has, and the items that are there
+    already.
     """
 
     path: str
@@ -87,7 +88,7 @@ class Conversations(Struct, frozen=True, kw_only=True):
     create: Callable[[JSON], tuple[JSON, list[JSONObject]]]
     metadata: Callable[[JSON], JSON]
     added: Callable[[JSON], list[JSONObject]]
-    identify: Callable[[Sequence[JSON], str], list[JSONObject]]
+    identify: Callable[[Sequence[JSON], str, Sequence[JSON]], list[JSONObject]]
     show: Callable[[str, int, JSON], JSONObject]
     deleted: Callable[[str], JSONObject]
     unknown: Callable[[str], Failure]

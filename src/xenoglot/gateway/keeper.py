@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
+from xenoglot.codec.sse import encode_event
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.store.store import UNDONE, Retention, StoreError
@@ -34,7 +35,7 @@ PATIENCE = 10.0
 LEASE = 30.0
 """Seconds for which work is vouched for; longer silence means that whoever was at it is gone."""
 
-SWEEP_SECONDS = 3600.0
+SWEEP_SECONDS = 60.0
 SWEEP_BATCH = 100
 """How often, and in what portions, the old is forgotten."""
 
@@ -44,6 +45,7 @@ UNREACHABLE = Failure(
 OFF = Failure(kind="not_found", message="the gateway keeps nothing: its store is off")
 ABANDONED = Failure(kind="internal", message="the gateway that was making this answer is gone")
 
+_ALL = 2**31 - 1
 _ID = re.compile(r"[\x21-\x7e]{1,256}")
 _logger = logging.getLogger("xenoglot.gateway")
 
@@ -100,9 +102,20 @@ class Keeper:
         lapsed = answer.status in UNDONE and (answer.lease or 0.0) < self.now() and (owner, name) not in self.jobs
         if not lapsed:
             return answer
+        return await self._give_up(answer, state)
+
+    async def _give_up(self, answer: Stored, state: State) -> Stored:
+        """Return what became of an answer that nobody is at work on; whoever follows it is told, too."""
         failed = settled(answer, state, "failed", ABANDONED)
-        await self.need(self.store.settle(failed))
-        return failed
+        frames: list[bytes] = []
+        number = 0
+        if answer.streamed and state.background is not None:
+            said = await self.need(self.store.frames(answer.owner, answer.id, -1, _ALL))
+            number = said[-1][0] + 1 if said else 0
+            frames = [encode_event(event) for event in state.background.ending(failed.response, number)]
+        if await self.need(self.store.settle(failed, number, frames)):
+            return failed
+        return await self.need(self.store.get(answer.owner, answer.id)) or failed
 
     @asynccontextmanager
     async def holding(self, owner: str, wish: Wish, holder: str, state: State) -> AsyncGenerator[None]:

@@ -33,13 +33,13 @@ LOSSES = "x-xenoglot-losses"
 """Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
 
 LONGEST_TELLING = 2000
-"""Characters of losses that a client is told of; the log has more."""
+"""Characters of losses that a client is told; of those beyond it hears how many there are."""
 
 CLIENT_GONE = 499
 """The status written down where the client left before it was given one (as nginx does)."""
 
 MAX_LOSSES = 20
-"""How many losses one line names."""
+"""How many losses one line names; of those beyond it says how many there are."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read", "cache_write", "reasoning")
 
@@ -61,6 +61,8 @@ class Record(Struct, kw_only=True):
     model: str | None = None
     stream: bool | None = None
     framing: Framing | None = None
+    cut: bool = False
+    """Whether what was written of a stream ends inside of a frame."""
     backend: str | None = None
     target: str | None = None
     substituted: bool = False
@@ -69,8 +71,8 @@ class Record(Struct, kw_only=True):
     usage: Usage | None = None
     finish: FinishReason | None = None
     losses: Iterable[Loss] = ()
-    told: tuple[Loss, ...] = ()
-    """Those of the losses that the client knows of."""
+    told: int = 0
+    """How many of the losses the client knows of: they are only ever added to."""
     failure: FailureKind | None = None
     answer_id: str | None = None
     """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
@@ -103,9 +105,9 @@ class Record(Struct, kw_only=True):
 
     def tell_losses(self) -> str:
         """Return, once, what was lost since it was last told; nothing where nothing was."""
-        news = [loss for loss in self.losses if loss not in self.told]
-        self.told += tuple(news)
-        return "; ".join(str(loss) for loss in news)[:LONGEST_TELLING]
+        news = tuple(islice(self.losses, self.told, None))
+        self.told += len(news)
+        return _shortened(news) if news else ""
 
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers that every answer has: its id (under both names in use), and who answers instead."""
@@ -158,8 +160,28 @@ def line(record: Record, now: float) -> JSONObject:
         "usage": _usage(record.usage),
         "finish": record.finish,
         "failure": record.failure,
-        "losses": [for_log(str(loss)) for loss in islice(record.losses, MAX_LOSSES)],
+        "losses": _first(tuple(record.losses)),
     }
+
+
+def _first(losses: tuple[Loss, ...]) -> list[str]:
+    """Return as many as one line names, and how many more there are."""
+    named = [for_log(str(loss)) for loss in losses[:MAX_LOSSES]]
+    more = len(losses) - len(named)
+    return [*named, f"and {more} more"] if more else named
+
+
+def _shortened(losses: tuple[Loss, ...]) -> str:
+    """Return as many whole losses as there is room for, at least one, and how many more there are."""
+    named: list[str] = []
+    room = LONGEST_TELLING
+    for loss in losses:
+        said = str(loss)[:LONGEST_TELLING]
+        room -= len(said) + len("; ")
+        if named and room < 0:
+            return "; ".join([*named, f"and {len(losses) - len(named)} more"])
+        named.append(said)
+    return "; ".join(named)
 
 
 def _name(name: str | None) -> str | None:

@@ -27,8 +27,8 @@ from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.gateway.answering import answering
 from xenoglot.gateway.observe import LOSSES
-from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.routing import apply_defaults
 from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
@@ -45,20 +45,23 @@ if TYPE_CHECKING:
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
     from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
 
 OK = 200
 JSON_TYPE = "application/json"
 
 
-async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Answer one request posted to `dialect.path`.
+async def serve(
+    exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, said: JSON | None = None
+) -> None:
+    """Answer one request posted to `dialect.path`; `said` is its body, where somebody has read it already.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent: the caller writes the error.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    request = decode_request(dialect, body, record.route or "", exchange.variables)
+    request = decode_request(dialect, body if said is None else said, record.route or "", exchange.variables)
     framing = _framing(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
     route = gateway.route(request.model)
@@ -73,7 +76,8 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     )
     record.framing = framing
     record.losses = () if route.on_loss == "ignore" else call.losses
-    relay = _Relay(exchange, dialect, gateway, record, request, call, preserving(gateway, route, exchange.headers))
+    backend = answering(gateway, route, dialect, asked, exchange.headers)
+    relay = _Relay(exchange, dialect, gateway, record, request, call, backend)
     try:
         await (relay.stream() if request.stream else relay.whole())
     except LossError as error:
@@ -84,14 +88,15 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         raise FailureError(Failure(kind="invalid_request", message="the request is nested too deeply")) from None
 
 
-def decode_request(dialect: Dialect, body: bytes, path: str, variables: Mapping[str, str]) -> Request:
+def decode_request(dialect: Dialect, body: JSON | bytes, path: str, variables: Mapping[str, str]) -> Request:
     """Return what `body`, posted to the template `path` with `variables`, asks.
 
     Raises:
         FailureError: it is not a request of the dialect; the failure names the field.
     """
     try:
-        return dialect.decode_request(informed(decode_json(body), path, variables, dialect))
+        said = decode_json(body) if isinstance(body, bytes) else body
+        return dialect.decode_request(informed(said, path, variables, dialect))
     except WireError as error:
         raise FailureError(invalid(error)) from None
 
@@ -134,7 +139,7 @@ class _Relay:
 
     async def whole(self) -> None:
         """Answer in one piece."""
-        answer = await self._ask()
+        answer = await self._backend.answer(self._call)
         try:
             body = await self._whole_body(answer)
         finally:
@@ -146,11 +151,11 @@ class _Relay:
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        writer = _StreamWriter(self._exchange, self._encoder(), self._framing, self._interval)
+        writer = _StreamWriter(self._exchange, self._encoder(), self._record, self._interval)
         answer: Answer | None = None
         try:
             writer.watch(lambda: self._open(answer))
-            answer = await self._ask()
+            answer = await self._backend.answer(self._call)
             if isinstance(answer, ByteAnswer):
                 await self._pass_bytes(answer, writer)
             else:
@@ -164,9 +169,6 @@ class _Relay:
             writer.stop()
             if answer is not None:
                 await answer.aclose()
-
-    async def _ask(self) -> Answer:
-        return await self._backend.answer(self._call)
 
     async def _pass_events(self, answer: EventAnswer, writer: _StreamWriter) -> None:
         async for batch in answer.batches:
@@ -301,16 +303,16 @@ class _Identify:
 class _StreamWriter:
     """A streamed response: its head held until there is something to say, its silences bridged."""
 
-    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], framing: Framing, interval: float) -> None:
+    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], record: Record, interval: float) -> None:
         self.opened = False
         self.failed = False
         self._exchange = exchange
         self._encoder = encoder
-        self._ends = framing.ends
+        self._record = record
+        self._ends = () if record.framing is None else record.framing.ends
         self._interval = interval
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
-        self._between_frames = True
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._ping: asyncio.Task[None] | None = None
@@ -345,7 +347,7 @@ class _StreamWriter:
 
     async def write_bytes(self, chunk: bytes) -> None:
         """Pass bytes on."""
-        self._between_frames = chunk.endswith(self._ends)
+        self._record.cut = not chunk.endswith(self._ends)
         await self._write(chunk)
 
     async def fail(self, failure: Failure) -> None:
@@ -353,7 +355,7 @@ class _StreamWriter:
 
         Behind half a frame there is no saying it: whatever follows would be read as a part of that.
         """
-        if not self.failed and self._between_frames:
+        if not self.failed and not self._record.cut:
             await self._write(self._encode((Failed(failure=failure),)))
         self.failed = True
         self._exchange.abort()
@@ -395,6 +397,6 @@ class _StreamWriter:
         due = self._last + self._interval
         if now >= due:
             due = now + self._interval
-            if self._between_frames and not self._lock.locked():  # a write that waits for the client is life enough
+            if not self._record.cut and not self._lock.locked():  # a write that waits for the client is life enough
                 self._ping = self._loop.create_task(self._write(self._encode((Ping(),))))
         self._timer = self._loop.call_at(due, self._look)

@@ -65,6 +65,7 @@ async def add_to_conversation(keeper: Keeper, answer: Stored, remembered: Rememb
     if conversation is None or state.conversations is None:
         return
     if answer.status in ADDED:
-        items = state.conversations.identify([*remembered.own, *answer.output], answer.id)
+        before = remembered.items[: len(remembered.items) - len(remembered.own)]
+        items = state.conversations.identify([*remembered.own, *answer.output], answer.id, before)
         await keeper.within(keeper.store.add_items(answer.owner, conversation, items, keeper.now()))
     await keeper.release((answer.owner, conversation, answer.id))

@@ -95,7 +95,7 @@ async def break_off(exchange: Exchange, dialect: Dialect, failure: Failure, reco
     encoder = Pipeline(dialect.stream_encoder(Request(model=record.model or ""), Losses()), framing.encoder())
     if framing.resume and record.framing is framing:
         frames = encoder.feed(Failed(failure=replace(failure, request_id=record.request_id)))
-        await exchange.write(framing.resume + b"".join(frames))
+        await exchange.write((framing.resume if record.cut else b"") + b"".join(frames))
     exchange.abort()
 
 

@@ -20,9 +20,11 @@ from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay, state_jobs
+from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
 from xenoglot.gateway.state_exchange import KeptExchange, Reread
+from xenoglot.model.failure import Failure
 from xenoglot.store.store import UNDONE, StoreError, Window
 
 if TYPE_CHECKING:
@@ -37,8 +39,14 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observe import Record
     from xenoglot.model.json import JSON, JSONObject
 
-PAGE = 200
-"""Items of a conversation that are read at once."""
+WHOLE = Window(limit=2**31 - 1, order="asc")
+"""A conversation is read at once: between two pages somebody could change it."""
+
+NO_BACKGROUND = Failure(
+    kind="invalid_request",
+    message="an answer made in the background has to be kept, and the gateway keeps nothing: its store is off",
+    param="$.background",
+)
 
 _logger = logging.getLogger("xenoglot.gateway")
 
@@ -47,33 +55,65 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     """Answer one request for a model in a dialect that speaks of state.
 
     Raises:
+        BodyTooLargeError: the request with its history is too large.
         FailureError: there is no answer, and nothing has been sent.
         WireError: what it says of state is not what the dialect allows.
     """
     keeper, state = gateway.keeper, dialect.state
-    if keeper is None or state is None:
+    if state is None:
         await relay.serve(exchange, dialect, gateway, record)
         return
-    data = await exchange.read_body(gateway.config.server.body_limit)
+    limit = gateway.config.server.body_limit
+    data = await exchange.read_body(limit)
     body = decode_json(data)
     wish = state.wish(body)
     upstream = _upstream_alike(body, dialect, gateway)
-    if wish.stateless or (upstream is not None and upstream.state == "native"):
-        await relay.serve(Reread(exchange, data), dialect, gateway, record)
+    if keeper is None and upstream is None:
+        _need_nothing(wish, state)
+    if keeper is None or wish.stateless or (upstream is not None and upstream.state == "native"):
+        await relay.serve(Reread(exchange, data), dialect, gateway, record, body)
         return
     owner = gateway.keyring.owner(exchange.headers)
     created = int(keeper.now()) if wish.background else None
     kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
     async with keeper.holding(owner, wish, kept.id, state):
         remembered = await _remember(owner, kept, state, keeper, alike=upstream is not None)
+        asked = _within(encode_json(remembered.prepared), limit)
         if not wish.background:
             record.answer_id = kept.id
             store = _storing(record, keeper, dialect, state, remembered) if wish.keep else None
-            shown = KeptExchange(exchange, encode_json(remembered.prepared), dialect.framing, state, kept, store)
+            shown = KeptExchange(exchange, asked, dialect.framing, state, kept, store)
             await relay.serve(shown, dialect, gateway, record)
             return
         job = await state_jobs.start(exchange, dialect, gateway, record, remembered)
     await state_jobs.tell(exchange, dialect, gateway, record, job)
+
+
+def _need_nothing(wish: Wish, state: State) -> None:
+    """Refuse what cannot be answered where nothing is kept, and nobody behind may know more.
+
+    Raises:
+        FailureError: the request means something kept, or its answer has to be.
+    """
+    if wish.previous is not None:
+        raise FailureError(state.unknown_previous(wish.previous))
+    if wish.conversation is not None and state.conversations is not None:
+        raise FailureError(state.conversations.unknown(wish.conversation))
+    if wish.references:
+        raise FailureError(state.unknown_item(wish.references[0]))
+    if wish.background:
+        raise FailureError(NO_BACKGROUND)
+
+
+def _within(body: bytes, limit: int) -> bytes:
+    """Return the body of a request with its history, which may be no larger than one that says all itself.
+
+    Raises:
+        BodyTooLargeError: it is.
+    """
+    if len(body) > limit:
+        raise BodyTooLargeError(f"the request, with the items that it goes on from, is larger than {limit} bytes")
+    return body
 
 
 def _storing(
@@ -126,13 +166,7 @@ async def _history(owner: str, wish: Wish, state: State, keeper: Keeper) -> list
         return [*previous.items, *previous.output]
     if wish.conversation is None or state.conversations is None:
         return []
-    items: list[JSON] = []
-    window: Window | None = Window(limit=PAGE, order="asc")
-    while window is not None:
-        page = await keeper.need(keeper.store.items(owner, wish.conversation, window))
-        items += page
-        window = Window(limit=PAGE, order="asc", after=page[-1]["id"]) if len(page) == PAGE else None
-    return items
+    return [*await keeper.need(keeper.store.items(owner, wish.conversation, WHOLE))]
 
 
 async def _resolve(owner: str, kept: Kept, state: State, keeper: Keeper) -> list[JSON]:

@@ -77,8 +77,11 @@ class Asked:
         order = self.query("order")
         if order not in (None, "asc", "desc"):
             raise WireError("$.order", "expected `asc` or `desc`")
+        after = self.query("after")
+        if after is not None and not is_id(after):
+            raise WireError("$.after", "expected an id")
         usual: Order = "asc" if self.state.oldest_first else "desc"
-        return Window(limit=limit, after=self.query("after"), order=_ORDERS[order] if order else usual)
+        return Window(limit=limit, after=after, order=_ORDERS[order] if order else usual)
 
 
 _ORDERS: dict[str, Order] = {"asc": "asc", "desc": "desc"}
@@ -174,7 +177,8 @@ async def _update(change: Callable[[JSONObject, JSON], JSONObject], asked: Asked
     body = await asked.body()
     answer = await _known(asked)
     changed = replace(answer, response=change(answer.response, body))
-    await asked.keeper.need(asked.keeper.store.put(changed))
+    if not await asked.keeper.need(asked.keeper.store.amend(changed)):
+        raise FailureError(asked.state.unknown(asked.name))
     return changed.response
 
 
@@ -226,7 +230,7 @@ async def _create_conversation(spoken: Conversations, asked: Asked) -> JSON:
     metadata, items = spoken.create(await asked.body())
     name = spoken.id_prefix + secrets.token_hex(24)
     made = Conversation(id=name, owner=asked.owner, created=asked.keeper.now(), metadata=metadata)
-    await asked.keeper.need(asked.keeper.store.create_conversation(made, spoken.identify(items, name)))
+    await asked.keeper.need(asked.keeper.store.create_conversation(made, spoken.identify(items, name, ())))
     asked.keeper.sweep()
     return _shown(spoken, made)
 
@@ -259,7 +263,7 @@ async def _list_conversation(spoken: Conversations, asked: Asked) -> JSON:
 
 
 async def _add_items(spoken: Conversations, asked: Asked) -> JSON:
-    items = spoken.identify(spoken.added(await asked.body()), secrets.token_hex(24))
+    items = spoken.identify(spoken.added(await asked.body()), secrets.token_hex(24), ())
     await _known_conversation(spoken, asked)
     keeper = asked.keeper
     if not await keeper.need(keeper.store.add_items(asked.owner, asked.name, items, keeper.now())):

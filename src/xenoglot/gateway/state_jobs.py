@@ -27,7 +27,7 @@ from xenoglot.model.response import Response
 from xenoglot.store.store import UNDONE, Stored, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 OK = 200
 FRAMES = 200
 """Frames that are read at once."""
+
+AGAIN_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
+"""How long a store is waited for that cannot keep what was made, each time; in all about as long as a lease."""
 
 LOOK_SECONDS = 1.0
 """How often one looks whether another process has made more of an answer."""
@@ -66,6 +69,7 @@ class Job:
         self._state = state
         self._framing = framing
         self._count = 0
+        self._added = False
         self._last: Sequence[ServerSentEvent] = ()
         self.changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +99,7 @@ class Job:
         """Note that a model is at work."""
         self.answer = settled(self.answer, self._state, "in_progress")
         self.answer = replace(self.answer, process=self._keeper.process, lease=self._keeper.now() + LEASE)
-        await self._keeper.within(self._keeper.store.settle(self.answer))
+        await self._patiently(lambda: self._keeper.within(self._keeper.store.settle(self.answer)))
         self._tell()
 
     async def show(self, events: Sequence[ServerSentEvent]) -> None:
@@ -110,7 +114,8 @@ class Job:
         """Store events as frames, if anybody may want to follow."""
         if self.answer.streamed:
             frames = self._frames(events)
-            await self._keeper.within(self._keeper.store.append(*self.key, self._count, frames))
+            append = self._keeper.store.append
+            await self._patiently(lambda: self._keeper.within(append(*self.key, self._count, frames)))
         self._count += len(events)
         self._tell()
 
@@ -122,13 +127,30 @@ class Job:
             record.failed(STOPPED)
         finally:
             try:
-                await self._settle()
+                await self._patiently(self._settle)
             except StoreError as error:  # then its lease ends
                 _logger.error("request %s: the end is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
             finally:
                 del self._keeper.jobs[self.key]
                 self._tell()
                 gateway.observer.write(record)
+
+    async def _patiently(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Have the store do it, once it can; neither the client nor who stops the gateway waits for that.
+
+        Raises:
+            StoreError: it cannot.
+        """
+        for seconds in () if self._task is None else AGAIN_SECONDS:
+            try:
+                await write()
+            except StoreError:
+                if self.failure is STOPPED:
+                    raise
+                await asyncio.sleep(seconds)
+            else:
+                return
+        await write()
 
     async def _settle(self) -> None:
         """Store the end."""
@@ -140,7 +162,9 @@ class Job:
             over = settled(self.answer, self._state, "failed", self.failure or ENDED_EARLY)
             background = self._state.background
             self._last = () if background is None else background.ending(over.response, self._count)
-        await add_to_conversation(self._keeper, over, self.remembered, self._state)
+        if not self._added:
+            await add_to_conversation(self._keeper, over, self.remembered, self._state)
+            self._added = True
         frames = self._frames(self._last) if self.answer.streamed else ()
         await self._keeper.within(self._keeper.store.settle(over, self._count, frames))
 
@@ -239,14 +263,14 @@ async def follow(  # noqa: PLR0913, PLR0917  what every handler gets, whom to fo
     exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, key: tuple[str, str], after: int
 ) -> None:
     """Send the stream of an answer from behind the number `after` on, to its end."""
-    keeper, _, _ = _speaking(dialect, gateway)
+    keeper, spoken, _ = _speaking(dialect, gateway)
     unbuffered = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
     record.begin(OK)
     await exchange.start(OK, [("content-type", dialect.framing.media_type), *unbuffered, *record.headers()])
     quiet = 0.0
     while True:
         changed = None if (job := keeper.jobs.get(key)) is None else job.changed
-        done = await _is_done(keeper, key)
+        done = await _is_done(keeper, key, spoken)
         frames = await keeper.need(keeper.store.frames(*key, after, FRAMES))
         if frames:
             after, quiet = frames[-1][0], 0.0
@@ -300,12 +324,12 @@ async def _relayed(exchange: Exchange, dialect: Dialect, gateway: Gateway, recor
     return None
 
 
-async def _is_done(keeper: Keeper, key: tuple[str, str]) -> bool:
+async def _is_done(keeper: Keeper, key: tuple[str, str], spoken: State) -> bool:
     """Whether no more will be made of an answer."""
     if key in keeper.jobs:
         return False
-    answer = await keeper.need(keeper.store.get(*key))
-    return answer is None or answer.status not in UNDONE or (answer.lease or 0.0) < keeper.now()
+    answer = await keeper.get(*key, spoken)
+    return answer is None or answer.status not in UNDONE
 
 
 async def _wait(changed: asyncio.Event | None) -> float:

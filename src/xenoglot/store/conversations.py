@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.store.statements import Row, Statement, Steps
+from xenoglot.codec.wire import encode_json
+from xenoglot.store.statements import Row, Statement, Steps, read
 from xenoglot.store.store import Conversation
 
 if TYPE_CHECKING:
@@ -71,27 +71,33 @@ def add_items(owner: str, conversation: str, items: Sequence[JSONObject], now: f
 
 
 _ITEMS = "SELECT data FROM conversation_item WHERE owner = $1 AND conversation = $2"
-_ITEM_PAGES: dict[Order, tuple[str, str]] = {
-    "asc": (f"{_ITEMS} ORDER BY position LIMIT $3", f"{_ITEMS} AND position > $4 ORDER BY position LIMIT $3"),
+_PLACE = "SELECT {}(position) FROM conversation_item WHERE owner = $1 AND conversation = $2 AND id = $3"
+_ITEM_PAGES: dict[Order, tuple[str, str, str]] = {
+    "asc": (
+        f"{_ITEMS} ORDER BY position LIMIT $3",
+        _PLACE.format("MAX"),
+        f"{_ITEMS} AND position > $4 ORDER BY position LIMIT $3",
+    ),
     "desc": (
         f"{_ITEMS} ORDER BY position DESC LIMIT $3",
+        _PLACE.format("MIN"),
         f"{_ITEMS} AND position < $4 ORDER BY position DESC LIMIT $3",
     ),
 }
+"""For each order the first page, the place of an item (the last of those with its id: pages must end), a later page."""
 
 
 def items(owner: str, conversation: str, window: Window) -> Steps[list[JSONObject]]:
     """Return items of a conversation; none behind one that is not there."""
-    first, further = _ITEM_PAGES[window.order]
+    first, place, further = _ITEM_PAGES[window.order]
     if window.after is None:
         rows = yield Statement(first, (owner, conversation, window.limit))
-        return [decode_json(row[0]) for row in rows]
-    sql = "SELECT position FROM conversation_item WHERE owner = $1 AND conversation = $2 AND id = $3"
-    found = yield Statement(sql, (owner, conversation, window.after))
-    if not found:
+        return [read(row[0]) for row in rows]
+    found = yield Statement(place, (owner, conversation, window.after))
+    if found[0][0] is None:
         return []
     rows = yield Statement(further, (owner, conversation, window.limit, found[0][0]))
-    return [decode_json(row[0]) for row in rows]
+    return [read(row[0]) for row in rows]
 
 
 def item(owner: str, conversation: str, item: str) -> Steps[JSON]:
@@ -100,7 +106,7 @@ def item(owner: str, conversation: str, item: str) -> Steps[JSON]:
         "SELECT data FROM conversation_item WHERE owner = $1 AND conversation = $2 AND id = $3",
         (owner, conversation, item),
     )
-    return decode_json(rows[0][0]) if rows else None
+    return read(rows[0][0]) if rows else None
 
 
 def delete_item(owner: str, conversation: str, item: str) -> Steps[bool]:
@@ -138,4 +144,4 @@ def _conversation(owner: str, name: str, rows: Sequence[Row]) -> Conversation | 
     if not rows:
         return None
     created, metadata = rows[0]
-    return Conversation(id=name, owner=owner, created=created, metadata=decode_json(metadata))
+    return Conversation(id=name, owner=owner, created=created, metadata=read(metadata))

@@ -16,16 +16,16 @@ def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
     before = now - retention.max_age
     gone = 0
     for oldest, forget in _KINDS:
-        rows = yield Statement(oldest, (before, batch - gone))
+        rows = yield Statement(oldest, (before, batch - gone, now))
         for owner, *key, _size, _time in rows:
             yield from forget(owner, *key)
         gone += len(rows)
     if gone:
         return gone
-    return (yield from _shrink(retention.max_bytes, batch))
+    return (yield from _shrink(now, retention.max_bytes, batch))
 
 
-def _shrink(max_bytes: int, batch: int) -> Steps[int]:
+def _shrink(now: float, max_bytes: int, batch: int) -> Steps[int]:
     """Forget the oldest things of any kind, as many as it takes, but no more than a batch."""
     rows = yield Statement(
         "SELECT (SELECT COALESCE(SUM(size), 0) FROM answer) + (SELECT COALESCE(SUM(size), 0) FROM conversation)"
@@ -36,7 +36,7 @@ def _shrink(max_bytes: int, batch: int) -> Steps[int]:
         return 0
     candidates = []
     for oldest, forget in _KINDS:
-        found = yield Statement(oldest, (_FAR_FUTURE, batch))
+        found = yield Statement(oldest, (_FAR_FUTURE, batch, now))
         candidates += [(row[-1], row[-2], forget, row[:-2]) for row in map(tuple, found)]
     gone = 0
     for _time, size, forget, key in sorted(candidates, key=lambda candidate: candidate[0])[:batch]:
@@ -55,11 +55,28 @@ def _forget(owner: str, key: str, backend: str) -> Steps[bool]:
 
 _FAR_FUTURE = 1e18
 _KINDS = (
-    ("SELECT owner, id, size, created FROM answer WHERE created < $1 ORDER BY created LIMIT $2", statements.delete),
-    ("SELECT owner, id, size, used FROM conversation WHERE used < $1 ORDER BY used LIMIT $2", conversations.delete),
     (
-        "SELECT owner, name, backend, size, created FROM vault WHERE created < $1 ORDER BY created LIMIT $2",
+        (
+            "SELECT owner, id, size, created FROM answer"
+            " WHERE created < $1 AND (lease IS NULL OR lease < $3) ORDER BY created LIMIT $2"
+        ),
+        statements.delete,
+    ),
+    (
+        (
+            "SELECT owner, id, size, used FROM conversation"
+            " WHERE used < $1 AND (held_until IS NULL OR held_until < $3) ORDER BY used LIMIT $2"
+        ),
+        conversations.delete,
+    ),
+    (
+        (
+            "SELECT owner, name, backend, size, created FROM vault"
+            " WHERE created < $1 AND created <= CAST($3 AS DOUBLE PRECISION) ORDER BY created LIMIT $2"
+        ),
         _forget,
     ),
 )
-"""What can be too old: where its keys, its size and its time are, and how it is forgotten."""
+"""What can be too old: where its keys, its size and its time are, and how it is forgotten. What is being made or held
+now ($3) stays.
+"""

@@ -20,12 +20,12 @@ MIGRATIONS: Final = (
             status TEXT NOT NULL,
             process TEXT,
             lease DOUBLE PRECISION,
-            body BYTEA NOT NULL,
             size BIGINT NOT NULL,
+            body BYTEA NOT NULL,
             PRIMARY KEY (owner, id)
         )
         """,
-        "CREATE INDEX answer_age ON answer (created)",
+        "CREATE INDEX answer_age ON answer (created, size)",
         "CREATE INDEX answer_list ON answer (owner, kind, created, id)",
         "CREATE INDEX answer_process ON answer (process) WHERE process IS NOT NULL",
         """
@@ -60,7 +60,7 @@ MIGRATIONS: Final = (
             PRIMARY KEY (owner, id)
         )
         """,
-        "CREATE INDEX conversation_age ON conversation (used)",
+        "CREATE INDEX conversation_age ON conversation (used, size)",
         """
         CREATE TABLE conversation_item (
             owner TEXT NOT NULL,
@@ -83,7 +83,7 @@ MIGRATIONS: Final = (
             PRIMARY KEY (owner, name, backend)
         )
         """,
-        "CREATE INDEX vault_age ON vault (created)",
+        "CREATE INDEX vault_age ON vault (created, size)",
     ),
 )
 """What leads from each version to the next; version 0 is an empty database."""

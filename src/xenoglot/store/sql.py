@@ -56,6 +56,10 @@ class SQLStore(ABC):
         """Replace an answer that is not done by what became of it; return whether it was not done until now."""
         return await self.write(statements.settle(answer, first, frames))
 
+    async def amend(self, answer: Stored) -> bool:
+        """Replace an answer that is there; return whether it is."""
+        return await self.write(statements.amend(answer))
+
     async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
         """Vouch for all undone answers of a process; return their owners and ids."""
         return await self.write(statements.renew(process, until))

@@ -82,10 +82,11 @@ class SQLite(SQLStore):
         connection.execute(f"BEGIN {kind}")
         try:
             result = _run(connection, steps)
+            connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite may have ended it by itself
+                connection.execute("ROLLBACK")
             raise
-        connection.execute("COMMIT")
         return result
 
     def _open(self) -> sqlite3.Connection:

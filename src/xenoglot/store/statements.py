@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.wire import decode_json
+from xenoglot.errors import WireError
 from xenoglot.store import schema
 from xenoglot.store.store import UNDONE, Stored, StoreError
 
@@ -40,6 +41,8 @@ _answer = msgspec.json.Decoder(Stored)
 _UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
 _LONGEST_ID = 256
 
+UNREADABLE = "something in the store cannot be read"
+
 
 def migrate() -> Steps[None]:
     """Bring the tables to today's version."""
@@ -54,6 +57,18 @@ def migrate() -> Steps[None]:
     if version < schema.VERSION:
         yield Statement(schema.FORGET_VERSION)
         yield Statement(schema.WRITE_VERSION, (schema.VERSION,))
+
+
+def read(data: bytes) -> JSON:
+    """Return what was kept as JSON.
+
+    Raises:
+        StoreError: it is broken.
+    """
+    try:
+        return decode_json(data)
+    except WireError:
+        raise StoreError(UNREADABLE) from None
 
 
 def put(answer: Stored) -> Steps[None]:
@@ -134,6 +149,16 @@ def settle(answer: Stored, first: int, frames: Sequence[bytes]) -> Steps[bool]:
     return bool(rows)
 
 
+def amend(answer: Stored) -> Steps[bool]:
+    """Replace what is said of an answer."""
+    body = msgspec.json.encode(answer)
+    rows = yield Statement(
+        "UPDATE answer SET body = $3, size = size - LENGTH(body) + $4 WHERE owner = $1 AND id = $2 RETURNING id",
+        (answer.owner, answer.id, body, len(body)),
+    )
+    return bool(rows)
+
+
 def renew(process: str, until: float) -> Steps[set[tuple[str, str]]]:
     """Vouch for all undone answers of a process."""
     rows = yield Statement(
@@ -171,7 +196,7 @@ def item(owner: str, item: str) -> Steps[JSON]:
         "SELECT data FROM conversation_item WHERE owner = $1 AND id = $2 ORDER BY position DESC LIMIT 1", (owner, item)
     )
     if rows:
-        return decode_json(rows[0][0])
+        return read(rows[0][0])
     rows = yield Statement(
         "SELECT a.body, a.status, a.lease FROM item i JOIN answer a ON a.owner = i.owner AND a.id = i.answer"
         " WHERE i.owner = $1 AND i.id = $2 ORDER BY a.created DESC LIMIT 1",
@@ -217,4 +242,7 @@ def _id(item: JSON) -> str | None:
 def _stored(row: Row) -> Stored:
     """Return an answer; its status and lease are those of the row, which can be newer than the rest."""
     body, status, lease = row
-    return replace(_answer.decode(body), status=status, lease=lease)
+    try:
+        return replace(_answer.decode(body), status=status, lease=lease)
+    except (msgspec.DecodeError, UnicodeError):
+        raise StoreError(UNREADABLE) from None

@@ -105,6 +105,10 @@ class Store(Protocol):
         """
         ...
 
+    async def amend(self, answer: Stored) -> bool:
+        """Replace an answer that is there; return whether it is. What was deleted meanwhile stays so."""
+        ...
+
     async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
         """Vouch for all undone answers of a process; return their owners and ids."""
         ...

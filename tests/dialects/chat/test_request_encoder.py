@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.chat.wire import encoded, said
+from xenoglot.codec.custom import PARAMETERS
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
@@ -331,6 +332,39 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             [f"{M0}.content[0] cache.ttl approximated (the server's default lifetime)"],
             id="pitfall-31-breakpoint",
         ),
+        pytest.param(
+            [said("user", Opaque(dialect="messages", data={"type": "container_upload"})), said("user", "", "Hi")],
+            Target(),
+            [{"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Hi"}]}],
+            [
+                f"{M0}.content[0] container_upload dropped (only messages has it)",
+                f"{M0} message dropped (nothing of it is left to say)",
+            ],
+            id="a-turn-of-the-user-of-which-nothing-is-left",
+        ),
+        pytest.param(
+            [
+                said("user", ""),
+                said("assistant", Opaque(dialect="messages", data={"type": "server_tool_use"})),
+                said("system", Opaque(dialect="messages", data={"type": "x"})),
+            ],
+            Target(),
+            [{"role": "user", "content": ""}],
+            [
+                "$.messages[1].content[0] server_tool_use dropped (only messages has it)",
+                "$.messages[1] message dropped (nothing of it is left to say)",
+                "$.messages[2].content[0] x dropped (only messages has it)",
+                "$.messages[2] message dropped (nothing of it is left to say)",
+            ],
+            id="other-turns-of-which-nothing-is-left",
+        ),
+        pytest.param(
+            [said("assistant", CALL), said("tool", result(Text(text="ok")), Opaque(dialect="messages", data={}))],
+            Target(),
+            [CALLED, {"role": "tool", "tool_call_id": "c1", "content": "ok"}],
+            ["$.messages[1].content[1] part dropped (only messages has it)"],
+            id="beside-a-result-nothing-is-left",
+        ),
     ],
 )
 def test_messages(messages: list[Message], target: Target, wire: list[JSON], losses: list[str]) -> None:
@@ -339,6 +373,44 @@ def test_messages(messages: list[Message], target: Target, wire: list[JSON], los
 
 TOOL = Tool(name="f", parameters={"type": "object"})
 TOOL_WIRE = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+PATCH = Tool(name="p", kind="custom", format={"type": "text"})
+
+
+@pytest.mark.parametrize(
+    ("target", "call", "losses"),
+    [
+        pytest.param(
+            Target(),
+            {"id": "c1", "type": "function", "function": {"name": "p", "arguments": r'{"input":"a\n\"b\""}'}},
+            [f"{M0}.content[0] kind emulated (the free text of a custom tool is written as `input`)"],
+            id="pitfall-62-wrapped",
+        ),
+        pytest.param(
+            Target(custom_tools=True),
+            {"id": "c1", "type": "custom", "custom": {"name": "p", "input": 'a\n"b"'}},
+            [],
+            id="pitfall-62-taken",
+        ),
+    ],
+)
+def test_free_text_in_the_history(target: Target, call: JSONObject, losses: list[str]) -> None:
+    spoken = said("assistant", ToolCall(id="c1", name="p", arguments='a\n"b"', kind="custom"))
+    answer = said("tool", ToolResult(call_id="c1", content=(Text(text="ok"),), kind="custom"))
+    body, found = encoded(Request(model="m", messages=(spoken, answer)), target)
+    assert (body["messages"], found) == (
+        [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        losses,
+    )
+
+
+def test_a_custom_tool_goes_home_as_it_came() -> None:
+    """pitfall-62: a client of the dialect knows what its server takes."""
+    tools = [{"type": "custom", "custom": {"name": "p"}}]
+    body: JSONObject = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
+    assert encoded(CHAT.decode_request(body), Target(provider="x")) == (body, [])
 
 
 @pytest.mark.parametrize(
@@ -515,6 +587,47 @@ TOOL_WIRE = {"type": "function", "function": {"name": "f", "parameters": {"type"
             },
             [],
             id="pitfall-14-allowed",
+        ),
+        pytest.param(
+            Request(
+                model="m",
+                tools=(replace(TOOL, namespace="ns"),),
+                tool_choice=ToolChoice(mode="required", names=("f",)),
+            ),
+            Target(),
+            {
+                "tools": [{"type": "function", "function": {"name": "ns__f", "parameters": {"type": "object"}}}],
+                "tool_choice": {"type": "function", "function": {"name": "ns__f"}},
+            },
+            [
+                "$.tools[0] name emulated (fitted to what the server takes)",
+                "$.tool_choice name emulated (fitted to what the server takes)",
+            ],
+            id="pitfall-63-chosen-in-a-namespace",
+        ),
+        pytest.param(
+            Request(model="m", tools=(PATCH,), tool_choice=ToolChoice(mode="required", names=("p",), kind="custom")),
+            Target(),
+            {
+                "tools": [{"type": "function", "function": {"name": "p", "parameters": PARAMETERS}}],
+                "tool_choice": {"type": "function", "function": {"name": "p"}},
+            },
+            [
+                "$.tools[0] kind emulated (a custom tool is written as a function of one string)",
+                "$.tools[0] format dropped (a function is restricted by no grammar)",
+                "$.tool_choice kind emulated (a custom tool is written as a function of one string)",
+            ],
+            id="pitfall-62-custom-tool",
+        ),
+        pytest.param(
+            Request(model="m", tools=(PATCH,), tool_choice=ToolChoice(mode="required", names=("p",), kind="custom")),
+            Target(custom_tools=True),
+            {
+                "tools": [{"type": "custom", "custom": {"name": "p", "format": {"type": "text"}}}],
+                "tool_choice": {"type": "custom", "custom": {"name": "p"}},
+            },
+            [],
+            id="pitfall-62-custom-tool-taken",
         ),
         pytest.param(
             Request(model="m", tools=(replace(TOOL, name="n" * 65, strict=True),)),

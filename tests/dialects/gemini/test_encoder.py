@@ -103,7 +103,7 @@ def test_the_last_piece_of_a_thought_waits_for_its_seal() -> None:
         piece({"text": "m", "thought": True, "thoughtSignature": wrapped}),
         END,
     ]
-    assert losses == ["$.candidates[0] signature emulated (only its maker can open it; wrapped to come back)"]
+    assert losses == ["$.candidates[0].content[0] signature emulated (only its maker can open it; wrapped to come back)"]
 
 
 def test_summaries_are_paragraphs() -> None:

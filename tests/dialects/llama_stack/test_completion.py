@@ -52,14 +52,35 @@ def test_prompts_are_written() -> None:
     assert losses == [
         "$.prompt echo emulated (the client's own dialect puts the text before the answer)",
         "$ messages emulated (what the system says is put before the text)",
+        "$.prompt texts emulated (what the system says is put before it)",
         "$ tools dropped (the dialect has no such field)",
+    ]
+
+
+def test_turns_become_a_transcript() -> None:
+    alone, _ = encoded(Request(model="m", messages=(said("user", "Hi"),)), dialect=RECORD)
+    several, losses = encoded(
+        Request(model="m", messages=(said("system", "Brief."), said("user", "Hi"))), dialect=RECORD
+    )
+    assert alone == {"model_id": "m", "content": "Hi"}
+    assert several == {
+        "model_id": "m",
+        "content": "System: Brief.\n\nUser: Hi\n\nAssistant:",
+        "sampling_params": {"stop": ["\n\nUser:"]},
+    }
+    assert losses == [
+        "$.messages turns emulated (written as a transcript)",
+        "$.sampling stop emulated (the model stops where the user would speak next)",
     ]
 
 
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (Request(model="m", messages=(said("user", "Hi"),)), r"\$.messages: the model behind continues a text"),
+        (
+            Request(model="m", messages=(said("user", "Hi"),), prompt=Prompt(texts=("a",))),
+            r"\$.messages: the model behind takes turns or a prompt, not both",
+        ),
         (Request(model="m", prompt=Prompt(texts=("a",), suffix="b")), r"\$.suffix: the model behind cannot fill in"),
         (Request(model="m", prompt=Prompt(texts=("a", "b"))), r"\$.prompt: .* one text at a time, found 2"),
         (Request(model="m", prompt=Prompt(texts=("a",), best_of=2)), r"\$.best_of: the model behind makes one answer"),

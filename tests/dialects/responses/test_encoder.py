@@ -18,10 +18,12 @@ from xenoglot.model.content import (
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
+    Event,
     Failed,
     Finished,
     OpaqueDelta,
     Ping,
+    ReasoningDelta,
     Started,
     TextDelta,
     UsageReported,
@@ -169,11 +171,42 @@ def test_whole_or_streamed_it_is_the_same() -> None:
     assert (frames[-1]["response"], losses) == encoded(answer)
 
 
-def test_a_sign_of_life_is_an_event_that_codex_sees() -> None:
-    """pitfall-108: it has no eyes for comments, but before the answer begins there is nothing else to say."""
-    frames, _ = written([Ping(), BEGUN, Ping(), *unfold_part(Text(text="a")), Ping(), END])
-    assert life(frames)[:4] == [": ping", "created", "in_progress", "in_progress"]
-    assert life(frames)[-4:] == ["content_part.done", "in_progress", "output_item.done", "completed"]
+def test_a_sign_of_life_is_an_event_that_every_client_reads() -> None:
+    """pitfall-108: Codex has no eyes for comments; but before the answer begins there is nothing else to say."""
+    growing: list[Event] = [BlockStarted(part=Text(text="")), TextDelta(text="a"), Ping(), BlockEnded()]
+    frames, _ = written([Ping(), BEGUN, Ping(), *growing, Ping(), *unfold_part(Text(text="b")), END])
+    assert [frame if isinstance(frame, str) else frame["type"] for frame in frames[:2]] == [
+        ": ping",
+        "response.created",
+    ]
+    lives = [frame for frame in frames[3:] if frame["type"] == "response.in_progress" or frame.get("delta") == ""]
+    item = {"type": "message", "id": "msg_1_0", "status": "in_progress", "role": "assistant"}
+    told = [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}]
+    assert [frame.get("delta", frame.get("response", {}).get("output")) for frame in lives] == [
+        [],
+        "",
+        [{**item, "content": told}],
+    ]
+
+
+def test_a_thought_lives_by_what_grows_in_it() -> None:
+    thought: list[Event] = [
+        BlockStarted(part=Reasoning(text="")),
+        Ping(),
+        ReasoningDelta(text="a"),
+        Ping(),
+        BlockEnded(),
+    ]
+    frames, _ = written([BEGUN, *thought, END])
+    assert life(frames)[2:8] == [
+        "output_item.added",
+        "in_progress",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+    ]
+    assert frames[6]["delta"] == ""
 
 
 def test_a_failure_is_told_inside_the_answer() -> None:

@@ -151,7 +151,10 @@ CASES = (
             "messages": message(text("I will not."), stop="refusal", usage={"input_tokens": 5, "output_tokens": 2}),
         },
         {
-            "chat": ("$.candidates[0].finish stop_details dropped (only messages has it)",),
+            "chat": (
+                "$.candidates[0].finish explanation emulated (written as the `refusal` of the message)",
+                "$.candidates[0].finish stop_details dropped (only messages has it)",
+            ),
             "messages": ("$.candidates[0].content[0] refusal approximated (written as text)",),
         },
         {"chat": {"raised": "ContentFilterFinishReasonError"}},

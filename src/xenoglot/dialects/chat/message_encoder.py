@@ -38,6 +38,9 @@ _JOINTS = {"system": "\n\n", "developer": "\n\n", "user": "\n\n", "tool": "\n", 
 
 _MEDIA = (Image, Audio, File)
 
+_FRAME = {"role", "name", "content"}
+"""The fields of a message that say nothing without a content."""
+
 
 class MessageEncoder:
     """The messages of one request in the making; media of tool results wait for the next user turn."""
@@ -76,7 +79,8 @@ class MessageEncoder:
         if role == "developer" and not (self._crossing.home or self._crossing.target.developer_role):
             self._losses.approximated(where, "role", "`developer` is written as `system`")
             role = "system"
-        self._messages.append({"role": role, **self._named(message), **self._content(parts, message, where)})
+        written = {"role": role, **self._named(message), **self._content(parts, message, where)}
+        self._add(written, parts, message, where)
 
     def _user(self, parts: list[tuple[str, Part]], where: str, message: Message) -> None:
         content = self._content(parts, message, where)
@@ -85,7 +89,15 @@ class MessageEncoder:
             texts = [{"type": "text", "text": said}] if isinstance(said, str) and said else said or []
             content["content"] = [*self._media, *texts]
             self._media = []
-        self._messages.append({"role": "user", **self._named(message), **content})
+        self._add({"role": "user", **self._named(message), **content}, parts, message, where)
+
+    def _add(self, written: JSONObject, parts: Sequence[tuple[str, Part]], message: Message, where: str) -> None:
+        """Add a message, unless it had to say something and nothing of that is left: servers refuse an empty one."""
+        said = written.keys() - _FRAME or written.get("content") or any(isinstance(part, Text) for _, part in parts)
+        if said or not parts or self._crossing.home:
+            self._messages.append(written)
+        elif message.content and not any(isinstance(part, ToolResult) for part in message.content):
+            self._losses.dropped(where, "message", "nothing of it is left to say")
 
     def _named(self, message: Message) -> JSONObject:
         return {} if message.name is None else {"name": message.name}
@@ -177,7 +189,8 @@ class MessageEncoder:
             fields["audio"] = encode_audio(audio, at, self._losses)
         fields |= self._calls(parts)
         blanks = {key: value for key, value in form.get("blanks", {}).items() if key not in fields}
-        self._messages.append(blanks | fields)
+        said = [(where, part) for part in message.content]
+        self._add(blanks | fields, said, message, where)
 
     def _calls(self, parts: Sorted) -> JSONObject:
         calls: list[JSONObject] = []

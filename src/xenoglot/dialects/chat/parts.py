@@ -99,7 +99,7 @@ def encode_part(part: Part, where: str, crossing: Crossing) -> JSONObject | None
         case Refusal():
             own = own_fields(part.extra, where, crossing.losses)
             encoded = {"type": "refusal", "refusal": part.text, **own}
-        case Reasoning():
+        case Reasoning() if "part" in form_of(part.extra, NAME):
             encoded = _encode_thinking(part)
         case Opaque():
             encoded = encode_opaque(part, where, crossing)

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
@@ -48,6 +49,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = request.extra is not None and request.extra.dialect == NAME
     request = as_turns(request, losses)
+    if not home and not target.custom_tools:  # most servers answer a tool of another type with a 400 (pitfall-62)
+        request = wrap_custom(request, losses)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     messages = request.messages if target.inline_system else fold_system(request.messages, crossing)
@@ -82,7 +85,7 @@ def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
         elif "function_call" in form:
             fields["function_call"] = encode_function_call(request.tool_choice, crossing)
         else:
-            fields["tool_choice"] = encode_choice(request.tool_choice, crossing)
+            fields["tool_choice"] = encode_choice(request.tool_choice, request.tools, crossing)
     if request.parallel_tool_calls is not None and (not legacy or "parallel" in form):
         if allowed:
             fields["parallel_tool_calls"] = request.parallel_tool_calls

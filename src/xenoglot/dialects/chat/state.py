@@ -16,6 +16,7 @@ from xenoglot.dialects.chat.decoder import DONE, StreamDecoder
 from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.response import encode_response
 from xenoglot.dialects.openai.stored import encode_page, refusal
+from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ class Showing:
         if event.data == DONE:
             self.close()
             return (event,)
-        chunk = decode_answer(event.data)
+        try:
+            chunk = decode_answer(event.data)
+        except WireError:
+            return (event,)
         if not isinstance(chunk, dict) or "id" not in chunk:
             return (event,)
         if not _wants_usage(self._kept.request) and chunk.pop("usage", None) and not chunk.get("choices"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.names import fit, namespace_of, qualified
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
@@ -16,6 +16,7 @@ from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from xenoglot.codec.crossing import Crossing
@@ -99,23 +100,23 @@ def encode_functions(request: Request, crossing: Crossing) -> list[JSONObject]:
     ]
 
 
-def encode_choice(choice: ToolChoice, crossing: Crossing) -> JSON:
-    """Return the value of `tool_choice`."""
+def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: Crossing) -> JSON:
+    """Return the value of `tool_choice`, a choice among `tools`."""
     where = "$.tool_choice"
     form, own = form_of(choice.extra, NAME), own_fields(choice.extra, where, crossing.losses)
     if "type" in form:
         return {"type": form["type"], **own}
     if not choice.names:
         return form.get("word", choice.mode)
-    names = [tool_name(name, None, where, crossing) for name in choice.names]
+    names = [tool_name(name, namespace_of(name, tools), where, crossing) for name in choice.names]
     key = choice.kind
     if choice.mode == "required" and len(names) == 1 and "allowed_tools" not in form:
         return {"type": key, key: {"name": names[0], **left(own, form, key)}, **own}
     if "allowed_tools" in form:
-        tools: list[JSONObject] = form["tools"]
+        listed: list[JSONObject] = form["tools"]
     else:
-        tools = [{"type": key, key: {"name": name}} for name in names]
-    allowed = {"mode": choice.mode, "tools": tools, **left(own, form, "allowed_tools")}
+        listed = [{"type": key, key: {"name": name}} for name in names]
+    allowed = {"mode": choice.mode, "tools": listed, **left(own, form, "allowed_tools")}
     return {"type": "allowed_tools", "allowed_tools": allowed, **own}
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.transcript import transcribe
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
-from xenoglot.dialects.completions.transcript import transcribe
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     body: JSONObject = {"model": request.model}
     stops = request.sampling.stop
     if request.prompt is None:
-        transcript = transcribe(request.messages, losses)
+        transcript = transcribe(request.messages, NAME, losses)
         body["prompt"] = transcript.text
         stops = _with_stop(stops, transcript.stop, crossing)
     else:
@@ -85,7 +85,7 @@ def _heading(request: Request, losses: Losses) -> str:
     if not request.messages:
         return ""
     losses.emulated("$.prompt", "texts", "each begins with what the system says")
-    said = transcribe(request.messages, losses).words
+    said = transcribe(request.messages, NAME, losses).words
     return f"{said}\n\n" if said else ""
 
 

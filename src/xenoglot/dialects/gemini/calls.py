@@ -42,25 +42,25 @@ class CallIds:
     def __init__(self, scope: str) -> None:
         self._scope = scope
         self._count = 0
-        self._pending: list[tuple[str, str]] = []  # id and name of the calls that wait for a result
+        self._pending: dict[str, str] = {}  # id and name of the calls that wait for a result
 
     def call(self, given: str | None, name: str) -> str:
         """Return the id of the next call."""
         call_id = given or derived_id(self._scope, self._count)
         self._count += 1
-        self._pending.append((call_id, name))
+        self._pending[call_id] = name
         return call_id
 
     def result(self, given: str | None, name: str) -> str:
         """Return the id of the call that the next result belongs to: one of its name, else the first that waits."""
-        waiting = [place for place, (call_id, _) in enumerate(self._pending) if call_id == given]
         if given:
-            for place in waiting[:1]:
-                del self._pending[place]
+            self._pending.pop(given, None)
             return given
-        named = [place for place, (_, called) in enumerate(self._pending) if called == name]
-        if named or self._pending:
-            return self._pending.pop((named or [0])[0])[0]
+        named = (call_id for call_id, called in self._pending.items() if called == name)
+        found = next(named, None) or next(iter(self._pending), None)
+        if found is not None:
+            del self._pending[found]
+            return found
         self._count += 1
         return derived_id(self._scope, self._count - 1)
 

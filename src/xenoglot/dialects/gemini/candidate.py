@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.calls import CallIds
-from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, citations_of
+from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, bytes_of, citations_of
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish, take_finish
 from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
@@ -153,12 +153,12 @@ class _Written:
         """Add a part, or join it to the last; return the bytes of text before it."""
         last = self.parts[-1] if self.parts else {}
         if not self._home and says_nothing(encoded):
-            return len(last.get("text", "").encode("utf-8", "surrogatepass"))
+            return bytes_of(last.get("text", ""))
         if self._home or not goes_on(last, encoded):
             self.parts.append(encoded)
             return 0
         self.parts[-1] = {**encoded, "text": last["text"] + encoded["text"]}
-        return len(last["text"].encode("utf-8", "surrogatepass"))
+        return bytes_of(last["text"])
 
 
 def goes_on(last: JSONObject, encoded: JSONObject) -> bool:

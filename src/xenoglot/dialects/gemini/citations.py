@@ -105,9 +105,11 @@ class Grounding:
         index = self._chunks.setdefault((citation.url, citation.title), len(self._chunks))
         start = min(citation.start or 0, len(text))
         end = len(text) if citation.end is None else max(start, min(citation.end, len(text)))
-        head, inside = (_bytes(text[:start]), _bytes(text[start:end]))
-        segment = {"partIndex": part, "startIndex": before + head, "endIndex": before + head + inside}
-        self._supports.append({"segment": {**segment, "text": text[start:end]}, "groundingChunkIndices": [index]})
+        head, inside = (start, end - start) if text.isascii() else (bytes_of(text[:start]), bytes_of(text[start:end]))
+        segment: JSONObject = {"partIndex": part, "startIndex": before + head, "endIndex": before + head + inside}
+        if citation.end is not None:  # the words of all that was said need not be said again
+            segment["text"] = text[start:end]
+        self._supports.append({"segment": segment, "groundingChunkIndices": [index]})
 
     def metadata(self, parts: int) -> JSONObject:
         """Return the field of a candidate of as many `parts`; nothing where nothing was cited."""
@@ -119,5 +121,6 @@ class Grounding:
         return {GROUNDING: {"groundingChunks": chunks, "groundingSupports": self._supports}}
 
 
-def _bytes(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """Return how long a text is on the wire."""
     return len(text.encode("utf-8", "surrogatepass"))

@@ -79,6 +79,8 @@ class StreamDecoder:
         return (Failed(failure=failure),)
 
     def _chunk(self, chunk: JSON) -> Sequence[Event]:
+        if isinstance(chunk, list) and len(chunk) == 1:  # how an error is told to who asked for no events
+            (chunk,) = chunk
         reader = Reader(chunk)
         if "error" in reader:
             return self._fail(read_error(chunk))

@@ -189,6 +189,8 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
         if isinstance(failure.details, dict):
             return status, {"error": failure.details | {"message": failure.message}}
         return status, {"error": {"code": status, "message": failure.message, "status": failure.raw_type or word}}
+    if failure.dialect is None and failure.status is not None:  # HTTP has a word of its own for it
+        status = failure.status
     error: JSONObject = {"code": status, "message": _message(failure), "status": word}
     if details := _encode_details(failure):
         error["details"] = details

@@ -198,7 +198,7 @@ class PartEncoder:
 
     def _id(self, call_id: str, form: JSONObject) -> JSONObject:
         spelled = form.get("id")
-        if spelled is None:
+        if spelled is None or not (self._home or self._target is None):  # its result, of elsewhere, names it
             return {"id": call_id}
         return {"id": ""} if spelled == "empty" else {}
 

@@ -37,11 +37,16 @@ def decode_part(value: JSON, path: str, ids: CallIds) -> Part:
     if "text" in reader:
         return _read_text(reader)
     part: Part | None = None
-    if reader.peek("thought") is not True and "partialArgs" not in (reader.peek("functionCall") or ()):
+    if reader.peek("thought") is not True and not _is_piece(reader.peek("functionCall")):
         part = _read_thing(reader, ids)
     if part is None and value.keys() == {SIGNATURE} and isinstance(value[SIGNATURE], str):
         return sealed(Reasoning(), value[SIGNATURE], {"part": "bare"})
     return Opaque(dialect=NAME, data=value, text=_words(value)) if part is None else part
+
+
+def _is_piece(call: JSON) -> bool:
+    """Whether a call is but a piece of one: servers send them so to whoever asks for `streamFunctionCallArguments`."""
+    return isinstance(call, dict) and "partialArgs" in call
 
 
 def _read_thing(reader: Reader, ids: CallIds) -> Part | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.custom import PARAMETERS
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import namespace_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
@@ -184,5 +185,7 @@ def encode_choice(request: Request, parts: PartEncoder, crossing: Crossing, *, t
         losses.approximated(where, "mode", "calls among some of the tools are held to their schemas too")
     own: JSONObject = {"mode": mode}
     if choice.names or "names" in form:
-        own["allowedFunctionNames"] = [parts.tool_name(name, None, where) for name in choice.names]
+        own["allowedFunctionNames"] = [
+            parts.tool_name(name, namespace_of(name, request.tools), where) for name in choice.names
+        ]
     return {_CONFIG: {_CALLING: with_rest(own, choice.extra, where, losses)}}

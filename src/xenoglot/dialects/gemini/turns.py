@@ -6,6 +6,7 @@ turns of user and model alternate, and the user begins; the turn behind one with
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.wire import to_text
@@ -84,7 +85,7 @@ def _answer_calls(turns: list[Turn], losses: Losses) -> None:
             turn.parts = _answered(turn, calls, where, losses)
             calls = []
         else:
-            calls, where = [part[CALL] for part in turn.parts if CALL in part], turn.where
+            calls, where = [call for part in turn.parts if (call := _said(part, CALL)) is not None], turn.where
         index += 1
     if calls:
         turns.append(Turn("user", _answered(Turn("user", [], where), calls, where, losses), where))
@@ -92,26 +93,39 @@ def _answer_calls(turns: list[Turn], losses: Losses) -> None:
 
 def _answered(turn: Turn, calls: list[JSONObject], where: str, losses: Losses) -> list[JSONObject]:
     """Return the parts of a user's turn, the results of `calls` first and in their order."""
-    results = [part for part in turn.parts if RESULT in part]
-    placed: list[JSONObject] = []
-    for call in calls:
-        answer = next((part for part in results if part[RESULT].get("id") == call.get("id")), None)
-        if answer is None:
-            losses.emulated(where, "tool_result", "a call without a result gets one that says so")
-            placed.append({RESULT: {"id": call.get("id"), "name": call["name"], "response": {ERROR: NO_RESULT}}})
+    waiting = Counter(str(call.get("id")) for call in calls)
+    results: defaultdict[str, list[JSONObject]] = defaultdict(list)
+    rest: list[JSONObject] = []
+    for part in turn.parts:
+        result = _said(part, RESULT)
+        call_id = None if result is None else str(result.get("id"))
+        if result is None or call_id is None:
+            rest.append(part)
+        elif len(results[call_id]) < waiting[call_id]:
+            results[call_id].append(part)
         else:
-            results = [part for part in results if part is not answer]
-            placed.append(answer)
-    stray = {id(part) for part in results}
-    rest = [_told(part, turn.where, losses) if id(part) in stray else part for part in turn.parts]
-    known = {id(part) for part in placed}
-    return [*placed, *(part for part in rest if id(part) not in known)]
+            rest.append(_told(result, turn.where, losses))
+    return [*(_placed(call, results[str(call.get("id"))], where, losses) for call in calls), *rest]
 
 
-def _told(part: JSONObject, where: str, losses: Losses) -> JSONObject:
+def _placed(call: JSONObject, results: list[JSONObject], where: str, losses: Losses) -> JSONObject:
+    """Return the first of the `results` of a call, or one that says that there is none."""
+    if results:
+        return results.pop(0)
+    losses.emulated(where, "tool_result", "a call without a result gets one that says so")
+    said = {key: call[key] for key in ("id", "name") if key in call}
+    return {RESULT: {**said, "response": {ERROR: NO_RESULT}}}
+
+
+def _told(result: JSONObject, where: str, losses: Losses) -> JSONObject:
     losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
-    result = part[RESULT]
     return {"text": f"Result of the tool call {result.get('id')}:\n{to_text(result.get('response'))}"}
+
+
+def _said(part: JSONObject, key: str) -> JSONObject | None:
+    """Return the object under `key`; a part that was never understood may hold anything there."""
+    said = part.get(key)
+    return said if isinstance(said, dict) else None
 
 
 def _sign_calls(turns: Sequence[Turn], losses: Losses) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_nothing
-from xenoglot.dialects.gemini.citations import Grounding
+from xenoglot.dialects.gemini.citations import Grounding, bytes_of
 from xenoglot.dialects.gemini.fields import NAME, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
@@ -41,6 +41,7 @@ class WrittenCandidate:
     __slots__ = (
         "_before",
         "_block",
+        "_blocks",
         "_count",
         "_foot",
         "_grounding",
@@ -50,7 +51,7 @@ class WrittenCandidate:
         "_losses",
         "_mode",
         "_part",
-        "_run",
+        "_said",
         "_summary",
         "_told",
         "finished",
@@ -60,7 +61,7 @@ class WrittenCandidate:
         self._index = index
         self._losses = losses
         self._foot = _FOOT % index + tail
-        self._grounding = Grounding(self._where, losses)
+        self._grounding = Grounding(f"$.candidates[{index}]", losses)
         self._part: Part | None = None  # as it was when the block opened
         self._mode: type[Part] | None = None  # what of the open block is written as it comes
         self._block = Folder()  # the open block
@@ -68,14 +69,15 @@ class WrittenCandidate:
         self._summary: int | None = None
         self._last: JSONObject = {}  # part that was written
         self._count = 0  # parts, as a reader joins them
-        self._run: list[str] = []  # the words of the last of them
-        self._before = 0  # pieces of it that are not of the open block
+        self._before = 0  # bytes of the last of them that are not of the open block
+        self._said: list[str] = []  # the words that are
+        self._blocks = 0  # that were opened
         self._told: list[Part] = []  # parts that the reason of the end may depend on
         self.finished: Finished | None = None
 
     @property
     def _where(self) -> str:
-        return f"$.candidates[{self._index}]"
+        return f"$.candidates[{self._index}].content[{self._blocks - 1}]"
 
     def text(self, text: str) -> Sequence[ServerSentEvent] | None:
         """Return the chunk that adds words to an open text; `None` where none is open."""
@@ -83,7 +85,7 @@ class WrittenCandidate:
             return None
         if self._last is not BLANK:
             return self._say(text, ()) if text else ()
-        self._run.append(text)
+        self._said.append(text)
         return (ServerSentEvent(_TEXT + encode_json(text) + b"}" + self._foot),) if text else ()
 
     def feed(self, event: Event) -> Sequence[ServerSentEvent]:
@@ -103,6 +105,7 @@ class WrittenCandidate:
 
     def _begin(self, part: Part, event: BlockStarted) -> Sequence[ServerSentEvent]:
         self._part, self._held, self._summary = part, "", None
+        self._blocks += 1
         self._block = Folder()
         self._block.feed(event)
         self._mode = None if _is_own(part) else type(part)
@@ -114,9 +117,9 @@ class WrittenCandidate:
         if self._mode is not Text or not isinstance(part, Text | Refusal):
             return ()
         self._encode(part)  # for what it loses
-        if self._last.keys() != BLANK.keys():
-            self._run = []
-        self._before = len(self._run)
+        more = self._last.keys() == BLANK.keys()
+        self._before = self._before + bytes_of("".join(self._said)) if more else 0
+        self._said = []
         return self._say(part.text, part.logprobs) if part.text or part.logprobs else ()
 
     def _grow(self, event: Event) -> Sequence[ServerSentEvent]:
@@ -130,7 +133,7 @@ class WrittenCandidate:
 
     def _say(self, text: str, logprobs: Sequence[Logprob]) -> Sequence[ServerSentEvent]:
         self._place(BLANK)
-        self._run.append(text)
+        self._said.append(text)
         if not logprobs:
             return (ServerSentEvent(_TEXT + encode_json(text) + b"}" + self._foot),)
         result = {LOGPROBS: encode_logprobs(logprobs, self._where, self._losses)}
@@ -142,7 +145,7 @@ class WrittenCandidate:
         """Count a part, unless a reader takes it for more of the last."""
         if not goes_on(self._last, encoded):
             self._count += 1
-            self._run = []
+            self._before, self._said = 0, []
         self._last = encoded
 
     def _think(self, text: str) -> Sequence[ServerSentEvent]:
@@ -167,11 +170,9 @@ class WrittenCandidate:
 
     def _end_words(self, part: Text | Refusal) -> Sequence[ServerSentEvent]:
         """Close a text: what nobody said of it yet is said, and what it cites is noted."""
-        made = self._say(part.text, ()) if part.text and len(self._run) == self._before else ()
-        text = "".join(self._run[self._before :])
+        made = self._say(part.text, ()) if part.text and not self._said else ()
         for citation in part.citations if isinstance(part, Text) else ():
-            before = len("".join(self._run[: self._before]).encode("utf-8", "surrogatepass"))
-            self._grounding.cite(citation, text, max(self._count - 1, 0), before)
+            self._grounding.cite(citation, part.text, max(self._count - 1, 0), self._before)
         return made
 
     def _write(self, encoded: JSONObject) -> Sequence[ServerSentEvent]:
@@ -179,7 +180,7 @@ class WrittenCandidate:
             return ()
         self._place(encoded)
         if encoded.keys() == BLANK.keys():
-            self._run.append(encoded["text"])
+            self._said.append(encoded["text"])
         return (ServerSentEvent(_HEAD + encode_json(encoded) + self._foot),)
 
     def _encode(self, part: Part) -> Sequence[JSONObject]:
@@ -190,9 +191,10 @@ class WrittenCandidate:
         own: JSONObject = {"content": {"parts": [BLANK], "role": "model"}, "index": self._index}
         if self.finished is None:
             return own
-        own |= encode_finish(self.finished.finish, self._told, self._where, self._losses)
+        where = f"$.candidates[{self._index}]"
+        own |= encode_finish(self.finished.finish, self._told, where, self._losses)
         own |= self._grounding.metadata(self._count)
-        return with_rest(own, self.finished.extra, self._where, self._losses)
+        return with_rest(own, self.finished.extra, where, self._losses)
 
 
 def _is_own(part: Part) -> bool:

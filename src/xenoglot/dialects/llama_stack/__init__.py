@@ -47,6 +47,7 @@ def tell_health(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:  # noqa
 LLAMA_STACK = Dialect(
     name=NAME,
     path="/v1/inference/chat-completion",
+    model_field="model_id",
     inquiries=(Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),),
     marks=MARKS,
     tool_name_limit=NAME_LIMIT,

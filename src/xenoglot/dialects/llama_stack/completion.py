@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.transcript import transcribe
 from xenoglot.dialects.llama_stack.family import COMPLETION, NO_FIELD, own_fields
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
 from xenoglot.dialects.llama_stack.parts import decode_content
@@ -22,7 +25,7 @@ from xenoglot.dialects.llama_stack.usage import encode_usage, take_usage
 from xenoglot.dialects.llama_stack.words import WHERE, all_logprobs, answer_text, note_unsaid
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Part, Text
-from xenoglot.model.request import Prompt, Request
+from xenoglot.model.request import Prompt, Request, Sampling
 from xenoglot.model.response import Candidate, Response
 
 if TYPE_CHECKING:
@@ -74,24 +77,35 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     crossing = Crossing(losses, target, home)
     refuse_unsayable(request)
     form, own = form_of(request.extra, COMPLETION), own_fields(request.extra, "$", losses, COMPLETION)
-    text = _text(request, losses)
+    text, sampling = _asked(request, losses)
     listed = form.get("content")
     came = listed is not None and _joined(decode_content(listed, "$.content")[0]) == text
     body: JSONObject = {"model_id": request.model, "content": listed if came else text}
     for field in ("tools", "tool_choice"):
         if getattr(request, field):
             losses.dropped("$", field, NO_FIELD)
-    body |= encode_sampling(request.sampling, form, own, crossing)
+    body |= encode_sampling(sampling, form, own, crossing)
     body |= encode_output(request.output, crossing)
     drop_unknown(request, losses)
     return body | stream_field(request, form) | own
 
 
-def _text(request: Request, losses: Losses) -> str:
+def _asked(request: Request, losses: Losses) -> tuple[str, Sampling]:
+    """Return the text to be continued, turns as a transcript, and where the answer ends."""
+    sampling = request.sampling
+    if request.prompt is not None:
+        return _text(request, request.prompt, losses), sampling
+    transcript = transcribe(request.messages, COMPLETION, losses)
+    if transcript.stop is not None:
+        losses.emulated("$.sampling", "stop", "the model stops where the user would speak next")
+        sampling = replace(sampling, stop=(*(sampling.stop or ()), transcript.stop))
+    return transcript.text, sampling
+
+
+def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
     """Return the text to be continued; what the system says stands before it."""
-    prompt = request.prompt
-    if prompt is None or any(message.role not in ("system", "developer") for message in request.messages):
-        raise WireError("$.messages", "the model behind continues a text, and answers no turns; send a prompt")
+    if any(message.role not in ("system", "developer") for message in request.messages):
+        raise WireError("$.messages", "the model behind takes turns or a prompt, not both")
     if prompt.suffix:
         raise WireError("$.suffix", "the model behind cannot fill in before a suffix; leave it out")
     if len(prompt.texts) != 1:
@@ -103,6 +117,7 @@ def _text(request: Request, losses: Losses) -> str:
     if not request.messages:
         return text
     losses.emulated("$", "messages", "what the system says is put before the text")
+    losses.emulated("$.prompt", "texts", "what the system says is put before it")
     return "\n\n".join([*(_joined(message.content) for message in request.messages), text])
 
 

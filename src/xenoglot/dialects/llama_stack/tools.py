@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from xenoglot.codec.custom import PARAMETERS
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.names import fit, namespace_of, qualified
 from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
 from xenoglot.dialects.llama_stack.parameters import parameters_of, schema_of
 from xenoglot.errors import WireError
@@ -142,7 +142,7 @@ def encode_choice(request: Request, own: JSONObject, crossing: Crossing, *, tool
     if form.get("append"):
         config["system_message_behavior"] = "append"
     fields: JSONObject = {}
-    word = _word(request.tool_choice, crossing, tools=tools)
+    word = _word(request, crossing, tools=tools)
     if word is not None:
         if form.get("choice") in ("older", "both"):
             fields["tool_choice"] = word
@@ -151,7 +151,8 @@ def encode_choice(request: Request, own: JSONObject, crossing: Crossing, *, tool
     return fields | ({"tool_config": config} if config or "tool_config" in form else {})
 
 
-def _word(choice: ToolChoice | None, crossing: Crossing, *, tools: bool) -> str | None:
+def _word(request: Request, crossing: Crossing, *, tools: bool) -> str | None:
+    choice = request.tool_choice
     if choice is None:
         return None
     own_fields(choice.extra, "$.tool_choice", crossing.losses)
@@ -161,7 +162,8 @@ def _word(choice: ToolChoice | None, crossing: Crossing, *, tools: bool) -> str 
     if choice.kind == "custom":
         crossing.losses.emulated("$.tool_choice", "kind", "a custom tool is written as a function of one string")
     if choice.mode == "required" and choice.names and not _narrowed(choice):
-        return tool_name(choice.names[0], None, "$.tool_choice", crossing)
+        name = choice.names[0]
+        return tool_name(name, namespace_of(name, request.tools), "$.tool_choice", crossing)
     return choice.mode
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.custom import PARAMETERS
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.names import namespace_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.model.request import Tool
 
@@ -95,7 +96,8 @@ def encode_choice(request: Request, parts: PartEncoder, losses: Losses, *, home:
         return {"type": "auto", **serial} if serial else None
     own: JSONObject = {"type": _MODES[choice.mode]}
     if _forced(choice.mode, choice.names):
-        own = {"type": "tool", "name": parts.tool_name(choice.names[0], None, "$.tool_choice")}
+        (name,) = choice.names
+        own = {"type": "tool", "name": parts.tool_name(name, namespace_of(name, request.tools), "$.tool_choice")}
     if serial and choice.mode == "none" and not home:
         losses.dropped("$", "parallel_tool_calls", "no tool may be called at all")
         serial = {}

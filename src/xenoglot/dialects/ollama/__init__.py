@@ -12,6 +12,7 @@ from xenoglot.dialects.ollama.decoder import StreamDecoder
 from xenoglot.dialects.ollama.encoder import StreamEncoder
 from xenoglot.dialects.ollama.error import decode_error, encode_error
 from xenoglot.dialects.ollama.family import CHAT, GENERATE
+from xenoglot.dialects.ollama.loading import answer_of_loading
 from xenoglot.dialects.ollama.models import INQUIRIES, decode_models, encode_model, encode_models
 from xenoglot.dialects.ollama.response import decode_response, encode_response
 from xenoglot.dialects.ollama.tools import NAME_LIMIT
@@ -61,6 +62,7 @@ OLLAMA = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    answer_at_once=answer_of_loading,
 )
 """The dialect `ollama`: `POST /api/chat`."""
 
@@ -84,5 +86,6 @@ OLLAMA_GENERATE = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    answer_at_once=answer_of_loading,
 )
 """The dialect `ollama_generate`: `POST /api/generate`. What else its clients ask is the other's."""

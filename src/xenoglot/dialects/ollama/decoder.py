@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.blocks import Blocks
+from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
@@ -141,6 +142,7 @@ class StreamDecoder:
 
     def _end(self, reader: Reader) -> list[Event]:
         self._ended = True
+        take_blanks(reader, "done_reason")  # `""` is how nothing is said
         if self._pending:
             reader.rest()["logprobs"] = encode_logprobs(self._pending, "$", Losses())
         usage, finished = take_end(reader, self._endpoint, {}, calls=self._calls > 0)

@@ -13,7 +13,7 @@ from xenoglot.codec.state import Conversations
 from xenoglot.dialects.openai.stored import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
@@ -31,13 +31,23 @@ _PREFIXES: dict[str, str] = {
 _MADE = re.compile(r"[a-z]+_k[0-9a-f]{24,}i[0-9]+")
 """An id that `identify` made: nobody else knows it."""
 
-_TEXT_PARTS = {"assistant": "output_text"}
+_FITTING = re.compile(r"[\x21-\x7e]{1,256}")
+"""An id that a path can name, and a database keep."""
 
 
-def identify(items: Sequence[JSON], seed: str) -> list[JSONObject]:
-    """Return items as a server shows them: each has an id, made from `seed` if need be, and messages have parts."""
+def identify(items: Sequence[JSON], seed: str, there: Sequence[JSON] = ()) -> list[JSONObject]:
+    """Return items as a server shows them: each has an id that no other has, and messages have parts.
+
+    Ids are made from `seed` where an item has none, or that of one before it or `there` already.
+    """
     digits = seed.rpartition("_")[2]
-    return [_identified(item, f"k{digits}i{index}") for index, item in enumerate(items) if isinstance(item, dict)]
+    taken = {item["id"] for item in there if isinstance(item, dict) and isinstance(item.get("id"), str)}
+    shown = []
+    for index, item in enumerate(items):
+        if isinstance(item, dict):
+            shown.append(_identified(item, f"k{digits}i{index}", taken))
+            taken.add(shown[-1]["id"])
+    return shown
 
 
 def anonymous(item: JSON) -> JSON:
@@ -46,15 +56,16 @@ def anonymous(item: JSON) -> JSON:
     return {key: value for key, value in item.items() if key != "id"} if made else item
 
 
-def _identified(item: JSONObject, name: str) -> JSONObject:
+def _identified(item: JSONObject, name: str, taken: Container[str]) -> JSONObject:
     kind = item.get("type") or "message"
     found = item.get("id")
-    own = found if isinstance(found, str) and found else f"{_PREFIXES.get(kind, 'item')}_{name}"
+    fits = isinstance(found, str) and _FITTING.fullmatch(found) and found not in taken
+    own = found if fits else f"{_PREFIXES.get(kind, 'item')}_{name}"
     if kind != "message":
         return {**item, "id": own}
     content = item.get("content")
     if isinstance(content, str):
-        part = {"type": _TEXT_PARTS.get(item.get("role", ""), "input_text"), "text": content}
+        part = {"type": "output_text" if item.get("role") == "assistant" else "input_text", "text": content}
         content = [part | {"annotations": []} if part["type"] == "output_text" else part]
     return {"id": own, "type": kind, "status": "completed", **item, "content": content} | {"id": own, "type": kind}
 
@@ -75,6 +86,7 @@ def _items(reader: Reader) -> list[JSONObject]:
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise expected(f"{reader.at('items')}[{index}]", "object", item)
+        Reader(item, f"{reader.at('items')}[{index}]").take("type", str)
     return items
 
 

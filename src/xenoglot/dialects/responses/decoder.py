@@ -49,6 +49,9 @@ _ITEM_KEYS = frozenset({"item", "item_id", "output_index"})
 
 _HEAD = frozenset({"id", "model", "created_at", "service_tier"})
 
+_ENVELOPE = frozenset({"sequence_number", "response"})
+"""What the last event has beside what it tells."""
+
 _STATUS = {"response.completed": "completed", "response.incomplete": "incomplete", "response.done": "completed"}
 """The events that end an answer, and what they mean by themselves."""
 
@@ -208,7 +211,7 @@ class StreamDecoder:
         changed = {key: answer[key] for key in _HEAD & answer.keys() if _is_new(started, key, before, answer[key])}
         changed |= {key: value for key, value in rest.form["echo"].items() if echo.get(key, _MISSING) != value}
         fields = {key: value for key, value in rest.fields.items() if known.fields.get(key, _MISSING) != value}
-        fields |= {f"{BESIDE}{key}": value for key, value in event.rest().items() if key != "sequence_number"}
+        fields |= {f"{BESIDE}{key}": value for key, value in event.rest().items() if key not in _ENVELOPE}
         form = dict(late.form) | ({"changed": changed} if changed else {})
         absent = [key for key in ALWAYS if key not in answer]
         if absent != before.get("absent", []):

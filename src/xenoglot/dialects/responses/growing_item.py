@@ -51,6 +51,9 @@ _ENVELOPE = frozenset(
 _WORDS = {"output_text": "text", "refusal": "refusal"}
 """The contents of a message that grow, and where each keeps its words."""
 
+_NOTHING: JSONObject = {"type": "output_text", "text": ""}
+"""Stands for the contents before the one that begins."""
+
 
 class GrowingItem:
     """The item `item`, as it was added at `index`."""
@@ -58,7 +61,6 @@ class GrowingItem:
     __slots__ = (
         "_answer_id",
         "_block",
-        "_content",
         "_contents",
         "_item",
         "_places",
@@ -79,11 +81,10 @@ class GrowingItem:
         self.parts: list[Part] = []  # those that are over
         self._answer_id = answer_id
         self._item = _unspoken(item)
-        self._content: list[JSON] = []  # of a message, as far as it has begun
-        self._places: list[int | None] = []  # of those contents, as the wire counts them
+        self._places: list[int | None] = []  # of the contents of a message so far, as the wire counts them
         self._told = False  # whether the end of the last content has been told
         self._block: Growth | None = None
-        self._texts: dict[tuple[str, int], str] = {}  # of a thought
+        self._texts: dict[tuple[str, int], list[str]] = {}  # of a thought
         self._summaries: list[int] = []  # of a thought, as the wire counts them
         self._contents = 0  # of a thought, those of which the end has been told
 
@@ -136,7 +137,7 @@ class GrowingItem:
         if whole is not None and self.item_id is not None:
             whole = {**whole, "id": self.item_id}  # an item has one id, whatever its server thinks
         told = () if whole is None else self._decoded(whole)
-        place = max(len(self._content) - 1, 0)
+        place = max(len(self._places) - 1, 0)
         events = self._close(told[place] if place < len(told) else None) if self._block is not None else []
         for part in told[len(self.parts) :]:
             self.parts.append(part)
@@ -190,13 +191,15 @@ class GrowingItem:
         if part is None or (index is not None and index in self._places):
             return []
         events = self._close()
-        word = _WORDS.get(part.get("type", ""))
+        kind = part.get("type")
+        word = _WORDS.get(kind) if isinstance(kind, str) else None
         words = part.get(word) if word is not None else None
         said = isinstance(words, str) and bool(words)
-        self._content.append({**part, word: ""} if said else part)
+        begun = {**part, word: ""} if said else part
+        before = [_NOTHING] if self._places else []  # the first content alone tells of the message itself
         self._places.append(index)
         self._told = False
-        self._block = Growth(self._decoded({**self._item, "content": self._content})[-1])
+        self._block = Growth(self._decoded({**self._item, "content": [*before, begun]})[-1])
         return [*events, *self._block.begin(), *(self._add(TextDelta(text=str(words))) if said else ())]
 
     def _content_at(self, index: int | None, kind: str) -> list[Event]:
@@ -251,14 +254,15 @@ class GrowingItem:
     def _think(self, side: str, index: int, text: str) -> list[Event]:
         if not text:
             return [Ping()]
-        known = self._texts.get((side, index), "")
-        self._texts[side, index] = known + text
+        known = self._texts.setdefault((side, index), [])
+        begins = not known
+        known.append(text)
         if side == "summary":
             return self._add(ReasoningDelta(text=text, summary=index))
-        return self._add(ReasoningDelta(text=JOINT + text if index and not known else text))
+        return self._add(ReasoningDelta(text=JOINT + text if index and begins else text))
 
     def _rest_of_thought(self, side: str, index: int, text: str | None) -> list[Event]:
-        known = self._texts.get((side, index), "")
+        known = "".join(self._texts.get((side, index), ()))
         rest = text[len(known) :] if text is not None and text.startswith(known) else ""
         return self._think(side, index, rest) if rest else []
 
@@ -287,7 +291,7 @@ def _unspoken(item: JSONObject) -> JSONObject:
     if kind == "reasoning":
         bare = {key: value for key, value in bare.items() if key not in ("content", "encrypted_content")}
         bare["summary"] = []
-    elif kind in BODIES:
+    elif isinstance(kind, str) and kind in BODIES:
         bare[BODIES[kind]] = ""
     elif kind != "message":
         return item

@@ -64,10 +64,8 @@ class GrowingItems:
             index = self.open.index
             item = output[index] if index is not None and 0 <= index < len(output) else None
             events += [*self._finish(item if self._is_same(item) else None), *self._resume()]
-        for index, item in enumerate(output):
-            if not self._is_told(index, output):
-                place = _Place({"item": item, "output_index": index})
-                events += self._whole(item, place)
+        for index, item in self._untold(output):
+            events += self._whole(item, _Place({"item": item, "output_index": index}))
         return events
 
     def _resume(self) -> list[Event]:
@@ -103,13 +101,11 @@ class GrowingItems:
     def _is_same(self, item: JSON) -> bool:
         return self.open is not None and isinstance(item, dict) and item.get("type") == self.open.kind
 
-    def _is_told(self, index: int, output: Sequence[JSON]) -> bool:
-        """Whether an item of the whole answer has been told: by its id, if ids mean anything, else by its place."""
-        names = [other.get("id") if isinstance(other, dict) else None for other in output]
-        named = {name for name in names if isinstance(name, str)}
-        if named & self._done_ids:
-            return names[index] in self._done_ids
-        return index < self._count
+    def _untold(self, output: Sequence[JSON]) -> list[tuple[int, JSON]]:
+        """Return the items that have not been told: known by their ids, if those mean anything, else by their place."""
+        known = [_id_of(item) in self._done_ids for item in output]
+        told = known if any(known) else [index < self._count for index in range(len(output))]
+        return [(index, item) for index, item in enumerate(output) if not told[index]]
 
     def _step(self, data: JSONObject, kind: str, place: _Place) -> list[Event]:
         item = self.open
@@ -149,7 +145,7 @@ class GrowingItems:
 
     def _note(self, item_id: str | None, index: int | None) -> None:
         self._count += 1
-        if item_id is not None:
+        if item_id:
             self._done_ids.add(item_id)
         if index is not None:
             self._done_indexes.add(index)
@@ -164,10 +160,15 @@ class _Place:
         reader = Reader(data)
         self.index = reader.take("output_index", int)
         self.item: JSONObject | None = reader.take("item", dict)
-        named = None if self.item is None else self.item.get("id")
-        self.item_id: str | None = (named if isinstance(named, str) else reader.take_if("item_id", str)) or None
+        named = _id_of(self.item)
+        self.item_id: str | None = (reader.take_if("item_id", str) if named is None else named) or None
 
     @property
     def key(self) -> JSON:
         """What the events of one item have in common."""
         return self.item_id if self.index is None else self.index
+
+
+def _id_of(item: JSON) -> str | None:
+    named = item.get("id") if isinstance(item, dict) else None
+    return named if isinstance(named, str) else None

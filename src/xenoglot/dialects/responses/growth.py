@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 class Growth:
     """A block that has begun as `header`."""
 
-    __slots__ = ("_grown", "header")
+    __slots__ = ("_counted", "_grown", "_length", "header")
 
     def __init__(self, header: Part) -> None:
         self.header = header
         self._grown: list[Event] = []
+        self._length = len(header.text) if isinstance(header, (Text, Refusal)) else 0
+        self._counted = 0  # of the deltas, those whose words are in the length
 
     def begin(self) -> list[Event]:
         """Return the event of the start."""
@@ -43,6 +47,12 @@ class Growth:
         """Take a delta, and return it."""
         self._grown.append(delta)
         return [delta]
+
+    def length(self) -> int:
+        """Return how many characters the words have by now."""
+        self._length += sum(len(delta.text) for delta in self._grown[self._counted :] if isinstance(delta, TextDelta))
+        self._counted = len(self._grown)
+        return self._length
 
     def part(self) -> Part:
         """Return the part as it has grown so far."""
@@ -62,10 +72,26 @@ class Growth:
             return [BlockEnded()]
         if type(whole) is not type(self.header):
             return [BlockEnded(), *unfold_part(whole)]
+        whole = _kept(grown, whole)
         late = missing(grown, whole)
         for delta in late:
             self.add(delta)
         return [*late, BlockEnded() if late and self.part() == whole else BlockEnded(part=whole)]
+
+
+def _kept(grown: Part, whole: Part) -> Part:
+    """Return `whole`, with what it has grown to where that is left out: a server that sums up may sum up nothing."""
+    match grown, whole:
+        case (Text(), Text(text="")) | (Refusal(), Refusal(text="")):
+            return replace(whole, text=grown.text)
+        case ToolCall(), ToolCall(arguments=""):
+            return replace(whole, arguments=grown.arguments)
+        case Reasoning(), Reasoning():
+            text = whole.text or grown.text or whole.text
+            summary = grown.summary if grown.summary and not any(whole.summary or ()) else whole.summary
+            return replace(whole, text=text, summary=summary, redacted=whole.redacted and not (text or summary))
+        case _:
+            return whole
 
 
 def missing(grown: Part, whole: Part) -> list[Event]:

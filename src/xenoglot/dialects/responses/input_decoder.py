@@ -217,5 +217,5 @@ def _take_error(parts: Sequence[Part]) -> tuple[tuple[Part, ...], bool | None]:
 
 
 def _last_call(name: str | None, before: Sequence[Message]) -> str | None:
-    calls = [part for message in before for part in message.content if isinstance(part, ToolCall)]
-    return next((call.id for call in reversed(calls) if name in (None, call.name)), None)
+    calls = (part for message in reversed(before) for part in reversed(message.content) if isinstance(part, ToolCall))
+    return next((call.id for call in calls if name in (None, call.name)), None)

@@ -289,7 +289,7 @@ def _arguments(call: ToolCall, key: str, *, ours: bool) -> JSONObject:
     spelled = form_of(call.extra, NAME).get("arguments")
     if spelled == "absent" and not call.arguments:
         return {}
-    if spelled == "object":
+    if spelled == "object" and call.arguments:
         return {key: decode_json(call.arguments)}
     if not call.arguments and call.kind == "function" and not ours:
         return {key: NO_ARGUMENTS}

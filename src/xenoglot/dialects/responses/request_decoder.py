@@ -63,7 +63,7 @@ def _decode(reader: Reader, model: str) -> Request:
     form["unstreamed"] = stream is False
     _take_silent(reader, form)
     if turns.updates:
-        form["began"] = {key: reader.peek(key) for key in ("reasoning", "text") if key in reader}
+        form["began"] = [{key: reader.peek(key) for key in ("reasoning", "text") if key in reader.rest()}]
     request = Request(
         model=model,
         messages=messages,
@@ -119,11 +119,11 @@ def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[
 
 def _with_placed(tools: Sequence[Tool | Opaque], inside: Sequence[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
     """Return the tools of the request, those that the input makes known behind them, each once."""
-    known = [identity(tool) for tool in tools]
+    known = {identity(tool) for tool in tools}
     added: list[Tool | Opaque] = []
     for tool in inside:
         if identity(tool) not in known:
-            known.append(identity(tool))
+            known.add(identity(tool))
             added.append(tool)
     return (*tools, *placed(added))
 

@@ -182,10 +182,9 @@ def _max_tokens(wanted: int, crossing: Crossing) -> int:
 def _began(form: JSONObject, own: JSONObject) -> JSONObject:
     """Return how the answer was to be before items in the input changed that: they do so again."""
     for key in ("reasoning", "text"):
-        if own.get(key) is not None:
-            del own[key]
-    began: JSONObject = form["began"]
-    return began
+        own.pop(key, None)
+    (began,) = form["began"]
+    return dict(began)
 
 
 def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:

@@ -168,6 +168,8 @@ class Snapshot:
             finish["status"] = self._status
         counts = None if usage is None else encode_usage(usage, self._losses)
         completed = {key: form[key] for key in ("completed_at",) if key in form}
+        if finish["incomplete_details"] is None:
+            del finish["incomplete_details"]  # a server that says something of a whole answer is believed
         news = {**finish, "output": items, "usage": counts, **completed, **form.get("changed", {}), **late}
         return self._told(news, form.get("absent", self._absent))
 

@@ -121,14 +121,19 @@ class Showing:
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[ServerSentEvent]:
         """Return the event as the client gets it."""
-        frame = decode_answer(event.data)
-        if not isinstance(frame, dict) or (self._begun and frame.get("type") == "response.created"):
+        try:
+            frame = decode_answer(event.data)
+        except WireError:  # `[DONE]`, which some servers send though the dialect has no such event
+            frame = None
+        if not isinstance(frame, dict):
+            return () if self._begun else (event,)
+        if self._begun and frame.get("type") == "response.created":
             return ()
         if isinstance(frame.get("response"), dict):
             frame["response"] = show(frame["response"], self._kept)
             if frame.get("type") in _ENDS:
                 self._answer = frame["response"]
-        if "sequence_number" in frame:
+        if self._begun or "sequence_number" in frame:  # in the background every event can be followed from
             frame["sequence_number"] = self._number
             self._number += 1
         return (ServerSentEvent(encode_json(frame), event.event),)

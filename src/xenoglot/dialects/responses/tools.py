@@ -15,13 +15,14 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
+from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
     from typing import Literal
 
     from xenoglot.codec.crossing import Crossing
@@ -45,9 +46,9 @@ def decode_tools(items: Iterable[Reader]) -> tuple[Tool | Opaque, ...]:
     return tuple(tool for item in items for tool in _decode_entry(item))
 
 
-def identity(tool: Tool | Opaque) -> JSON:
+def identity(tool: Tool | Opaque) -> Hashable:
     """Return what makes a tool the same as another: how it is called, or all of it."""
-    return tool.data if isinstance(tool, Opaque) else [tool.namespace, tool.name]
+    return encode_json(tool.data) if isinstance(tool, Opaque) else (tool.namespace, tool.name)
 
 
 def placed(tools: Iterable[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
@@ -82,6 +83,7 @@ def decode_choice(reader: Reader) -> ToolChoice | None:
 def encode_tools(request: Request, crossing: Crossing, inside: Sequence[JSON] = ()) -> list[JSONObject]:
     """Return the tools that the server can be told of; `inside` are those that the input itself tells of."""
     tools: list[tuple[str | None, int, JSONObject]] = []
+    told = {encode_json(tool) for tool in inside}
     run = 0
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
@@ -92,7 +94,7 @@ def encode_tools(request: Request, crossing: Crossing, inside: Sequence[JSON] = 
                 tools.append((tool.namespace, run, _encode_tool(tool, where, crossing)))
         elif tool.dialect != NAME:
             crossing.losses.dropped(where, kind_of(tool), f"a tool that only a server of {tool.dialect} runs")
-        elif tool.data not in inside:
+        elif encode_json(tool.data) not in told:
             tools.append((None, run, tool.data))
     return _gathered(tools)
 

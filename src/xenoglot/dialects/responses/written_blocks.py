@@ -167,7 +167,7 @@ class WordsBlock(Block):
                 return [self.place.event(f"{self._kind}.delta", content_index=self._at, delta=text, **told)]
             case CitationDelta(citation=citation):
                 where = f"{self._where}.citations[{self._annotations}]"
-                annotation = encode_annotation(citation, self._length(), where, self.place.losses)
+                annotation = encode_annotation(citation, self.growth.length(), where, self.place.losses)
                 if annotation is None:
                     return []
                 self._annotations += 1
@@ -176,12 +176,10 @@ class WordsBlock(Block):
             case _:
                 return []
 
-    def _length(self) -> int:
-        grown = self.growth.part()
-        return len(grown.text) if isinstance(grown, (Text, Refusal)) else 0
-
     def _finish(self, part: Part) -> list[ServerSentEvent]:
-        (content,) = contents_of(part, self._where, self.place.losses)
+        (content,) = contents_of(part, self._where, self.place.losses) or contents_of(
+            unsaid(self.growth.header), self._where, Losses()
+        )
         said: JSONObject = {self._key: content[self._key]}
         if self._kind == "output_text":
             said["logprobs"] = content.get("logprobs") or []
@@ -238,6 +236,7 @@ class ThoughtBlock(Block):
         self._has_content = False
         self._summary: Shape | None = None
         self._summaries = 0  # those that have begun; the last of them is open
+        self._said: list[str] = []  # of the last of them
 
     @property
     def pulse(self) -> Shape | None:
@@ -280,11 +279,12 @@ class ThoughtBlock(Block):
         while self._summaries <= index:
             events += [*self._close_summary(), *self._open_summary()]
         if index == self._summaries - 1 and self._summary is not None and text:
+            self._said.append(text)
             events.append(self.place.events.piece(self._summary, text))
         return events
 
     def _open_summary(self) -> list[ServerSentEvent]:
-        at, self._summaries = self._summaries, self._summaries + 1
+        at, self._summaries, self._said = self._summaries, self._summaries + 1, []
         self._summary = self.place.shape("reasoning_summary_text", summary_index=at)
         empty = {"type": "summary_text", "text": ""}
         return [self.place.event("reasoning_summary_part.added", summary_index=at, part=empty)]
@@ -293,9 +293,7 @@ class ThoughtBlock(Block):
         if self._summary is None:
             return []
         at, self._summary = self._summaries - 1, None
-        grown = self.growth.part()
-        texts = (grown.summary if whole is None and isinstance(grown, Reasoning) else whole) or ()
-        text = texts[at] if at < len(texts) else ""
+        text = whole[at] if whole is not None and at < len(whole) else "".join(self._said)
         part = {"type": "summary_text", "text": text}
         return [
             self.place.event("reasoning_summary_text.done", summary_index=at, text=text),

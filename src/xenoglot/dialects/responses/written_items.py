@@ -94,10 +94,9 @@ class WrittenItems:
         if item is None:
             return []
         self.output.append(item)
-        done = self._events.event("response.output_item.done", output_index=index, item=item)
-        if place is not None:
-            return [done]
-        return [self._events.event("response.output_item.added", output_index=index, item=_opening(item)), done]
+        added = {"output_index": index, "item": _opening(item)}
+        events = [] if place is not None else [self._events.event("response.output_item.added", **added)]
+        return [*events, self._events.event("response.output_item.done", output_index=index, item=item)]
 
     def pulse(self) -> ServerSentEvent | None:
         """Return a delta that adds nothing to what grows; `None` where nothing does."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.dialects.completions.leftovers import NAME
 from xenoglot.errors import WireError
 from xenoglot.model.content import Audio, File, Nested, Opaque, Plain, Reasoning, Refusal, Text, ToolCall, ToolResult
 
@@ -51,13 +50,17 @@ class Transcript(Struct, frozen=True):
     stop: str | None = None
 
 
-def transcribe(messages: Sequence[Message], losses: Losses) -> Transcript:
-    """Return `messages` as the text that the model goes on with.
+def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Transcript:
+    """Return `messages` as the text that a model behind `dialect` goes on with.
 
     Raises:
         WireError: the user gives something that is no text.
     """
-    turns = [turn for index, message in enumerate(messages) for turn in _turns(message, f"{_WHERE}[{index}]", losses)]
+    turns = [
+        turn
+        for index, message in enumerate(messages)
+        for turn in _turns(message, f"{_WHERE}[{index}]", dialect, losses)
+    ]
     if len(turns) == 1 and turns[0][0] == _SPEAKERS["user"]:
         losses.emulated(_WHERE, "turns", "the one turn of the user is the prompt")
         return Transcript(turns[0][1], turns[0][1])
@@ -68,38 +71,40 @@ def transcribe(messages: Sequence[Message], losses: Losses) -> Transcript:
     return Transcript(words, f"{words}\n\nAssistant:" if words else "Assistant:", _NEXT)
 
 
-def _turns(message: Message, where: str, losses: Losses) -> Iterator[tuple[str, str]]:
+def _turns(message: Message, where: str, dialect: str, losses: Losses) -> Iterator[tuple[str, str]]:
     """Yield speaker and words of a message; results of tools are turns of their own, before its words."""
-    losses.carry(message.extra, where, NAME)
+    losses.carry(message.extra, where, dialect)
     said: list[str] = []
     for number, part in enumerate(message.content):
         place = f"{where}.content[{number}]"
         if isinstance(part, ToolResult):
-            yield _SPEAKERS["tool"], _result(part, place, losses)
+            yield _SPEAKERS["tool"], _result(part, place, dialect, losses)
         else:
-            said.append(_words(part, place, losses, given=message.role == "user"))
+            said.append(_words(part, place, dialect, losses, given=message.role == "user"))
     words = "\n".join(text for text in said if text)
     if words or not message.content:
         speaker = _SPEAKERS[message.role]
         yield speaker if message.name is None else f"{speaker} ({message.name})", words
 
 
-def _result(result: ToolResult, where: str, losses: Losses) -> str:
+def _result(result: ToolResult, where: str, dialect: str, losses: Losses) -> str:
     losses.approximated(where, "tool result", "told in words")
     head = "[tool error] " if result.is_error else ""
-    return head + _joined(result.content, where, losses, given=False)
+    return head + _joined(result.content, where, dialect, losses, given=False)
 
 
-def _joined(parts: Iterable[Part], where: str, losses: Losses, *, given: bool) -> str:
-    said = (_words(part, f"{where}.content[{number}]", losses, given=given) for number, part in enumerate(parts))
+def _joined(parts: Iterable[Part], where: str, dialect: str, losses: Losses, *, given: bool) -> str:
+    said = (
+        _words(part, f"{where}.content[{number}]", dialect, losses, given=given) for number, part in enumerate(parts)
+    )
     return "\n".join(text for text in said if text)
 
 
-def _words(part: Part, where: str, losses: Losses, *, given: bool) -> str:
+def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool) -> str:
     """Return the words of a part; `given` says that the user gave it, so that the question is another without it."""
     match part:
         case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
-            losses.carry(extra, where, NAME)
+            losses.carry(extra, where, dialect)
             return text
         case ToolCall(name=name, arguments=arguments):
             losses.approximated(where, "tool call", "told in words")
@@ -108,7 +113,7 @@ def _words(part: Part, where: str, losses: Losses, *, given: bool) -> str:
             losses.approximated(where, "file", "its text stands among the words")
             return text
         case File(source=Nested(parts=parts)):
-            return _joined(parts, where, losses, given=given)
+            return _joined(parts, where, dialect, losses, given=given)
         case Audio(transcript=str(words)) | Opaque(text=str(words)):
             losses.approximated(where, _kind(part), "its words stand for it")
             return words

@@ -1,0 +1,37 @@
+"""Who answers a request: the backend of its route, or the client's dialect itself where no model need be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.scripted import Scripted
+from xenoglot.codec import dialect as dialects
+from xenoglot.gateway.preserve import preserving
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.routing import Route
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Response
+
+
+def answering(
+    gateway: Gateway, route: Route, dialect: Dialect, request: Request, headers: Sequence[tuple[str, str]]
+) -> Backend:
+    """Return who answers a `request` that a client of `dialect` sent with `headers`."""
+    answer = _at_once(gateway, route, dialect, request)
+    return preserving(gateway, route, headers) if answer is None else Scripted(answer, name=route.backend)
+
+
+def _at_once(gateway: Gateway, route: Route, dialect: Dialect, request: Request) -> Response | None:
+    """Return the answer that needs no model; a server that knows such requests itself is to do what they say."""
+    if dialect.answer_at_once is None:
+        return None
+    upstream = gateway.config.upstreams.get(route.backend)
+    if upstream is not None and dialects.get(upstream.dialect).answer_at_once is dialect.answer_at_once:
+        return None
+    return dialect.answer_at_once(request)
