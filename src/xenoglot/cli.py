@@ -161,7 +161,8 @@ def _add_upstream(parser: argparse.ArgumentParser) -> None:
 
 
 def _config(options: argparse.Namespace) -> Config:
-    from xenoglot.gateway.config import from_flags, load  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.config import load  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
 
     flags = {name: value for name in _FLAGS if (value := getattr(options, name, None)) is not None}
     path = getattr(options, "config", None)

@@ -16,7 +16,7 @@ from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import through
 from xenoglot.errors import FailureError, WireError
-from xenoglot.model.content import Text
+from xenoglot.model.content import Extra, Text
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
@@ -190,14 +190,23 @@ async def test_counts_are_added_and_what_nobody_said_is_not() -> None:
     assert response.usage == Usage(input_tokens=7, output_tokens=7, cache_read=1, total=18, estimated=True)
 
 
-async def test_a_later_snapshot_replaces_the_part_s_earlier_one() -> None:
-    counted = [UsageReported(usage=Usage(output_tokens=count)) for count in (1, 2)]
+async def test_a_later_snapshot_replaces_what_it_says_of_the_part_s_earlier_one() -> None:
+    counted = [UsageReported(usage=Usage(input_tokens=3, output_tokens=1)), UsageReported(usage=Usage(output_tokens=2))]
     stage = Stage(*counted)
     stage.go.set()
     shares = shares_of(asked("a", "b"), texts=True, candidates=False)
     response = fold(await everything(await fan_out(shares, stage.ask)))
     assert isinstance(response, Response)
-    assert response.usage == Usage(output_tokens=4)
+    assert response.usage == Usage(input_tokens=6, output_tokens=4)
+
+
+async def test_what_only_a_dialect_counts_is_lost_among_several() -> None:
+    own = Usage(input_tokens=1, extra=Extra(dialect="x", fields={"joules": 5}))
+    call = asked("a", "b")
+    response = await whole(Scripted(said("1", usage=own), said("2", usage=own)), call)
+    assert isinstance(response, Response)
+    assert response.usage == Usage(input_tokens=2)
+    assert list(call.losses) == [Loss("$.usage", "joules", "dropped", "it belongs to one answer of several")]
 
 
 async def test_signs_of_life_pass_and_events_that_name_a_candidate_of_their_own_do_not() -> None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.addressing import addressed, informed
 from xenoglot.codec.dialect import Dialect, get
+from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 
 PLAIN = get("chat")
@@ -30,6 +31,13 @@ def test_out(dialect: Dialect, body: JSONObject, path: str, query: str, left: JS
     kept = dict(body)
     assert addressed(body, dialect) == (path, query, left)
     assert body == kept
+
+
+@pytest.mark.parametrize("name", ["..", "../files", "a/../../b", "./a", "a/."])
+def test_a_name_leads_nowhere_else(name: str) -> None:
+    """Whoever may name a model must not choose what else of the server the gateway's key opens."""
+    with pytest.raises(WireError, match=r"\$.model: is no name of a model"):
+        addressed({"model": name}, AT_MODEL)
 
 
 def test_a_count_has_a_path_of_its_own() -> None:

@@ -26,6 +26,22 @@ def test_each_loss_is_kept_once_in_its_order() -> None:
     ]
 
 
+def test_losses_of_parts_that_were_moved_are_told_where_they_stood() -> None:
+    losses = Losses(strict=True)
+    put = "$.messages[1].content[0]"
+    moved = losses.moved({put: None, "$.messages[1].content[1]": put})
+    moved.dropped(put, "reasoning", "nobody said it")
+    moved.dropped(f"{put}.citations[0]", "kind", "nobody said it")
+    moved.settle()
+    moved.dropped("$.messages[1].content[1]", "cache", "no such field")
+    moved.dropped("$.messages[1].content[1].content[2]", "image", "no such field")
+    moved.emulated("$.messages[2].content[1]", "is_error", "in words")
+    moved.approximated("$.sampling", "temperature", "at most 1")
+    assert [loss.where for loss in losses] == [put, f"{put}.content[2]", "$.messages[2].content[1]", "$.sampling"]
+    with pytest.raises(LossError):
+        moved.settle()
+
+
 def test_the_own_dialect_gets_its_fields_and_another_a_loss() -> None:
     extra = Extra(dialect="chat", fields={"a": 1, "b": None, "c": {}}, form={"content": "str"})
     losses = Losses()

@@ -59,6 +59,11 @@ VECTORS: dict[str, tuple[bytes, list[Event]]] = {
     "C-W11-no-last-line-end": (b"data: x\n\nevent: e\ndata: y", [Event(b"x"), Event(b"y", "e")]),
     "U14-cut-inside-a-name": (b"data: x\n\nevent: err", [Event(b"x")]),
     "A-W1-nothing": (b"", []),
+    "pitfall-105-bare-json": (
+        b'data: x\n\n{\n  "a": 1\n}\n\ndata: y\n\n',
+        [Event(b"x"), Event(b'{\n  "a": 1\n}'), Event(b"y")],
+    ),
+    "pitfall-105-bare-array-at-the-end": (b'data: x\n\n[{"a": 1}]', [Event(b"x"), Event(b'[{"a": 1}]')]),
     "done": (b"data: [DONE]\n\n", [Event(b"[DONE]")]),
 }
 CASES = [pytest.param(wire, events, id=name) for name, (wire, events) in VECTORS.items()]

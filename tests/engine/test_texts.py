@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from tests.engine.running import lawful
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.codec.dialect import get
+from xenoglot.codec.echo import marked
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
@@ -212,3 +213,15 @@ def test_the_likeliest_on_average_is_the_best() -> None:
     assert chosen == replace(response, candidates=(said(-1.0, -1.0), said(-1.5)))
     (bare,) = best(response, Sampling()).candidates
     assert bare == Candidate(content=(Text(text="xx"),))
+
+
+def test_an_unlikely_prompt_does_not_favour_the_longest() -> None:
+    prompt = marked(Text(text="p", logprobs=(Logprob(token="p", logprob=-9.0),)), "engine")
+
+    def behind(*likely: float) -> Candidate:
+        return Candidate(
+            content=(prompt, Text(text="x", logprobs=tuple(Logprob(token="x", logprob=one) for one in likely)))
+        )
+
+    response = Response(candidates=(behind(-1.2, -1.2, -1.2), behind(-1.0)))
+    assert best(response, Sampling(logprobs=True)).candidates == (behind(-1.0),)

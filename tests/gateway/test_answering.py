@@ -67,3 +67,19 @@ def test_a_question_is_asked(gateway_server: Callable[..., Running]) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)})
     with ollama.Client(host=running.url) as client:
         assert client.generate(model="m", prompt="Hi").response == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("asked", "model"),
+    [("small:latest", "tiny"), ("small", "tiny"), ("any:latest", "any"), ("any:8b", "any:8b"), ("own:latest", "x")],
+)
+def test_the_tag_that_says_nothing(gateway_server: Callable[..., Running], asked: str, model: str) -> None:
+    """Clients put `:latest` behind a name; a server of another dialect knows no tags."""
+    backend = Scripted(HELLO)
+    named = (Model(name="small", upstream="up", model="tiny"), Model(name="own:latest", upstream="up", model="x"))
+    upstreams = {"up": Upstream(dialect="chat", base_url="http://up.example")}
+    config = config_for(upstreams=upstreams, models=(*named, Model(name="*", upstream="up")))
+    running = gateway_server({"up": backend}, config)
+    with ollama.Client(host=running.url) as client:
+        client.chat(model=asked, messages=[{"role": "user", "content": "Hi"}])
+    assert [request.model for request in backend.requests] == [model]

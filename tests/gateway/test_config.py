@@ -11,6 +11,7 @@ from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config
 from xenoglot.gateway.config import Config, Embedded, Keys, Model, Server, Upstream
+from xenoglot.gateway.flags import from_flags
 from xenoglot.model.request import Sampling
 
 if TYPE_CHECKING:
@@ -339,7 +340,7 @@ def test_loopback(host: str, *, loopback: bool) -> None:
 
 
 def test_flags_for_an_upstream_and_its_model() -> None:
-    checked = config.from_flags(
+    checked = from_flags(
         ENVIRON,
         upstream="http://127.0.0.1:11434/v1",
         dialect="chat",
@@ -365,7 +366,7 @@ def test_flags_for_an_upstream_and_its_model() -> None:
 
 def test_flags_are_named_as_flags() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        config.from_flags({}, upstream="x", dialect="chatt", model="a", key_env="NO", client_key_env="NEITHER", port=-1)
+        from_flags({}, upstream="x", dialect="chatt", model="a", key_env="NO", client_key_env="NEITHER", port=-1)
     assert str(caught.value).split("\n") == [
         "the command line: 5 mistakes",
         "  --port: found -1; expected int >= 0",
@@ -378,7 +379,7 @@ def test_flags_are_named_as_flags() -> None:
 
 def test_flags_of_an_upstream_need_one() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        config.from_flags({}, model="a", dialect="chat")
+        from_flags({}, model="a", dialect="chat")
     expected = "--dialect, --model: of an upstream, and none is given; say which with `--upstream URL`"
     assert str(caught.value) == expected
 

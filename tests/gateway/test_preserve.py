@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
+from xenoglot.errors import LossError
 from xenoglot.gateway.config import Keys, Secrets, Upstream
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.preserve import Preserving
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.gateway.serving import Running
+    from xenoglot.backends.backend import Answer
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
@@ -247,10 +250,55 @@ def test_an_id_that_another_call_has_tells_nothing() -> None:
     assert thoughts(house.ask(THOUGHT, "chat", turns)) == []
 
 
+OLLAMA_CALL = {"function": {"name": "weather", "arguments": {"city": "Lyon"}}}
+OLLAMA_TURNS = [
+    ASK,
+    {"role": "assistant", "content": "", "tool_calls": [OLLAMA_CALL]},
+    {"role": "tool", "tool_name": "weather", "content": "rain"},
+]
+
+
+@pytest.mark.parametrize(("asked", "found"), [("Rain?", True), ("Snow?", False)])
+def test_calls_without_ids_are_found_by_what_they_ask_behind_the_same_words_pitfall_52(
+    asked: str,
+    found: bool,  # noqa: FBT001  a column
+) -> None:
+    house, backend = House(), Scripted(read("gemini", GEMINI))
+    house.ask(backend, "ollama", [ASK])
+    request = house.ask(backend, "ollama", [{**ASK, "content": asked}, *OLLAMA_TURNS[1:]])
+    (call,) = [part for turn in request.messages for part in turn.content if isinstance(part, ToolCall)]
+    assert (call.extra is not None and call.extra.fields == {"thoughtSignature": "c2VhbA=="}) == found
+
+
+class Listening(Scripted):
+    """Remembers how it was called."""
+
+    call: Call
+
+    async def answer(self, call: Call) -> Answer:
+        self.call = call
+        return await super().answer(call)
+
+
+def test_nobody_loses_what_was_put_back() -> None:
+    """pitfall-52: Gemini takes no thought back that it did not sign. A client that left it out lost nothing by that."""
+    house, losses, backend = House(), Losses(strict=True), Listening(answered(Reasoning(text="hm"), WEATHER))
+    house.ask(backend, "chat", [ASK])
+    turns = [ASK, {"role": "assistant", "content": None, "tool_calls": [{**CALL, "odd": 1}]}, RESULT]
+    call = Call(request=get("chat").decode_request({"model": "m", "messages": turns}), losses=losses)
+    asyncio.run(spent(Preserving(backend, house.keeper, "ann", "main"), call))
+    assert thoughts(backend.call.request) == [Reasoning(text="hm")]
+    get("gemini").encode_request(backend.call.request, backend.call.losses, Target())
+    told = [(loss.where, loss.what) for loss in losses if loss.where.startswith("$.messages[1].content")]
+    assert told == [("$.messages[1].content[0]", "odd")]  # where the client had it
+    with pytest.raises(LossError):
+        backend.call.losses.settle()
+
+
 def test_what_is_too_old_is_gone() -> None:
     house = House()
     house.ask(THOUGHT, "chat", [ASK])
-    assert asyncio.run(house.store.sweep(NOW + PLENTY.max_age + 1, PLENTY, 100)) == 1
+    assert asyncio.run(house.store.sweep(NOW + PLENTY.max_age + 1, PLENTY, 100)) == len(keys((WEATHER,)))
     assert thoughts(house.ask(THOUGHT, "chat", CHAT_TURNS)) == []
 
 
@@ -273,7 +321,7 @@ def test_it_is_kept_before_the_client_can_know_that_the_answer_is_over() -> None
             Call(request=Request(model="m"), losses=Losses())
         )
         assert isinstance(answer, EventAnswer)
-        (key,) = keys((WEATHER,))
+        *_, key = keys((WEATHER,))
         seen = []
         async for batch in answer.batches:
             known = await house.store.recall("ann", key, "main")
@@ -330,6 +378,22 @@ def test_arguments_may_come_back_spelled_otherwise() -> None:
 
 
 # -- the whole gateway
+
+
+class Measuring(Scripted):
+    """Counts the parts of a prompt."""
+
+    async def count(self, call: Call) -> int | None:
+        return sum(len(message.content) for message in call.request.messages)
+
+
+def test_what_is_put_back_is_counted(gateway_server: Callable[..., Running]) -> None:
+    backend = Measuring(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
+    upstream = Upstream(dialect="messages", base_url="http://upstream.invalid", preserve=True)
+    running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
+    running.request("POST", "/v1/messages", {"model": "m", "max_tokens": 9, "messages": MESSAGES_TURNS[:1]})
+    counted = running.request("POST", "/v1/messages/count_tokens", {"model": "m", "messages": MESSAGES_TURNS})
+    assert json.loads(counted.body) == {"input_tokens": 4}
 
 
 def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, sys
-from xenoglot.gateway.config import from_flags
+from xenoglot.gateway.flags import from_flags
 from xenoglot.gateway.server import serve
 config = from_flags(os.environ, upstream=sys.argv[1], key_env="UPSTREAM_KEY", port=0)
 serve(config, say=lambda line: print(line, flush=True))

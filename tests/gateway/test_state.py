@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,6 +149,61 @@ class TestAnswers:
             with pytest.raises(NotFoundError):
                 bob.responses.delete(answer.id)
             assert alice.responses.retrieve(answer.id) == answer
+
+    def test_r16_what_is_anothers_is_told_as_what_nobody_has(self, gateway_server: Callable[..., Running]) -> None:
+        keys = Secrets({"KEYS": "alices-key bobs-key"})
+        config = config_for("scripted", keys=Keys(env=("KEYS",)), secrets=keys)
+        running = gateway_server({"scripted": Scripted(HELLO)}, config)
+        with client_of(running, "alices-key") as alice:
+            conversation = alice.conversations.create(items=[user("Hi")])
+            (item,) = alice.conversations.items.list(conversation.id)
+            last = list(alice.responses.create(model="m", input="Hi", background=True, stream=True))[-1]
+            assert last.type == "response.completed"
+            theirs = {
+                "RESPONSE": last.response.id,
+                "CONVERSATION": conversation.id,
+                "ITEM": str(item.id),
+                "CHAT": alice.chat.completions.create(**HI, store=True).id,
+            }
+        nobodys = {kind: name[:-8] + "0" * 8 for kind, name in theirs.items()}
+
+        def told(method: str, path: str, body: JSON, ids: dict[str, str]) -> tuple[int, str]:
+            text = json.dumps(body)
+            for kind, name in ids.items():
+                path, text = path.replace(kind, name), text.replace(kind, name)
+            data = None if body is None else text.encode()
+            answer = running.request(method, path, data, {"authorization": "Bearer bobs-key"})
+            said = answer.body.decode()
+            for kind, name in ids.items():
+                said = said.replace(name, kind)
+            return answer.status, said
+
+        ask = {"model": "m", "input": "Hi"}
+        asked: list[tuple[str, str, JSON]] = [
+            ("GET", "/v1/responses/RESPONSE", None),
+            ("GET", "/v1/responses/RESPONSE?stream=true", None),
+            ("GET", "/v1/responses/RESPONSE/input_items", None),
+            ("POST", "/v1/responses/RESPONSE/cancel", {}),
+            ("DELETE", "/v1/responses/RESPONSE", None),
+            ("POST", "/v1/responses", {**ask, "previous_response_id": "RESPONSE"}),
+            ("POST", "/v1/responses", {**ask, "conversation": "CONVERSATION"}),
+            ("POST", "/v1/responses", {**ask, "input": [{"type": "item_reference", "id": "ITEM"}]}),
+            ("GET", "/v1/conversations/CONVERSATION", None),
+            ("POST", "/v1/conversations/CONVERSATION", {"metadata": {}}),
+            ("GET", "/v1/conversations/CONVERSATION/items", None),
+            ("POST", "/v1/conversations/CONVERSATION/items", {"items": []}),
+            ("GET", "/v1/conversations/CONVERSATION/items/ITEM", None),
+            ("DELETE", "/v1/conversations/CONVERSATION/items/ITEM", None),
+            ("DELETE", "/v1/conversations/CONVERSATION", None),
+            ("GET", "/v1/chat/completions/CHAT", None),
+            ("GET", "/v1/chat/completions/CHAT/messages", None),
+            ("POST", "/v1/chat/completions/CHAT", {"metadata": {}}),
+            ("DELETE", "/v1/chat/completions/CHAT", None),
+        ]
+        found = [told(*request, theirs) for request in asked]
+        assert found == [told(*request, nobodys) for request in asked]
+        assert {status for status, _ in found} == {400, 404}
+        assert json.loads(told("GET", "/v1/chat/completions", None, {})[1])["data"] == []
 
     @pytest.mark.parametrize("name", ["resp_", "resp_%C3%A9", "resp_%00", "x" * 5000, "conv_1", "a/b"])
     def test_odd_ids_are_unknown_ones(self, running: Running, name: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -187,6 +188,28 @@ def test_k18_a_job_waits_for_the_store(
     assert told == LIFE
 
 
+def test_k18_a_job_that_cannot_be_kept_holds_its_conversation_no_longer(
+    gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xenoglot.gateway.state_jobs.AGAIN_SECONDS", ())
+    monkeypatch.setattr("xenoglot.gateway.keeper.LEASE", 0.1)
+    hanging, store = Hanging(BEGUN, ENDING), Ailing()
+    running = gateway_server({"scripted": hanging}, store=store)
+    with client_of(running) as client:
+        conversation = client.conversations.create().id
+        queued = client.responses.create(model="m", input="Hi", background=True, conversation=conversation)
+        assert hanging.asked.wait(PATIENCE)
+        until(client, queued.id, "in_progress")
+        store.ill = True
+        hanging.go_on()
+        assert store.refused.wait(PATIENCE)
+        store.ill = False
+        end = time.monotonic() + PATIENCE
+        again: JSONObject = {**ASK, "conversation": conversation, "background": True}
+        while (answer := running.request("POST", "/v1/responses", again)).status != 200:
+            assert time.monotonic() < end, answer.json
+
+
 def test_k19_what_asks_for_no_state_asks_no_store(gateway_server: Callable[..., Running]) -> None:
     running = gateway_server({"scripted": Scripted(HELLO)}, store=Failing())
     answer = running.request("POST", "/v1/responses", {**ASK, "store": False})
@@ -306,6 +329,22 @@ def events_of(body: bytes) -> Sequence[JSONObject]:
     """Return the data of each event."""
     data = [frame.partition(b"data: ")[2] for frame in body.split(b"\n\n") if b"data: " in frame]
     return [json.loads(event) for event in data if event.endswith(b"}")]
+
+
+@pytest.mark.parametrize("more", [{}, {"stream": True}, {"background": True}, {"background": True, "stream": True}])
+def test_what_opens_a_tools_server_is_not_kept(
+    gateway_server: Callable[..., Running], tmp_path: Path, more: JSONObject
+) -> None:
+    scripted = Scripted(HELLO)
+    running = gateway_server({"scripted": scripted}, store=SQLite(tmp_path / "state.db"))
+    lock: JSONObject = {"authorization": "canary-key", "headers": {"x-key": "canary-key"}}
+    tool: JSONObject = {"type": "mcp", "server_label": "s", "server_url": "https://tools.invalid"}
+    answer = running.request("POST", "/v1/responses", {**ASK, **more, "tools": [{**tool, **lock}]})
+    running.stop()
+    assert (answer.status, b"canary" in answer.body) == (200, False)
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert (b"https://tools.invalid" in kept, b"canary-key" in kept) == (True, False)
+    assert "canary-key" in repr(scripted.requests)
 
 
 def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., Running]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
@@ -13,6 +13,7 @@ from tests.gateway.serving import PATIENCE
 from tests.gateway.test_state import client_of, said, text_of, user
 from tests.store.postgresql import running as running_server
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway.state_jobs import Job
 from xenoglot.model.events import BlockEnded, Failed, Finished, TextDelta
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Finish
@@ -141,6 +142,26 @@ def test_to_cancel_one_closes_the_upstream(client: OpenAI, hanging: Hanging, acc
         ("/v1/responses/{id}/cancel", "POST"),
         ("/v1/responses/{id}/cancel", "POST"),
     ]
+
+
+def test_one_that_is_stopped_before_it_begins_is_forgotten(
+    gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Job.run
+
+    def begin_and_cancel(job: Job, *arguments: Any) -> None:  # noqa: ANN401  those of what it stands for
+        begin(job, *arguments)
+        job.cancel()
+
+    monkeypatch.setattr(Job, "run", begin_and_cancel)
+    running = gateway_server({"scripted": Hanging()})
+    keeper = running.gateway.keeper
+    assert keeper is not None
+    with client_of(running) as client:
+        queued = client.responses.create(model="m", input="Hi", background=True)
+        keeper.now = lambda: time.time() + 60
+        assert client.responses.retrieve(queued.id).status == "failed"
+    assert keeper.jobs == {}
 
 
 def test_to_delete_one_stops_it(client: OpenAI, hanging: Hanging) -> None:

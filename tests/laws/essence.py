@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from tests.laws.paths import inside, is_field
+from tests.laws.paths import inside, is_field, places
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
@@ -73,6 +73,11 @@ CONTENT_FIELDS = {name for part in (Message, Tool, Text, ToolCall) for name in p
 WHOLE = {"role", "content"}
 """Fields of a turn whose loss is one of all that it says."""
 
+NAMED = {"prefill", "order", "turns"}
+"""What losses name that is no field: nothing is gone for it, and it excuses nothing that is."""
+
+SPOKEN = ("$.messages[", "$.candidates[")
+
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -93,23 +98,47 @@ class Thing(Struct, frozen=True):
         return self.paths[0]
 
     @property
+    def place(self) -> str:
+        """The kind of place where it stands."""
+        return _INDEX.sub("", self.path)
+
+    @property
     def kind(self) -> tuple[str, bytes]:
         """What it is and says, wherever it stands."""
-        return _INDEX.sub("", self.path), self.said
+        return self.place, self.said
+
+    def may_vanish(self, loss: Loss) -> bool:
+        """Whether nothing need be left of it where it was: something near what a part said beside its words must.
+
+        Unless that is told of the answer it is in, where the dialect keeps such things together.
+        """
+        return loss.how != "approximated" or self._is_part(self.path) or ".content[" not in loss.where
 
     def covered_by(self, loss: Loss, whole: Struct) -> bool:
         """Whether `loss`, which `whole` met with, tells of this thing, of something in it, or of what it is in."""
-        return any(self._covered(path, loss, whole) for path in self.paths)
+        found = [loss.where] if loss.what in WHOLE else places(whole, loss.where, loss.what)
+        return any(self._covered(path, replace(loss, where=where), whole) for path in self.paths for where in found)
 
     def _covered(self, path: str, loss: Loss, whole: Struct) -> bool:
         named = f"{loss.where}.{loss.what}"
         if inside(path, named) or (inside(named, path) and self._has(named.removeprefix(path))):
             return True
+        if loss.what in NAMED:
+            return False
         if loss.where in LISTS and loss.what in CONTENT_FIELDS:
             return inside(path, loss.where) and (loss.what in self.fields or path.endswith(f".{loss.what}"))
         if loss.where == "$" or (loss.what not in WHOLE and is_field(whole, loss.where, loss.what)):
             return False
-        return inside(path, loss.where) or (inside(loss.where, path) and self._has(loss.where.removeprefix(path)))
+        if inside(path, loss.where):
+            return loss.how == "dropped" or self._is_part(path) or path.rpartition(".")[2].startswith(loss.what)
+        return inside(loss.where, path) and self._has(loss.where.removeprefix(path))
+
+    def _is_part(self, path: str) -> bool:
+        """Whether this is a part, a tool, or a field of the whole, and not one of what a part says beside its words.
+
+        What a part became tells nothing of what it said beside them: that has losses of its own.
+        """
+        return bool(self.fields) or not path.startswith(SPOKEN)
 
     def _has(self, place: str) -> bool:
         """Whether what is at `place` in the part belongs to this thing, and is none of its own."""
@@ -240,7 +269,7 @@ def _part(path: str, part: Part, speaker: str, paths: tuple[str, ...] = ()) -> I
     core = {name: _bare(getattr(plain, name)) for name in made_of}
     if any(said not in (None, "", []) for said in core.values()):  # respelling: empty text says nothing
         kind = type(part).__name__
-        words = (kind, (part.text or "") if isinstance(part, Text | Reasoning) else "")
+        words = (kind, (part.text or "") if isinstance(part, Text | Reasoning | Refusal) else "")
         yield Thing(paths or (path,), encode([speaker, kind, core], order="sorted"), made_of, words)
     for name in plain.__struct_fields__:
         if name not in {*made_of, *BOOKKEEPING.get(type(part), ()), "extra", "text"}:

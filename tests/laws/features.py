@@ -233,7 +233,8 @@ def _content(where: str, message: Message) -> Iterator[Use]:
 def _part(path: str, part: Part) -> Iterator[Use]:
     match part:
         case Reasoning():
-            yield from (_use(SEALED[name], f"{path}.{name}") for name in REASONING if getattr(part, name))
+            said = [name for name in REASONING if getattr(part, name)]
+            yield from (_use(SEALED[name], f"{path}.{name}", _core(part, name)) for name in said)
         case ToolCall():
             yield from _call(path, part)
         case ToolResult():
@@ -246,12 +247,17 @@ def _part(path: str, part: Part) -> Iterator[Use]:
     yield from _attributes(path, part)
 
 
+def _core(part: Part, name: str) -> tuple[str, ...]:
+    """Return the field, where what becomes of the part becomes of it."""
+    return tuple({name}.intersection(MADE_OF[type(part)]))
+
+
 def _call(path: str, call: ToolCall) -> Iterator[Use]:
     yield _use("call of a custom tool" if call.kind == "custom" else "call", path, MADE_OF[ToolCall])
     if call.kind == "function" and not _is_object(call.arguments):
-        yield _use("call: arguments that are no JSON", f"{path}.arguments")
+        yield _use("call: arguments that are no JSON", f"{path}.arguments", _core(call, "arguments"))
     if call.namespace is not None:
-        yield _use("namespace", f"{path}.namespace")
+        yield _use("namespace", f"{path}.namespace", _core(call, "namespace"))
 
 
 def _result(path: str, result: ToolResult) -> Iterator[Use]:

@@ -10,9 +10,8 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.laws.essence import CONTENT_FIELDS, LISTS, WHOLE
+from tests.laws.essence import CONTENT_FIELDS, LISTS, NAMED
 from tests.laws.features import ANSWERED, ASKED, SEVERAL, SINGLE, Use, answered, asked
-from tests.laws.paths import at, is_field
 from tests.laws.test_crossing import ANSWERS, CROSSED, TARGET, answer_of
 from tests.laws.test_crossing import ASKED as REQUEST
 from tests.laws.vectors import Case, cases
@@ -20,7 +19,6 @@ from xenoglot.codec.dialect import get, names
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra
 from xenoglot.model.failure import STATUS, Failure
 from xenoglot.model.request import Request
 from xenoglot.model.response import Response
@@ -30,9 +28,6 @@ FATES = ("exact", "emulated", "approximated", "dropped", "refused")
 
 SIGNS = {"exact": "=", "emulated": "e", "approximated": "~", "dropped": "x", "refused": "!"}
 UNTESTED = "-"
-
-NAMED = {"prefill", "order"}
-"""What losses name that is no field, and touches nothing but itself."""
 
 ALL_OF_IT = "the request as a whole"
 
@@ -191,40 +186,13 @@ def fates_of(uses: list[Use], losses: Losses, whole: Struct) -> dict[str, str]:
 def _touches(loss: Loss, use: Use, whole: Struct) -> bool:
     if loss.what == "candidate":
         return use.feature == SEVERAL
+    if loss.what == "turns":  # all that is said is said in another way
+        return use.thing.path.startswith("$.messages[")
     if loss.what in NAMED:
         return use.thing.path == f"{loss.where}.{loss.what}"
     if loss.where in LISTS and loss.what not in CONTENT_FIELDS:  # the turns were mended: nothing in them is touched
         return False
-    return any(use.thing.covered_by(replace(loss, where=where), whole) for where in places(loss, whole))
-
-
-def places(loss: Loss, whole: Struct) -> list[str]:
-    """Return where the thing is that a loss names: at its place, or, where it is of something in that, there."""
-    if loss.where == "$" or loss.what in WHOLE or is_field(whole, loss.where, loss.what):
-        return [loss.where]
-    try:
-        value = at(whole, loss.where)
-    except LookupError:
-        return [loss.where]
-    return [path for path, inner in within(value, loss.where) if _named(inner, loss.what)] or [loss.where]
-
-
-def within(value: object, path: str) -> Iterator[tuple[str, Struct]]:
-    """Yield every value in `value`, with its path."""
-    if isinstance(value, Struct):
-        yield path, value
-        for name in value.__struct_fields__:
-            yield from within(getattr(value, name), f"{path}.{name}")
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from within(item, f"{path}[{index}]")
-
-
-def _named(value: Struct, name: str) -> bool:
-    """Whether a value says something under a name, or is of a kind of that name."""
-    extra = getattr(value, "extra", None)
-    own = isinstance(extra, Extra) and name in extra.fields
-    return own or bool(getattr(value, name, None)) or getattr(value, "kind", None) == name
+    return use.thing.covered_by(loss, whole)
 
 
 def _worse(one: str, other: str) -> str:

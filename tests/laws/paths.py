@@ -1,6 +1,7 @@
 """The paths of losses: what stands at one, in the request or the answer that crossed."""
 
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -39,6 +40,35 @@ def is_field(whole: Struct, where: str, what: str) -> bool:
     extra = getattr(value, "extra", None)
     own = extra.fields if isinstance(extra, Extra) else {}
     return isinstance(value, Struct) and (what in own or what.partition(".")[0] in value.__struct_fields__)
+
+
+def places(whole: Struct, where: str, what: str) -> list[str]:
+    """Return where a thing is that is named at `where`: there, or in each of those in it that it is of."""
+    if where == "$" or is_field(whole, where, what):
+        return [where]
+    try:
+        value = at(whole, where)
+    except LookupError:
+        return [where]
+    return [path for path, inner in _within(value, where) if _says(inner, what)] or [where]
+
+
+def _within(value: object, path: str) -> Iterator[tuple[str, Struct]]:
+    """Yield every value in `value`, with its path."""
+    if isinstance(value, Struct):
+        yield path, value
+        for name in value.__struct_fields__:
+            yield from _within(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _within(item, f"{path}[{index}]")
+
+
+def _says(value: Struct, name: str) -> bool:
+    """Whether a value says something under a name, or is of a kind of that name."""
+    extra = getattr(value, "extra", None)
+    own = isinstance(extra, Extra) and name in extra.fields
+    return own or bool(getattr(value, name, None)) or getattr(value, "kind", None) == name
 
 
 def inside(path: str, place: str) -> bool:

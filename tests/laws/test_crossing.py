@@ -10,15 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tests.laws.essence import Thing, answered, things
-from tests.laws.paths import at
+from tests.laws.paths import at, inside
 from tests.laws.strategies import requests, responses
 from tests.laws.vectors import Case, cases, decoded
 from xenoglot.codec.dialect import Dialect, Target, get, names
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
-from xenoglot.model.content import CacheMark, Text
+from xenoglot.model.content import CacheMark, Extra, Text
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Message, Request, Sampling, Tool, ToolChoice
 from xenoglot.model.response import Response
@@ -29,8 +30,19 @@ TARGET = Target(developer_role=True, tool_result_media=True, cache_marks=True, c
 
 def unreported(before: list[Thing], after: list[Thing], losses: Losses, whole: Struct) -> list[Thing]:
     """Return what was said of `whole` that did not come back, and of which no loss tells."""
-    told = {thing for thing in before if any(thing.covered_by(loss, whole) for loss in losses)}
-    lost = [thing for thing in _out_of_order(before, after) if thing not in told]
+    left = {thing.place for thing in after}
+    told = {
+        thing
+        for thing in before
+        if any(thing.covered_by(loss, whole) and (thing.may_vanish(loss) or thing.place in left) for loss in losses)
+    }
+    there = {thing.said for thing in after}
+    prompt = "\n".join(text for thing in after if thing.path == "$.prompt.texts" for text in decode_json(thing.said))
+    lost = [
+        thing
+        for thing in _out_of_order(before, after)
+        if thing not in told and not any(_moved(thing, loss, there, prompt) for loss in losses)
+    ]
     fields = Counter(thing.kind for thing in after if not thing.fields)
     for thing in sorted((thing for thing in before if not thing.fields), key=told.__contains__):
         if fields[thing.kind]:
@@ -38,6 +50,22 @@ def unreported(before: list[Thing], after: list[Thing], losses: Losses, whole: S
         elif thing not in told:
             lost.append(thing)
     return lost
+
+
+def invented(before: list[Thing], after: list[Thing], losses: Losses, whole: Struct) -> list[Thing]:
+    """Return the settings of the sampling that nobody asked for, and of which no loss tells."""
+    asked = {thing.place for thing in before} | IMPLIED
+    added = [thing for thing in after if inside(thing.path, "$.sampling") and thing.place not in asked]
+    return [thing for thing in added if not any(thing.covered_by(loss, whole) for loss in losses)]
+
+
+def _moved(thing: Thing, loss: Loss, there: set[bytes], prompt: str) -> bool:
+    """Whether `loss` tells that a part stands elsewhere, or among the words of a prompt, and there it is."""
+    if loss.what == "turns":
+        return bool(thing.words[1]) and thing.words[1] in prompt
+    return loss.what == "order" and (
+        loss.where == thing.path or (inside(thing.path, loss.where) and thing.said in there)
+    )
 
 
 def _out_of_order(before: list[Thing], after: list[Thing]) -> list[Thing]:
@@ -85,6 +113,9 @@ CROSSED: dict[str, Callable[[Response, Request, str, Losses], Response]] = {
 ANSWERS = ("response.json", "stream.sse", "stream.ndjson")
 """The files that an answer can be in."""
 
+IMPLIED = {"$.sampling.logprobs", "$.sampling.top_logprobs"}
+"""Respelling: a number of likely tokens asks for probabilities; who asks for these gets that of the likeliest."""
+
 ASKED = Request(model="m", stream=True, stream_usage=True)
 
 
@@ -95,6 +126,7 @@ def check_request(request: Request, name: str) -> None:
     except WireError:  # refused in words: nothing is silent about that
         return
     assert unreported([*things(request)], [*things(back)], losses, request) == []
+    assert invented([*things(request)], [*things(back)], losses, request) == []
     assert misplaced(losses, request) == []
 
 
@@ -200,6 +232,31 @@ def test_the_law_sees_what_is_lost() -> None:
     lost = unreported([*things(whole)], [*things(Request(model="m"))], losses, whole)
     told = sorted(thing.path for thing in lost)
     assert told == ["$.messages[0].content[0]", "$.messages[0].content[1]", "$.sampling.temperature"]
+
+
+def test_the_law_sees_what_is_gone_though_something_near_it_was_told() -> None:
+    """What a part became excuses nothing beside its words; an approximation has to be there; order hides nothing."""
+    mark, name = CacheMark(), Extra(dialect="alien", fields={"odd": 1})
+    turn = Message(role="user", content=(Text(text="a", cache=mark), Text(text="b", extra=name), Text(text="c")))
+    whole = Request(model="m", messages=(turn,))
+    left = Request(model="m", messages=(Message(role="user", content=(Text(text="a"), Text(text="b"))),))
+    losses = Losses()
+    losses.approximated("$.messages[0].content[0]", "cache", "near it")
+    losses.approximated("$.messages[0].content[1]", "Text", "other words")
+    losses.approximated("$.messages[0]", "order", "another order")
+    losses.emulated("$.messages", "turns", "a transcript")
+    lost = unreported([*things(whole)], [*things(left)], losses, whole)
+    told = sorted(thing.path for thing in lost)
+    assert told == ["$.messages[0].content[0].cache", "$.messages[0].content[1].odd", "$.messages[0].content[2]"]
+
+
+def test_the_law_sees_what_is_invented() -> None:
+    request = Request(model="m", sampling=Sampling(temperature=0.5))
+    crossed = Request(model="m", sampling=Sampling(temperature=0.7, max_tokens=16, seed=7))
+    losses = Losses()
+    losses.approximated("$.sampling", "max_tokens", "the dialect requires it")
+    more = invented([*things(request)], [*things(crossed)], losses, request)
+    assert [thing.path for thing in more] == ["$.sampling.seed"]
 
 
 def test_the_law_sees_a_loss_that_stands_nowhere() -> None:

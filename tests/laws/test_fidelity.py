@@ -37,6 +37,7 @@ def test_the_page_is_what_the_vectors_give() -> None:
         pytest.param("$.messages[0]", "prefill", {"text": "exact", "cache mark": "exact"}, id="named"),
         pytest.param("$.messages", "cache", {"text": "exact", "cache mark": "dropped"}, id="some-field-of-the-turns"),
         pytest.param("$.messages", "tool result", {"text": "exact", "cache mark": "exact"}, id="mended"),
+        pytest.param("$.messages", "turns", {"text": "dropped", "cache mark": "dropped"}, id="said-otherwise"),
         pytest.param("$", "user", {"text": "exact", "cache mark": "exact"}, id="elsewhere"),
     ],
 )

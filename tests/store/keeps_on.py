@@ -21,7 +21,6 @@ async def main(path: str) -> None:
             kind="k",
             created=number,
             status="completed",
-            request={},
             items=[],
             response=body,
         )

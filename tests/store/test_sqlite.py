@@ -25,7 +25,7 @@ KEPT_BEFORE_THE_KILL = 50
 
 
 def an_answer(name: str) -> Stored:
-    return Stored(id=name, owner="", kind="k", created=1.0, status="completed", request={}, items=[], response={"a": 1})
+    return Stored(id=name, owner="", kind="k", created=1.0, status="completed", items=[], response={"a": 1})
 
 
 async def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
@@ -173,15 +173,14 @@ async def test_a_store_of_the_future_is_left_alone(tmp_path: Path) -> None:
 
 
 async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
-    def threads() -> set[str]:
-        return {thread.name for thread in threading.enumerate() if thread.name.startswith("store")}
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("store")}
 
     store = SQLite(tmp_path / "state.db")
     before = threads()
     await store.ready()
     during = threads() - before
     await store.aclose()
-    for thread in threading.enumerate():
-        if thread.name in during:
-            thread.join(5)
+    for thread in during:
+        thread.join(5)
     assert (len(during), threads() - before) == (1, set())

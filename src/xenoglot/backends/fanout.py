@@ -8,7 +8,7 @@ part that fails fails the whole, and whoever closes the whole closes all parts.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.events import Failed, OpaqueDelta, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
+from xenoglot.model.fold import merge_usage
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class _Merge:
         self._firsts = firsts
         self._losses = losses
         self._started = False
-        self._usages: dict[int, Usage] = {}
+        self._counts = _Counts()
 
     def feed(self, number: int, batch: Iterable[Event]) -> list[Event]:
         """Take events of the answer `number`; return them as events of the whole."""
@@ -226,8 +227,9 @@ class _Merge:
                 begun, self._started = self._started, True
                 return () if begun else (event,)
             case UsageReported(usage=usage):
-                self._usages[number] = usage
-                return (UsageReported(usage=_sum(list(self._usages.values()))),)
+                for name in usage.extra.fields if usage.extra is not None else ():
+                    self._losses.dropped("$.usage", name, "it belongs to one answer of several")
+                return (UsageReported(usage=self._counts.put(number, usage)),)
             case Failed() | Ping():
                 return (event,)
             case OpaqueDelta() if first:  # what is in it names a candidate of its own answer
@@ -237,18 +239,33 @@ class _Merge:
                 return (replace(event, candidate=first + event.candidate),) if first else (event,)
 
 
-def _sum(usages: Sequence[Usage]) -> Usage:
-    """Return the counts of all together; what nobody said is not said."""
-    counts = {name: _added([getattr(usage, name) for usage in usages]) for name in _COUNTS}
-    total = None
-    if any(usage.total is not None for usage in usages):
-        total = sum(_total(usage) for usage in usages)
-    return replace(Usage(total=total, estimated=any(usage.estimated for usage in usages)), **counts)
+class _Counts:
+    """The counts of all answers together; what nobody said is not said."""
 
+    def __init__(self) -> None:
+        self._usages: dict[int, Usage] = {}
+        self._sums: Counter[str] = Counter()
+        self._said: Counter[str] = Counter()  # how many say a count
 
-def _added(counts: Sequence[int | None]) -> int | None:
-    said = [count for count in counts if count is not None]
-    return sum(said) if said else None
+    def put(self, number: int, usage: Usage) -> Usage:
+        """Take a snapshot of the answer `number`; return the sum of the last of each."""
+        earlier = self._usages.get(number)
+        self._usages[number] = usage = merge_usage(earlier, usage)
+        if earlier is not None:
+            self._add(earlier, -1)
+        self._add(usage, 1)
+        counts = {name: self._sums[name] for name in _COUNTS if self._said[name]}
+        total = self._sums["total"] if self._said["total"] else None
+        return replace(Usage(total=total, estimated=self._said["estimated"] > 0), **counts)
+
+    def _add(self, usage: Usage, sign: int) -> None:
+        for name in _COUNTS:
+            if (count := getattr(usage, name)) is not None:
+                self._sums[name] += sign * count
+                self._said[name] += sign
+        self._sums["total"] += sign * _total(usage)
+        self._said["total"] += sign * (usage.total is not None)
+        self._said["estimated"] += sign * usage.estimated
 
 
 def _total(usage: Usage) -> int:

@@ -142,7 +142,7 @@ class Remote:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
-        url = endpoint(self._base_url, self._dialect.models_path)
+        url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
         try:
             reply = await self._transport.send("GET", url, [*self._headers.items(), ("accept", "application/json")])
         except TransportError as error:

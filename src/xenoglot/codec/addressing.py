@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from xenoglot.errors import WireError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,6 +33,9 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
     """Return the path and the query to post `body` to, and what is left to say in it.
 
     With `counting` the body asks how many tokens it has, and goes to `count_path`.
+
+    Raises:
+        WireError: the model's name would lead elsewhere on the server.
     """
     path, query = dialect.path, ""
     if not counting and dialect.stream_path is None and MODEL not in path:
@@ -41,8 +46,15 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
     if counting:
         path, query = dialect.count_path or path, ""
     if MODEL in path:
-        path = path.replace(MODEL, quote(body.pop("model", ""), safe="/@"))
+        path = path.replace(MODEL, _segments(body.pop("model", "")))
     return path, query, body
+
+
+def _segments(model: str) -> str:
+    """Return a model's name as part of a path; steps up or in place would be taken (RFC 3986 section 5.2.4)."""
+    if any(segment in (".", "..") for segment in model.split("/")):
+        raise WireError("$.model", "is no name of a model: it has a `.` or `..` between slashes")
+    return quote(model, safe="/@")
 
 
 def _operation(path: str) -> str:

@@ -95,19 +95,22 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 class Dialect(Struct, frozen=True, kw_only=True):
     """A wire format: how to read it and how to write it. `decode` is wire to model, `encode` model to wire.
 
-    `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere (with
-    `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` in it, the model is
-    asked for there, and the body need not name it; where there is a `stream_path`, the body does not say `stream`.
-    The functions below know nothing of that: to them both are fields of the body (see `codec.addressing`).
-    `model_field` is what the body calls the model.
+    `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere
+    (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` in it, the
+    model is asked for there, and the body need not name it; where there is a `stream_path`, the body does not say
+    `stream`. The functions below know nothing of that: to them both are fields of the body (see
+    `codec.addressing`). `model_field` is what the body calls the model, `default_tag` is what clients may put
+    behind its name to say the same.
 
-    `count_path` and `count_aliases` are where tokens are counted, `models_path` is where the models are listed;
-    `inquiries` are the other things that clients ask. `framing` is how the events of a stream lie in its bytes,
-    `bare_framing` how they do for a client that leaves `stream_query` out; `comments` is whether all its clients pass
-    over a comment there. `marks` are request headers that only clients of this dialect send: they decide on routes that
-    several dialects share. `forward` are request headers that an upstream of the same dialect may see; `id_prefix`
-    begins the ids of answers that came without one. `many_texts` is whether one request can hold several texts to be
-    continued. Every decoder raises `WireError` for what the dialect does not allow.
+    `count_path` and `count_aliases` are where tokens are counted, `models_path` is where the models are listed
+    (`models_query` asks for as many at once as a server gives); `inquiries` are the other things that clients ask.
+    `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a client that leaves
+    `stream_query` out; `comments` is whether all its clients pass over a comment there, `begins_early` whether some
+    take one for silence, so that an answer which is long in coming had better begin before it is there. `marks` are
+    request headers that only clients of this dialect send: they decide on routes that several dialects share.
+    `forward` are request headers that an upstream of the same dialect may see; `id_prefix` begins the ids of
+    answers that came without one. `many_texts` is whether one request can hold several texts to be continued. Every
+    decoder raises `WireError` for what the dialect does not allow.
     """
 
     name: str
@@ -118,11 +121,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     count_path: str | None = None
     count_aliases: tuple[str, ...] = ()
     models_path: str = "/v1/models"
+    models_query: str = ""
     model_field: str = "model"
+    default_tag: str = ""
     inquiries: tuple[Inquiry, ...] = ()
     framing: Framing = EVENT_STREAM
     bare_framing: Framing | None = None
     comments: bool = True
+    begins_early: bool = False
     marks: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -9,12 +10,14 @@ from msgspec import Struct
 from xenoglot.errors import LossError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from xenoglot.model.content import Extra
     from xenoglot.model.json import JSONObject
 
 How: TypeAlias = Literal["dropped", "approximated", "emulated"]
+
+_PART = re.compile(r"\$\.messages\[\d+\]\.content\[\d+\]")
 
 
 class Loss(Struct, frozen=True, order=True):
@@ -40,11 +43,12 @@ class Loss(Struct, frozen=True, order=True):
 class Losses:
     """The losses of one crossing, in the order they happened, each once. `strict` refuses a crossing that has any."""
 
-    __slots__ = ("_seen", "strict")
+    __slots__ = ("_moved", "_seen", "strict")
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._seen: dict[Loss, None] = {}
+        self._moved: Mapping[str, str | None] = {}
 
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._seen)
@@ -54,15 +58,33 @@ class Losses:
 
     def dropped(self, where: str, what: str, why: str) -> None:
         """Record what did not come across at all."""
-        self._seen[Loss(where, what, "dropped", why)] = None
+        self._note(where, what, "dropped", why)
 
     def approximated(self, where: str, what: str, why: str) -> None:
         """Record what came across as something near it."""
-        self._seen[Loss(where, what, "approximated", why)] = None
+        self._note(where, what, "approximated", why)
 
     def emulated(self, where: str, what: str, why: str) -> None:
         """Record what came across by other means, to the same effect."""
-        self._seen[Loss(where, what, "emulated", why)] = None
+        self._note(where, what, "emulated", why)
+
+    def moved(self, places: Mapping[str, str | None]) -> Losses:
+        """Return these same losses, for a request whose parts stand elsewhere than they did.
+
+        `places` are paths of parts as they are now, with the paths that they had; `None` is for a part that was not
+        there: what becomes of it nobody lost.
+        """
+        view = Losses(strict=self.strict)
+        view._seen, view._moved = self._seen, places
+        return view
+
+    def _note(self, where: str, what: str, how: How, why: str) -> None:
+        if self._moved and (part := _PART.match(where)) is not None and part[0] in self._moved:
+            stood = self._moved[part[0]]
+            if stood is None:
+                return
+            where = stood + where[part.end() :]
+        self._seen[Loss(where, what, how, why)] = None
 
     def settle(self) -> None:
         """Say that the request is written; call it before anything is sent.

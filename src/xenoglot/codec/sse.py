@@ -4,11 +4,11 @@ Lines end in LF, CRLF or CR; a leading byte order mark is dropped; a comment sta
 colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: nobody
 decodes it before its JSON is read.
 
-Three departures, all harmless to lawful streams: a line that begins with a brace or a bracket, where a field's name should
-be, begins an event of bare JSON (servers that fail in the middle of a stream tell why as they would have before it,
-pitfall-99); an event that the end of the stream cuts off is given out if it has
+Three departures, all harmless to lawful streams: an event that the end of the stream cuts off is given out if it has
 data (the standard drops it; a server that forgets the last blank line is commoner than one that dies inside a line, and
-a cut JSON is noticed anyway), and the size of one event is bounded.
+a cut JSON is noticed anyway); a line that begins with a brace or a bracket, where the name of a field should be, begins
+an event of bare JSON (pitfall-105: some servers fail in a stream as they would have before it); and the size of one
+event is bounded.
 """
 
 from __future__ import annotations

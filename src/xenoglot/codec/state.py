@@ -99,17 +99,16 @@ class Conversations(Struct, frozen=True, kw_only=True):
 class State(Struct, frozen=True, kw_only=True):
     """What a dialect says of answers that are kept. `path` is where they are, `items_path` where their items are.
 
-    `items` are those of a request, `items_field` is where they stand in it; one that `refers` stands for an item that
-    is kept, whose id it has. `prepare` writes a request anew with all
-    the items that it means and nothing that asks to keep. `output` are the items that an answer adds to what follows.
-    `show` makes an answer that of a kept request, `mark` changes its status (and says why it failed), `status` reads
-    it. `listed` are items as they are told when asked for, given a text that no other answer has.
+    `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
+    a request anew with all the items that it means and nothing that asks to keep. `output` are the items that an answer
+    adds to what follows. `show` makes an answer that of a kept request, `mark` changes its status (and says why it
+    failed), `status` reads it. `listed` are items as they are told when asked for, given a text that no other answer
+    has.
     """
 
     path: str
     id_prefix: str
     items_path: str
-    items_field: str
     wish: Callable[[JSON], Wish]
     items: Callable[[JSONObject], list[JSON]]
     refers: Callable[[JSON], bool]

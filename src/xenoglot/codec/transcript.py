@@ -37,6 +37,7 @@ _SPEAKERS: Final[dict[Role, str]] = {
 }
 _NEXT: Final = "\n\nUser:"
 _WHERE: Final = "$.messages"
+_BESIDE: Final = ("cache", "citations", "logprobs", "context", "citable", "detail")
 
 
 class Transcript(Struct, frozen=True):
@@ -74,6 +75,8 @@ def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Tra
 def _turns(message: Message, where: str, dialect: str, losses: Losses) -> Iterator[tuple[str, str]]:
     """Yield speaker and words of a message; results of tools are turns of their own, before its words."""
     losses.carry(message.extra, where, dialect)
+    if message.name is not None:
+        losses.emulated(where, "name", "stands behind the name of the speaker")
     said: list[str] = []
     for number, part in enumerate(message.content):
         place = f"{where}.content[{number}]"
@@ -89,6 +92,9 @@ def _turns(message: Message, where: str, dialect: str, losses: Losses) -> Iterat
 
 def _result(result: ToolResult, where: str, dialect: str, losses: Losses) -> str:
     losses.approximated(where, "tool result", "told in words")
+    if result.is_error:
+        losses.emulated(where, "is_error", "the text begins with `[tool error]`")
+    _beside(result, where, dialect, losses)
     head = "[tool error] " if result.is_error else ""
     return head + _joined(result.content, where, dialect, losses, given=False)
 
@@ -102,9 +108,9 @@ def _joined(parts: Iterable[Part], where: str, dialect: str, losses: Losses, *, 
 
 def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool) -> str:
     """Return the words of a part; `given` says that the user gave it, so that the question is another without it."""
+    _beside(part, where, dialect, losses)
     match part:
-        case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
-            losses.carry(extra, where, dialect)
+        case Text(text=text) | Refusal(text=text):
             return text
         case ToolCall(name=name, arguments=arguments):
             losses.approximated(where, "tool call", "told in words")
@@ -119,6 +125,16 @@ def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool)
             return words
         case _:
             return _lost(part, where, losses, given=given)
+
+
+def _beside(part: Part, where: str, dialect: str, losses: Losses) -> None:
+    """Record what a part says beside its words."""
+    for name in _BESIDE:
+        if getattr(part, name, None) not in (None, ()):
+            losses.dropped(where, name, "the dialect holds text only")
+    if isinstance(part, File) and part.name is not None:
+        losses.dropped(where, "name", "the dialect holds text only")
+    losses.carry(getattr(part, "extra", None), where, dialect)
 
 
 def _lost(part: Part, where: str, losses: Losses, *, given: bool) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.echo import marked
+from xenoglot.codec.echo import is_marked, marked
 from xenoglot.engine.failures import overflow, refused
 from xenoglot.engine.limits import LONGEST_TOKEN
 from xenoglot.engine.turns import ENGINE
@@ -102,7 +102,7 @@ class EchoSpeech:
 
 
 def best(response: Response, sampling: Sampling) -> Response:
-    """Return the likeliest candidates, as many as the request wants; the mean over their tokens decides."""
+    """Return the likeliest candidates, as many as the request wants; the mean over the tokens they add decides."""
     ranked = sorted(response.candidates, key=_likelihood, reverse=True)[: sampling.n or 1]
     if sampling.logprobs or sampling.top_logprobs:
         return replace(response, candidates=tuple(ranked))
@@ -110,7 +110,8 @@ def best(response: Response, sampling: Sampling) -> Response:
 
 
 def _likelihood(candidate: Candidate) -> float:
-    found = [one.logprob for part in candidate.content if isinstance(part, Text) for one in part.logprobs]
+    made = [part for part in candidate.content if isinstance(part, Text) and not is_marked(part)]
+    found = [one.logprob for part in made for one in part.logprobs]
     return sum(found) / len(found) if found else 0.0
 
 

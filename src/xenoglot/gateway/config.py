@@ -164,7 +164,7 @@ class Secrets:
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """The whole configuration; what `load` and `from_flags` give has been checked."""
+    """The whole configuration; what `load` and `check` give has been checked."""
 
     server: Server = Server()
     keys: Keys = Keys()
@@ -226,56 +226,6 @@ def load(path: Path | str, environ: Mapping[str, str], *, host: str | None = Non
     if isinstance(plain.get("server", {}), dict):
         plain["server"] = plain.get("server", {}) | {key: value for key, value in said.items() if value is not None}
     return check(plain, environ, str(path))
-
-
-def from_flags(  # noqa: PLR0913  one argument per flag
-    environ: Mapping[str, str],
-    *,
-    upstream: str | None = None,
-    dialect: str | None = None,
-    model: str | None = None,
-    key_env: str | None = None,
-    client_key_env: str | None = None,
-    host: str | None = None,
-    port: int | None = None,
-    gguf: str | None = None,
-) -> Config:
-    """Return the configuration that a few flags stand for: one upstream, or the embedded model.
-
-    Raises:
-        ConfigurationError: something is wrong; the text names the flags.
-    """
-    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
-    if upstream is None and any(alone.values()):
-        needless = ", ".join(flag for flag, value in alone.items() if value)
-        message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
-        raise ConfigurationError(message)
-    server = {"host": host, "port": port}
-    plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
-    if client_key_env is not None:
-        plain["keys"] = {"env": [client_key_env]}
-    if gguf is not None:
-        plain["embedded"] = {"gguf": gguf}
-    if upstream is not None:
-        main = {"dialect": dialect or "chat", "base_url": upstream}
-        plain["upstreams"] = {"upstream": main if key_env is None else main | {"key_env": key_env}}
-    if model is not None:
-        plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
-    return check(plain, environ, "the command line", _FLAGS)
-
-
-_FLAGS = {
-    "upstreams.upstream.base_url": "--upstream",
-    "upstreams.upstream.dialect": "--dialect",
-    "upstreams.upstream.key_env": "--key-env",
-    "models[0].name": "--model",
-    "models[1].name": "--model",
-    "keys.env[0]": "--client-key-env",
-    "keys.env": "--client-key-env",
-    "server.host": "--host",
-    "server.port": "--port",
-    "embedded.gguf": "--gguf",
-}
 
 
 def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapping[str, str] | None = None) -> Config:

@@ -21,6 +21,7 @@ from xenoglot.gateway.admission import Refusal, check_host, check_media, check_o
 from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.observe import LOSSES
+from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import Endpoint
@@ -243,7 +244,7 @@ async def _count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and w
     record.losses = () if route.on_loss == "ignore" else losses
     try:
         call = Call(request=asked, losses=losses, dialect=dialect.name, headers=headers)
-        counted = await gateway.backend(route.backend).count(call)
+        counted = await preserving(gateway, route, exchange.headers).count(call)
     except LossError as error:
         raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
     more = [(COUNT, "estimate" if counted is None else "exact")]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.redaction import Redactor
+from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
 from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
@@ -77,16 +78,25 @@ class Gateway:
         self._tasks: set[asyncio.Task[object] | None] = set()
         self._stopping = False
 
-    def route(self, model: str) -> Route:
-        """Return who answers to `model`.
+    def route(self, model: str, tag: str = "") -> Route:
+        """Return who answers to `model`; with and without `tag` behind it the name means the same to the client.
 
         Raises:
             FailureError: nobody does.
         """
         route = self.router.resolve(model)
+        bare = model.removesuffix(tag)
+        if bare != model and model not in self.router.names:
+            untagged = self.router.resolve(bare)
+            if untagged is not None and (bare in self.router.names or not self._knows(tag, untagged)):
+                route = untagged
         if route is None:
             raise FailureError(self.unknown_model(model))
         return route
+
+    def _knows(self, tag: str, route: Route) -> bool:
+        upstream = self.config.upstreams.get(route.backend)
+        return upstream is not None and dialects.get(upstream.dialect).default_tag == tag
 
     def backend(self, name: str) -> Backend:
         """Return the backend that the configuration calls `name`."""

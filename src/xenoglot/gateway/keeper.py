@@ -152,6 +152,12 @@ class Keeper:
         with suppress(StoreError):  # it lapses
             await self.within(self.store.unlock(*held))
 
+    def forget(self, answer: Stored) -> None:
+        """Vouch no more for an answer, nor for its conversation: where neither could be settled, both lapse."""
+        self.jobs.pop((answer.owner, answer.id), None)
+        if answer.conversation is not None:
+            self._held.discard((answer.owner, answer.conversation, answer.id))
+
     def beat(self) -> None:
         """Vouch, from now on, for what is being worked on."""
         if self._beating is None or self._beating.done():
@@ -203,7 +209,7 @@ class Keeper:
                 with suppress(asyncio.CancelledError):
                     await task
         try:
-            await self.store.aclose()
+            await self.within(self.store.aclose())
         except Exception as error:  # noqa: BLE001  whatever it is, the rest has to be closed too
             _logger.error("the store was not closed: %s", whereabouts(error))  # noqa: TRY400  no texts
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
-from xenoglot.gateway.vault import kept, keys, pack, restored, unpack
+from xenoglot.gateway.vault import kept, keys, pack, places, restored, unpack
 from xenoglot.model.events import Finished
 from xenoglot.model.fold import Folder
 from xenoglot.store.store import StoreError
@@ -55,10 +55,12 @@ class Preserving:
         Raises:
             FailureError: as the backend does.
         """
-        answer = await self._backend.answer(await self._completed(call))
+        completed = await self._completed(call)
+        answer = await self._backend.answer(completed)
         if isinstance(answer, ByteAnswer):
             raise TypeError("a call without a body of its own is answered in events")
-        batches = self._watched(answer.batches)
+        asked = completed.request.messages
+        batches = self._watched(answer.batches, asked[-1] if asked else None)
         return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits)
 
     async def count(self, call: Call) -> int | None:
@@ -73,11 +75,21 @@ class Preserving:
         """Nothing is held: the backend belongs to whoever made it."""
 
     async def _completed(self, call: Call) -> Call:
-        messages = await asyncio.gather(*(self._restored(message) for message in call.request.messages))
-        return replace(call, request=replace(call.request, messages=tuple(messages)), body=None)
+        """Return the call with all that was said before; what was put back into it is nothing that it can lose."""
+        said = call.request.messages
+        turns = [*zip((None, *said), said, strict=False)]
+        messages = await asyncio.gather(*(self._restored(turn, before) for before, turn in turns))
+        moved = {
+            place: stood
+            for index, (turn, message) in enumerate(zip(said, messages, strict=True))
+            if turn is not message
+            for place, stood in places(f"$.messages[{index}]", turn, message)
+        }
+        losses = call.losses.moved(moved) if moved else call.losses
+        return replace(call, request=replace(call.request, messages=tuple(messages)), losses=losses, body=None)
 
-    async def _restored(self, message: Message) -> Message:
-        for key in keys(message.content) if message.role == "assistant" else ():
+    async def _restored(self, message: Message, before: Message | None) -> Message:
+        for key in keys(message.content, before) if message.role == "assistant" else ():
             found = await self._recall(key)
             if found is not None and (known := unpack(found)) is not None:
                 return restored(message, known)
@@ -90,21 +102,23 @@ class Preserving:
             _logger.error("what an answer lacks cannot be looked up: %s", error)  # noqa: TRY400  no texts
             return None
 
-    async def _watched(self, batches: AsyncIterator[Sequence[Event]]) -> AsyncGenerator[Sequence[Event]]:
+    async def _watched(
+        self, batches: AsyncIterator[Sequence[Event]], before: Message | None
+    ) -> AsyncGenerator[Sequence[Event]]:
         """Yield the batches; before the client can know that the answer is over, it is in the store."""
         folder = Folder()
         async for batch in batches:
             for event in batch:
                 folder.feed(event)
             if any(type(event) is Finished for event in batch):
-                await self._keep(folder)
+                await self._keep(folder, before)
             yield batch
 
-    async def _keep(self, folder: Folder) -> None:
+    async def _keep(self, folder: Folder, before: Message | None) -> None:
         for candidate in folder.response().candidates:
             found = None if candidate.finish is None else kept(candidate.content)
             if found is not None:
-                for key in keys(candidate.content):
+                for key in keys(candidate.content, before):
                     await self._put(key, pack(found))
 
     async def _put(self, key: str, payload: bytes) -> None:

@@ -28,16 +28,17 @@ from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.answering import answering
+from xenoglot.gateway.identify import Identify
 from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.routing import apply_defaults
-from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
+from xenoglot.model.events import Failed, Finished, Ping, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from xenoglot.backends.backend import Answer, Backend, EventAnswer
+    from xenoglot.backends.backend import Answer, Backend
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
     from xenoglot.codec.stage import Stage
@@ -64,7 +65,7 @@ async def serve(
     request = decode_request(dialect, body if said is None else said, record.route or "", exchange.variables)
     framing = _framing(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
-    route = gateway.route(request.model)
+    route = gateway.route(request.model, dialect.default_tag)
     record.routed(route)
     asked = apply_defaults(replace(request, model=route.model), route)
     call = Call(
@@ -151,15 +152,19 @@ class _Relay:
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        writer = _StreamWriter(self._exchange, self._encoder(), self._record, self._interval)
+        identify = self._identify(early=self._may_begin_early())
+        writer = _StreamWriter(self._exchange, self._encoder(identify), self._record, self._interval)
         answer: Answer | None = None
         try:
             writer.watch(lambda: self._open(answer))
             answer = await self._backend.answer(self._call)
-            if isinstance(answer, ByteAnswer):
-                await self._pass_bytes(answer, writer)
+            if not isinstance(answer, ByteAnswer):
+                await self._pass_events(answer.batches, writer)
+            elif identify.begun:
+                await self._pass_events(_watched(answer), writer)
             else:
-                await self._pass_events(answer, writer)
+                identify.early = None  # the bytes tell of their beginning themselves
+                await self._pass_bytes(answer, writer)
         except FailureError as error:
             if not writer.opened:
                 raise
@@ -170,8 +175,8 @@ class _Relay:
             if answer is not None:
                 await answer.aclose()
 
-    async def _pass_events(self, answer: EventAnswer, writer: _StreamWriter) -> None:
-        async for batch in answer.batches:
+    async def _pass_events(self, batches: AsyncIterator[Sequence[Event]], writer: _StreamWriter) -> None:
+        async for batch in batches:
             self._observe(batch)
             await writer.write_events(batch)
             if writer.failed:
@@ -208,7 +213,8 @@ class _Relay:
         async for batch in answer.batches:
             self._observe(batch)
             for event in batch:
-                folder.feed(identify.feed(event)[0])
+                for identified in identify.feed(event):
+                    folder.feed(identified)
         if folder.failure is not None:
             raise FailureError(folder.failure)
         self._must_have_finished()
@@ -219,14 +225,19 @@ class _Relay:
         if self._record.finish is None:
             raise FailureError(Failure(kind="upstream", message="the answer ended early"))
 
-    def _encoder(self) -> Pipeline:
+    def _encoder(self, identify: Identify) -> Pipeline:
         encoder = self._dialect.stream_encoder(self._request, self._call.losses)
-        return Pipeline(self._identify(), encoder, self._framing.encoder())
+        return Pipeline(identify, encoder, self._framing.encoder())
 
-    def _identify(self) -> _Identify:
+    def _may_begin_early(self) -> Losses | None:
+        """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
+        losses, ours = self._call.losses, self._record.answer_id is not None or self._request.store is False
+        return losses if self._dialect.begins_early and ours and not losses.strict else None
+
+    def _identify(self, early: Losses | None = None) -> Identify:
         request_id, kept = self._record.request_id, self._record.answer_id
         own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
-        return _Identify(own, self._call.request.model, request_id, kept=kept is not None)
+        return Identify(own, self._call.request.model, request_id, kept=kept is not None, early=early)
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
@@ -268,36 +279,17 @@ def _fails_untold(events: Sequence[Event]) -> bool:
     return bool(events) and type(failed := events[-1]) is Failed and failed.failure.dialect is None
 
 
-class _Identify:
-    """Give an answer that came without id, model or time those of our own making, and a failure its request's id.
-
-    An answer that is `kept` has our id whether it came with one or not.
-    """
-
-    __slots__ = ("_id", "_kept", "_model", "_request_id")
-
-    def __init__(self, identifier: str, model: str, request_id: str, *, kept: bool) -> None:
-        self._id = identifier
-        self._kept = kept
-        self._model = model
-        self._request_id = request_id
-
-    def feed(self, event: Event, /) -> Sequence[Event]:
-        """Return the event; `Started` and `Failed` are completed."""
-        if type(event) is Started and (self._kept or None in (event.id, event.model, event.created)):
-            event = replace(
-                event,
-                id=self._id if self._kept else event.id or self._id,
-                model=event.model or self._model,
-                created=int(time.time()) if event.created is None else event.created,
-            )
-        elif type(event) is Failed:
-            event = Failed(failure=replace(event.failure, request_id=self._request_id))
-        return (event,)
-
-    def close(self) -> Sequence[Event]:
-        """Nothing is held back."""
-        return ()
+async def _watched(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
+    """Yield what the bytes of an answer tell."""
+    try:
+        async for chunk in answer.chunks:
+            if events := answer.watch.feed(chunk):
+                yield events
+    except FailureError:
+        if answer.watch.close():  # what breaks after its end is whole all the same
+            raise
+    if ending := answer.watch.close():
+        yield ending
 
 
 class _StreamWriter:

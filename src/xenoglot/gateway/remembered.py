@@ -38,7 +38,6 @@ def stored(remembered: Remembered, dialect: Dialect, state: State, answer: JSONO
         kind=dialect.name,
         created=now,
         status=state.status(answer),
-        request={key: value for key, value in kept.request.items() if key != state.items_field},
         items=remembered.items,
         response=answer,
         output=state.output(answer),

@@ -84,7 +84,8 @@ async def fail(  # noqa: PLR0913  the parts of a refusal
     Nothing may have been sent before; see `break_off` for the case that it was.
     """
     record.failed(failure)
-    usual, body = dialect.encode_error(replace(failure, request_id=record.request_id))
+    told = replace(failure, request_id=record.request_id, status=status or failure.status)
+    usual, body = dialect.encode_error(told)
     await send_json(exchange, record, body, status or usual, (*advice(failure), *more))
 
 

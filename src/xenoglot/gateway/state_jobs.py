@@ -84,6 +84,7 @@ class Job:
         self._keeper.jobs[self.key] = self
         self._keeper.beat()
         self._task = asyncio.get_running_loop().create_task(self._run(exchange, dialect, gateway, record))
+        self._task.add_done_callback(self._forget)  # one that is cancelled before its first step runs no `finally`
 
     def cancel(self) -> None:
         """Stop it, wherever it is."""
@@ -131,8 +132,7 @@ class Job:
             except StoreError as error:  # then its lease ends
                 _logger.error("request %s: the end is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
             finally:
-                del self._keeper.jobs[self.key]
-                self._tell()
+                self._forget()
                 gateway.observer.write(record)
 
     async def _patiently(self, write: Callable[[], Awaitable[object]]) -> None:
@@ -171,6 +171,11 @@ class Job:
     def _frames(self, events: Sequence[ServerSentEvent]) -> list[bytes]:
         encoder = self._framing.encoder()
         return [b"".join(encoder.feed(event)) for event in events]
+
+    def _forget(self, _task: object = None) -> None:
+        """Nobody is at work on it any more."""
+        self._keeper.forget(self.answer)
+        self._tell()
 
     def _tell(self) -> None:
         """Wake whoever waits for more."""

@@ -3,11 +3,13 @@
 Clients strip reasoning, its seals, and what only the upstream's dialect knows of a part; some upstreams refuse the next
 request without them (DeepSeek's `reasoning_content`, Gemini's thought signatures), others forget what they thought. A
 turn is found again by the id of any of its calls, a turn without calls by its words. Ids repeat where servers count, so
-a call has to ask the same of the same tool as well.
+a call has to ask the same of the same tool as well; and some clients drop them (Ollama's), so what all calls of a turn
+ask finds it too, behind the same words.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -17,25 +19,25 @@ from msgspec.structs import replace
 
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Part, Reasoning, Text, ToolCall
+from xenoglot.model.content import Extra, Part, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xenoglot.model.request import Message
 
-_CALL, _WORDS = "call:", "text:"
+_CALL, _CALLS, _WORDS = "call:", "calls:", "text:"
 
 
 class Thought(Struct, frozen=True, kw_only=True):
-    """A thought, and the key of what stood behind it in the turn; `None` at its end."""
+    """A thought, and the label of what stood behind it in the turn; `None` at its end."""
 
     part: Reasoning
     before: str | None = None
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """What of a turn is not said again: its thoughts, and by key what only its dialect knows of the other parts."""
+    """What of a turn is not said again: its thoughts, and by label what only its dialect knows of the other parts."""
 
     thoughts: tuple[Thought, ...] = ()
     extras: dict[str, Extra] = {}
@@ -46,31 +48,47 @@ def kept(parts: Sequence[Part]) -> Kept | None:
     thoughts: list[Thought] = []
     extras: dict[str, Extra] = {}
     behind: str | None = None
-    for part in reversed(parts):
+    for part, label in reversed([*zip(parts, _labels(parts), strict=True)]):
         if isinstance(part, Reasoning):
             thoughts.append(Thought(part=part, before=behind))
         elif isinstance(part, Text | ToolCall):
-            behind = _key(part)
+            behind = label
             if part.extra is not None and part.extra.fields:
-                extras[behind] = part.extra
+                extras[label] = part.extra
     return Kept(thoughts=tuple(reversed(thoughts)), extras=extras) if thoughts or extras else None
 
 
-def keys(parts: Sequence[Part]) -> list[str]:
-    """Return the keys under which a turn is kept and looked for: of its calls, or of all its words; often none."""
-    calls = [_key(part) for part in parts if isinstance(part, ToolCall)]
+def keys(parts: Sequence[Part], before: Message | None = None) -> list[str]:
+    """Return the keys under which a turn is kept and looked for, the surest first; often none.
+
+    They are those of its calls by their ids, and of all of them together behind the words of the turn `before` it; or
+    of its own words.
+    """
+    calls = [part for part in parts if isinstance(part, ToolCall)]
     if calls:
-        return calls
+        together = "\0".join([_heard(before), *map(_asked, calls)])
+        return [*(_digest(_CALL, f"{call.id}\0{_asked(call)}") for call in calls), _digest(_CALLS, together)]
     words = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     return [_digest(_WORDS, words)] if words else []
 
 
 def restored(message: Message, found: Kept) -> Message:
     """Return the turn with what it lacks of `found`; what the client brought back itself stays as it is."""
-    parts = [_completed(part, found.extras) for part in message.content]
+    parts = [
+        _completed(part, found.extras.get(label))
+        for part, label in zip(message.content, _labels(message.content), strict=True)
+    ]
     if found.thoughts and _lacks_thoughts(parts, found):
         parts = list(_thoughtful([part for part in parts if not isinstance(part, Reasoning)], found.thoughts))
     return replace(message, content=tuple(parts))
+
+
+def places(where: str, before: Message, after: Message) -> Iterator[tuple[str, str | None]]:
+    """Yield where each part of a restored turn stands, and where the client had it: nowhere, if it left it out."""
+    new = (Reasoning,) if _thoughts_of(before) != _thoughts_of(after) else ()
+    stood = iter([place for place, part in enumerate(before.content) if not isinstance(part, new)])
+    for place, part in enumerate(after.content):
+        yield f"{where}.content[{place}]", None if isinstance(part, new) else f"{where}.content[{next(stood)}]"
 
 
 def pack(found: Kept) -> bytes:
@@ -98,32 +116,52 @@ def _is_sealed(part: Reasoning) -> bool:
     return part.signature is not None or part.encrypted is not None
 
 
-def _completed(part: Part, extras: dict[str, Extra]) -> Part:
+def _completed(part: Part, extra: Extra | None) -> Part:
     """Return the part with what only its dialect knows of it, unless it came with something of that kind."""
-    if not isinstance(part, Text | ToolCall) or (part.extra is not None and part.extra.fields):
+    if extra is None or not isinstance(part, Text | ToolCall) or (part.extra is not None and part.extra.fields):
         return part
-    extra = extras.get(_key(part))
-    return part if extra is None else replace(part, extra=extra)
+    return replace(part, extra=extra)
 
 
 def _thoughtful(parts: Sequence[Part], thoughts: Sequence[Thought]) -> Iterator[Part]:
     """Yield the parts, each thought before what it stood before; where that is not there any more, at the front."""
-    there = {_key(part) for part in parts if isinstance(part, Text | ToolCall)}
+    labels = _labels(parts)
     last = [thought for thought in thoughts if thought.before is None]
-    yield from (thought.part for thought in thoughts if thought.before is not None and thought.before not in there)
-    waiting = [thought for thought in thoughts if thought.before in there]
-    for part in parts:
-        key = _key(part) if isinstance(part, Text | ToolCall) else None
-        yield from (thought.part for thought in waiting if key is not None and thought.before == key)
-        waiting = [thought for thought in waiting if thought.before != key]
+    yield from (thought.part for thought in thoughts if thought.before is not None and thought.before not in labels)
+    waiting = [thought for thought in thoughts if thought.before in labels]
+    for part, label in zip(parts, labels, strict=True):
+        if label:
+            yield from (thought.part for thought in waiting if thought.before == label)
         yield part
     yield from (thought.part for thought in last)
 
 
-def _key(part: Text | ToolCall) -> str:
-    if isinstance(part, Text):
-        return _digest(_WORDS, part.text.strip())
-    return _digest(_CALL, f"{part.id}\0{part.name}\0{_value(part.arguments)}")
+def _thoughts_of(message: Message) -> list[Part]:
+    return [part for part in message.content if isinstance(part, Reasoning)]
+
+
+def _labels(parts: Sequence[Part]) -> list[str]:
+    """Return what each text and call of a turn is known by within it, ids apart: equal ones are counted."""
+    counts: Counter[str] = Counter()
+    labels: list[str] = []
+    for part in parts:
+        said = ""
+        if isinstance(part, Text | ToolCall):
+            said = _digest(_WORDS, part.text.strip()) if isinstance(part, Text) else _digest(_CALL, _asked(part))
+            counts[said] += 1
+        labels.append(f"{said}:{counts[said]}" if said else "")
+    return labels
+
+
+def _asked(call: ToolCall) -> str:
+    return f"{call.name}\0{_value(call.arguments)}"
+
+
+def _heard(message: Message | None) -> str:
+    """Return the words of a turn, and of the results of tools in it."""
+    parts = () if message is None else message.content
+    heard = [inner for part in parts for inner in (part.content if isinstance(part, ToolResult) else (part,))]
+    return "\n".join(part.text.strip() for part in heard if isinstance(part, Text))
 
 
 def _value(arguments: str) -> str:

@@ -29,9 +29,9 @@ class StoreError(XenoglotError):
 class Stored(Struct, frozen=True, kw_only=True):
     """An answer that is kept, in the words of the dialect `kind`.
 
-    `request` is what was asked but for its items; `items` are all that the model was given, `output` are those that
-    the answer adds, under whose ids they can be found. `streamed` says that the frames of its stream are kept. An
-    answer that is not done has a `process`, which vouches for it until `lease`.
+    `items` are all that the model was given, `output` are those that the answer adds, under whose ids they are found.
+    `streamed` says that the frames of its stream are kept. An answer that is not done has a `process`, which vouches
+    for it until `lease`.
     """
 
     id: str
@@ -39,7 +39,6 @@ class Stored(Struct, frozen=True, kw_only=True):
     kind: str
     created: float
     status: str
-    request: JSONObject
     items: list[JSON]
     response: JSONObject
     output: list[JSON] = []

@@ -310,6 +310,7 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
                 f"{M0}.content[2] image dropped (only a URL or inline data can be written)",
                 f"{M0}.content[3] file dropped (the id of a file means something to its own provider only)",
                 f"{M0}.content[4] file approximated (written as its text)",
+                f"{M0}.content[4] name emulated (stands in the line before its text)",
             ],
             id="pitfall-33-sources",
         ),
@@ -660,7 +661,6 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
         pytest.param(
             Request(
                 model="m",
-                previous="r1",
                 cache=CacheMark(),
                 extra=Extra(dialect="messages", fields={"container": "x", "y": None}),
             ),
@@ -668,7 +668,6 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
             {},
             [
                 "$ container dropped (only messages has it)",
-                "$ previous dropped (the dialect keeps no state)",
                 "$ cache dropped (the server decides what it caches)",
             ],
             id="foreign-fields",
@@ -677,6 +676,12 @@ def test_a_custom_tool_goes_home_as_it_came() -> None:
 )
 def test_fields(request_: Request, target: Target, wire: JSONObject, losses: list[str]) -> None:
     assert encoded(request_, target) == ({"model": "m", "messages": [], **wire}, losses)
+
+
+def test_a_kept_conversation_is_refused() -> None:
+    """pitfall-59: without what came before it is another request."""
+    with pytest.raises(WireError, match=r"^\$\.previous: this model keeps no conversation; send the whole history$"):
+        encoded(Request(model="m", previous="resp_1"))
 
 
 def test_too_many_stop_strings_are_refused() -> None:
@@ -743,3 +748,9 @@ def test_whoever_wants_usage_at_home_says_so() -> None:
     assert encoded(request) == (body, [])
     asked = body | {"stream_options": {"include_usage": True}}
     assert encoded(replace(request, stream_usage=True)) == (asked, [])
+
+
+@pytest.mark.parametrize("call", [{"type": "x"}, {"id": ["c"], "type": "x"}])
+def test_calls_of_a_kind_to_come_may_have_no_id(call: JSONObject) -> None:
+    turns = (said("user", Text(text="Hi")), said("assistant", Opaque(dialect="chat", data=call)))
+    assert CHAT.encode_request(Request(model="m", messages=turns), Losses(), Target())["messages"]

@@ -37,6 +37,7 @@ from xenoglot.model.request import (
 
 COMPLETIONS, CHAT = get("completions"), get("chat")
 LIMIT = {"max_tokens": 4096}
+UNSAID = Loss("$.sampling", "max_tokens", "approximated", "the dialect's own is 16; 4096 is written")
 NEXT = "\n\nUser:"
 
 
@@ -58,7 +59,7 @@ def text_of(*messages: Message) -> str:
 def test_the_one_turn_of_a_user_is_the_prompt() -> None:
     body, losses = written(Request(model="m", messages=(turn("user", "Hello", "there"),)))
     assert body == {"model": "m", "prompt": "Hello\nthere", **LIMIT}
-    assert losses == [Loss("$.messages", "turns", "emulated", "the one turn of the user is the prompt")]
+    assert losses == [Loss("$.messages", "turns", "emulated", "the one turn of the user is the prompt"), UNSAID]
 
 
 @pytest.mark.parametrize("text", ["Say this is a test", "", " a\n"], ids=repr)
@@ -85,8 +86,10 @@ def test_a_conversation_is_a_transcript() -> None:
     assert body["prompt"] == "System: Be brief.\n\nUser: Hi\n\nAssistant: Hello!\n\nUser (ann): Bye\n\nAssistant:"
     assert body["stop"] == ["END", NEXT]
     assert losses == [
+        Loss("$.messages[3]", "name", "emulated", "stands behind the name of the speaker"),
         Loss("$.messages", "turns", "emulated", "written as a transcript"),
         Loss("$.sampling", "stop", "emulated", "the model's turn ends where the user would speak next"),
+        UNSAID,
     ]
 
 
@@ -99,7 +102,7 @@ def test_stop_strings_that_leave_no_room_are_left_alone() -> None:
     messages = (turn("system", "x"), turn("user", "y"))
     body, losses = written(Request(model="m", messages=messages, sampling=Sampling(stop=stops)))
     assert body["stop"] == list(stops)
-    assert [loss.what for loss in losses] == ["turns"]
+    assert [loss.what for loss in losses] == ["turns", "max_tokens"]
     with pytest.raises(WireError, match="at most 3 stop strings"):
         written(Request(model="m", messages=messages, sampling=Sampling(stop=stops)), Target(stop_limit=3))
 
@@ -160,7 +163,6 @@ def test_what_the_dialect_has_no_field_for() -> None:
         sampling=Sampling(top_k=3, top_logprobs=2),
         metadata={"a": "b"},
         store=True,
-        previous="p",
     )
     body, losses = written(request)
     assert body == {"model": "m", "prompt": "a", **LIMIT}
@@ -171,8 +173,8 @@ def test_what_the_dialect_has_no_field_for() -> None:
         ("$", "thinking", "dropped"),
         ("$", "metadata", "dropped"),
         ("$", "store", "dropped"),
-        ("$", "previous", "dropped"),
         ("$.messages", "turns", "emulated"),
+        ("$.sampling", "max_tokens", "approximated"),
         ("$.sampling", "top_k", "dropped"),
         ("$.sampling", "top_logprobs", "dropped"),
     ]
@@ -183,6 +185,12 @@ def test_a_call_that_is_demanded_cannot_be_had() -> None:
     with pytest.raises(WireError) as caught:
         written(replace(request, tool_choice=ToolChoice(mode="required")))
     assert caught.value.path == "$.tool_choice"
+
+
+def test_a_conversation_that_was_not_sent_cannot_be_gone_on_with() -> None:
+    """pitfall-59: without what came before, it is another question."""
+    with pytest.raises(WireError, match=r"\$.previous: this model keeps no conversation"):
+        written(Request(model="m", messages=(turn("user", "a"),), previous="p"))
 
 
 def test_what_a_server_is_known_to_take() -> None:

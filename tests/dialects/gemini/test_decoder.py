@@ -167,3 +167,10 @@ def test_an_index_beyond_all_measure() -> None:
     failed = read(ServerSentEvent(far))[-1]
     assert isinstance(failed, Failed)
     assert "must be less than 128" in failed.failure.message
+
+
+def test_a_chunk_of_nothing_is_a_sign_of_life() -> None:
+    """pitfall-107: the answer begins with the first that says something."""
+    decoder = GEMINI.stream_decoder()
+    assert list(decoder.feed(ServerSentEvent(b"{}"))) == [Ping()]
+    assert next(iter(decoder.feed(chunk({"text": "Hi"})))) == Started(id="r", model="m")

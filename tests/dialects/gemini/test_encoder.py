@@ -8,12 +8,13 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.gemini import GEMINI
-from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.content import Audio, Citation, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     AudioDelta,
     BlockEnded,
     BlockStarted,
+    CitationDelta,
     Event,
     Failed,
     Finished,
@@ -103,7 +104,9 @@ def test_the_last_piece_of_a_thought_waits_for_its_seal() -> None:
         piece({"text": "m", "thought": True, "thoughtSignature": wrapped}),
         END,
     ]
-    assert losses == ["$.candidates[0].content[0] signature emulated (only its maker can open it; wrapped to come back)"]
+    assert losses == [
+        "$.candidates[0].content[0] signature emulated (only its maker can open it; wrapped to come back)"
+    ]
 
 
 def test_summaries_are_paragraphs() -> None:
@@ -127,7 +130,7 @@ def test_sound_when_it_is_whole() -> None:
         STOP,
     )
     assert chunks == [piece({"inlineData": {"mimeType": "audio/wav", "data": "eA=="}}), END]
-    assert losses == ["$.candidates[0] transcript dropped (a sound of the dialect has none)"]
+    assert losses == ["$.candidates[0].content[0] transcript dropped (a sound of the dialect has none)"]
 
 
 def test_words_of_a_refusal() -> None:
@@ -148,7 +151,7 @@ def test_what_others_alone_understand() -> None:
     assert chunks == [piece({"text": "[beep]"}), END]
     assert losses == [
         "$ x dropped (only alien has it)",
-        "$.candidates[0] opaque approximated (only alien understands it; its words are written)",
+        "$.candidates[0].content[0] opaque approximated (only alien understands it; its words are written)",
     ]
 
 
@@ -179,3 +182,14 @@ def test_an_array_for_who_asks_for_no_events() -> None:
     events: list[Event] = [STARTED, BlockStarted(part=Text(text="")), TextDelta(text="Hi"), BlockEnded(), STOP]
     chunks = through(events, GEMINI.stream_encoder(ASKED, Losses()))
     assert decode_json(b"".join(through(chunks, JSON_ARRAY.encoder()))) == [piece({"text": "Hi"}), END]
+
+
+def test_many_citations_take_no_more_time_for_each() -> None:
+    """Long answers cite a lot; a citation of all that was said does not say it again."""
+    cited = Citation(kind="url_citation", url="http://x")
+    grown = [event for _ in range(50) for event in (TextDelta(text="word"), CitationDelta(citation=cited))]
+    chunks, _ = write(STARTED, BlockStarted(part=Text(text="")), *grown, BlockEnded(), STOP)
+    supports = chunks[-1]["candidates"][0]["groundingMetadata"]["groundingSupports"]
+    assert (
+        supports == [{"segment": {"partIndex": 0, "startIndex": 0, "endIndex": 200}, "groundingChunkIndices": [0]}] * 50
+    )

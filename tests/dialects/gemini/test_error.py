@@ -88,3 +88,9 @@ def test_an_overflow_in_words_that_clients_know(failure: Failure, message: str) 
     assert body["error"]["message"] == message
     again = GEMINI.decode_error(400, body)
     assert (again.kind, again.tokens, again.limit) == ("context_overflow", failure.tokens, failure.limit)
+
+
+def test_a_status_that_http_has_a_word_for_is_the_code() -> None:
+    failure = Failure(kind="invalid_request", message="`GET` is not for this path", status=405)
+    error = {"code": 405, "message": failure.message, "status": "INVALID_ARGUMENT"}
+    assert GEMINI.encode_error(failure) == (405, {"error": error})

@@ -43,6 +43,10 @@ def test_models() -> None:
     assert list(GEMINI.decode_models({"models": [WIRE, {}]})) == [MODEL]
 
 
+def test_models_come_on_one_page() -> None:
+    assert GEMINI.models_query == "pageSize=1000"
+
+
 def test_one_model() -> None:
     (inquiry,) = GEMINI.inquiries
     assert inquiry.answer({"model": "gemini-x"}, [MODEL]) == WIRE

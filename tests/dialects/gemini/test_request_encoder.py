@@ -1,9 +1,10 @@
 """Writing a stranger's request: what servers of the dialect demand, and what it costs."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.dialects.gemini.wire import written
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.errors import WireError
@@ -82,8 +83,8 @@ def test_every_call_has_one_result_in_order() -> None:
         {"text": 'Result of the tool call x:\n{"output":"x"}'},
     ]
     assert losses == [
-        "$.messages[1] tool_result emulated (a call without a result gets one that says so)",
         "$.messages[2] tool_result approximated (no call of the turn before it asked for it; written as text)",
+        "$.messages[1] tool_result emulated (a call without a result gets one that says so)",
     ]
 
 
@@ -283,3 +284,50 @@ def test_the_full_name_of_a_model_is_in_the_path_already() -> None:
     asked = GEMINI.encode_count_request(Request(model="m", messages=(HI,), stream=True), Losses(), Target())
     contents: JSON = [turn("user", {"text": "Hi"})]
     assert asked == {"model": "m", "generateContentRequest": {"model": "models/m", "contents": contents}}
+
+
+def test_a_call_that_came_without_an_id_has_one_when_its_result_comes_from_elsewhere() -> None:
+    """pitfall-52: the gateway puts back what the dialect said of the call; the result was never the dialect's."""
+    call = ToolCall(id="c", name="f", arguments="{}", extra=replace(SIGNED, form={"id": "derived"}))
+    body, losses = written(
+        HI,
+        Message(role="assistant", content=(call,)),
+        Message(role="tool", content=(ToolResult(call_id="c", content=(Text(text="ok"),)),)),
+    )
+    assert body["contents"][1:] == [
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}, **SIGNED.fields}],
+        },
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": "c", "name": "f", "response": {"output": "ok"}}}],
+        },
+    ]
+    assert losses == []
+
+
+@pytest.mark.parametrize("data", [{"functionCall": 5}, {"functionCall": {}}, {"functionResponse": []}])
+def test_calls_and_results_that_nobody_understood(data: JSONObject) -> None:
+    body, _ = written(HI, Message(role="assistant", content=(Opaque(dialect="gemini", data=data),)))
+    assert body["contents"][1]["parts"][0].items() >= data.items()
+
+
+def test_texts_without_words_are_left_out() -> None:
+    call = ToolCall(id="a", name="f", extra=SIGNED)
+    body, losses = written(HI, Message(role="assistant", content=(Text(text=""), call)))
+    assert [list(part) for part in body["contents"][1]["parts"]] == [["functionCall", *SIGNED.fields]]
+    assert losses == ["$.messages[1] tool_result emulated (a call without a result gets one that says so)"]
+
+
+def test_the_beginning_of_a_prompt_that_a_server_keeps_is_known_to_it_alone() -> None:
+    """Left out, it would be another request."""
+    body = {
+        "model": "m",
+        "contents": [{"role": "user", "parts": [{"text": "Go on"}]}],
+        "cachedContent": "cachedContents/1",
+    }
+    request = GEMINI.decode_request(body)
+    assert GEMINI.encode_request(request, Losses(), Target()) == body
+    with pytest.raises(WireError, match="previous"):
+        get("messages").encode_request(request, Losses(), Target())

@@ -209,3 +209,22 @@ def test_an_error_with_the_status_of_an_answer() -> None:
     with pytest.raises(FailureError) as caught:
         GEMINI.decode_response([{"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}])
     assert (caught.value.failure.kind, caught.value.failure.status) == ("rate_limit", 429)
+
+
+@pytest.mark.parametrize("call", [5, True, 1.5])
+def test_a_call_that_is_none(call: JSON) -> None:
+    with pytest.raises(WireError, match="functionCall"):
+        GEMINI.decode_response({"candidates": [{"content": {"parts": [{"functionCall": call}]}}]})
+
+
+def test_counts_that_nobody_said_stay_unsaid() -> None:
+    """Not said is not zero."""
+    answer = {"candidates": [{"index": 0}], "usageMetadata": {"thoughtsTokenCount": 5}, "modelVersion": "m"}
+    assert GEMINI.encode_response(GEMINI.decode_response(answer), Request(model="m"), Losses()) == answer
+
+
+def test_likeliest_tokens_without_those_chosen_go_home() -> None:
+    top = {"topCandidates": [{"candidates": [{"token": "a", "logProbability": -1.0}]}]}
+    candidate = {"content": {"parts": [{"text": "a"}], "role": "model"}, "index": 0, "logprobsResult": top}
+    answer = {"candidates": [candidate], "modelVersion": "m"}
+    assert GEMINI.encode_response(GEMINI.decode_response(answer), Request(model="m"), Losses()) == answer

@@ -4,6 +4,7 @@ import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded, said
 from xenoglot.codec.dialect import Target
+from xenoglot.dialects.llama_stack.message_encoder import MISSING_RESULT
 from xenoglot.dialects.llama_stack.parts import media_type
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -38,6 +39,14 @@ def content(value: JSON) -> tuple[Part, ...]:
 def sent(*messages: Message, target: Target | None = None) -> tuple[JSON, list[str]]:
     body, losses = encoded(Request(model="m", messages=messages), target)
     return body["messages"], losses
+
+
+def sent_after_calls(*messages: Message, target: Target | None = None) -> tuple[JSON, list[str]]:
+    """Return what is sent behind the calls `1` and `2`."""
+    calls = said("assistant", ToolCall(id="1", name="t"), ToolCall(id="2", name="t"))
+    written, losses = sent(calls, *messages, target=target)
+    assert isinstance(written, list)
+    return written[1:], losses
 
 
 def test_l3_l4_content() -> None:
@@ -105,6 +114,72 @@ def test_l5_kinds_of_images(data: str, kind: str | None) -> None:
     assert media_type(data) == kind
 
 
+def test_w14_nothing_is_fetched() -> None:
+    """L-W14: a URL is passed on as it stands, whatever it points to; a media type in capitals or with more is kept."""
+    for url in ("http://169.254.169.254/latest", "file:///etc/passwd", "data:IMAGE/PNG;x=1;base64,QUJD"):
+        item = {"type": "image", "image": {"url": {"uri": url}}}
+        (image,) = content([item])
+        messages, losses = sent(said("user", image))
+        assert (messages, losses) == ([{"role": "user", "content": [item]}], [])
+
+
+CALL = ToolCall(id="c1", name="f", arguments="{}")
+CALLED = {
+    "role": "assistant",
+    "content": "",
+    "stop_reason": "end_of_message",
+    "tool_calls": [{"call_id": "c1", "tool_name": "f", "arguments": {}, "arguments_json": "{}"}],
+}
+TOLD = "$.messages tool result approximated (no call before it asked for it; written as text)"
+
+
+def test_a_result_that_is_missing() -> None:
+    """pitfall-44: behind the results that are there comes an error for each that is not."""
+    other = {"call_id": "c2", "tool_name": "f", "arguments": {}, "arguments_json": "{}"}
+    calls = said("assistant", CALL, ToolCall(id="c2", name="f", arguments="{}"))
+    messages, losses = sent(calls, said("tool", ToolResult(call_id="c2")), said("user", "Hi"))
+    assert messages == [
+        {**CALLED, "tool_calls": [*CALLED["tool_calls"], other]},
+        {"role": "tool", "call_id": "c2", "content": ""},
+        {"role": "tool", "call_id": "c1", "content": MISSING_RESULT},
+        {"role": "user", "content": "Hi"},
+    ]
+    assert losses == ["$.messages tool result emulated (an error stands for a result that is missing)"]
+
+
+def test_a_result_of_no_call() -> None:
+    """pitfall-44: a result that no call asked for, or a second one, is told by the user behind the others."""
+    results = (
+        ToolResult(call_id="c9", content=(Text(text="who?"),)),
+        ToolResult(call_id="c1", content=(Text(text="a"),)),
+        ToolResult(call_id="c1", content=(Text(text="b"), Text(text="c"))),
+    )
+    messages, losses = sent(said("assistant", CALL), said("user", *results, "more"))
+    assert messages == [
+        CALLED,
+        {"role": "tool", "call_id": "c1", "content": "a"},
+        {"role": "user", "content": "Result of the tool call c9:\nwho?"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Result of the tool call c1:"},
+                {"type": "text", "text": "b"},
+                {"type": "text", "text": "c"},
+            ],
+        },
+        {"role": "user", "content": "more"},
+    ]
+    assert losses == [TOLD]
+
+
+def test_at_home_a_history_is_what_it_was() -> None:
+    """pitfall-44: what a client of the dialect sends is its own."""
+    result = {"role": "tool", "call_id": "c9", "content": "x"}
+    empty = {**CALLED, "stop_reason": ""}
+    body, losses = encoded(asked(messages=[CALLED, result, empty]))
+    assert (body["messages"], losses) == ([CALLED, result, empty], [])
+
+
 def test_l4_calls() -> None:
     """L4: arguments are an object beside their text; what is no object, or nests too deep for one, is text alone."""
     calls = (
@@ -114,7 +189,8 @@ def test_l4_calls() -> None:
         ToolCall(id="4", name="d"),
         ToolCall(id="5", name="e", arguments="free", kind="custom"),
     )
-    messages, losses = sent(said("user", "Hi"), said("assistant", *calls), said("user", "Go"))
+    results = said("tool", *(ToolResult(call_id=call.id) for call in calls))
+    messages, losses = sent(said("user", "Hi"), said("assistant", *calls), results)
     assert messages[1] == {
         "role": "assistant",
         "content": "",
@@ -143,24 +219,28 @@ def test_l4_calls() -> None:
 def test_w15_errors_of_tools() -> None:
     """L-W15: that a tool failed is told, and read again."""
     result = ToolResult(call_id="1", content=(Text(text="no city"),), is_error=True, name="weather")
-    messages, losses = sent(Message(role="tool", content=(result,)))
-    assert messages == [{"role": "tool", "call_id": "1", "tool_name": "weather", "content": "[tool error] no city"}]
-    assert losses == ["$.messages[0].content[0] is_error emulated (the text begins with `[tool error]`)"]
+    silent = ToolResult(call_id="2", is_error=True)
+    messages, losses = sent_after_calls(said("tool", result, silent))
+    assert messages == [
+        {"role": "tool", "call_id": "1", "tool_name": "weather", "content": "[tool error] no city"},
+        {"role": "tool", "call_id": "2", "content": "[tool error] "},
+    ]
+    assert losses == [
+        f"$.messages[1].content[{place}] is_error emulated (the text begins with `[tool error]`)" for place in (0, 1)
+    ]
     assert asked(messages=messages).messages[0].content == (result,)
-    messages, losses = sent(Message(role="tool", content=(ToolResult(call_id="1", is_error=True),)))
-    assert messages == [{"role": "tool", "call_id": "1", "content": "[tool error] "}]
     quoted = ToolResult(call_id="1", content=(Text(text="[tool error] quoted"),))
-    assert sent(Message(role="tool", content=(quoted,)))[1] == [
-        "$.messages[0].content[0] content approximated (a text that begins with `[tool error]` is an error)"
+    assert sent_after_calls(said("tool", quoted, ToolResult(call_id="2")))[1] == [
+        "$.messages[1].content[0] content approximated (a text that begins with `[tool error]` is an error)"
     ]
 
 
 def test_results_come_first_and_images_behind_them() -> None:
     """pitfall-4, pitfall-6: each result is a message of its own; only users may show images (L-T)."""
     image = Image(source=Remote(url="https://example.com/i.png"))
-    turn = said("user", "Look", ToolResult(call_id="1", content=(image,)), ToolResult(call_id="2"))
+    shown, plain = ToolResult(call_id="1", content=(image,)), ToolResult(call_id="2")
     item = {"type": "image", "image": {"url": {"uri": "https://example.com/i.png"}}}
-    messages, losses = sent(turn)
+    messages, losses = sent_after_calls(said("user", "Look", shown, plain))
     assert messages == [
         {"role": "tool", "call_id": "1", "content": "[image: in the next user message]"},
         {"role": "tool", "call_id": "2", "content": ""},
@@ -174,14 +254,17 @@ def test_results_come_first_and_images_behind_them() -> None:
         },
     ]
     assert losses == [
-        "$.messages[0].content[1] order approximated (the results of tools come first)",
-        "$.messages[0].content[1].content[0] image emulated (moved to the user turn behind the results of tools)",
-        "$.messages[0].content[2] order approximated (the results of tools come first)",
+        "$.messages[1].content[1] order approximated (the results of tools come first)",
+        "$.messages[1].content[1].content[0] image emulated (moved to the user turn behind the results of tools)",
+        "$.messages[1].content[2] order approximated (the results of tools come first)",
     ]
-    messages, _ = sent(said("user", ToolResult(call_id="1", content=(image,))), target=Target(tool_result_media=True))
-    assert messages == [{"role": "tool", "call_id": "1", "content": [item]}]
-    messages, _ = sent(said("user", ToolResult(call_id="1", content=(image,))), said("assistant", "Ah"))
-    assert [message["role"] for message in messages] == ["tool", "user", "assistant"]
+    messages, _ = sent_after_calls(said("user", shown, plain), target=Target(tool_result_media=True))
+    assert messages == [
+        {"role": "tool", "call_id": "1", "content": [item]},
+        {"role": "tool", "call_id": "2", "content": ""},
+    ]
+    messages, _ = sent_after_calls(said("user", plain, shown), said("assistant", "Ah"))
+    assert [message["role"] for message in messages] == ["tool", "tool", "user", "assistant"]
 
 
 def test_what_has_no_place() -> None:
@@ -199,6 +282,7 @@ def test_what_has_no_place() -> None:
             Text(text="y", cache=CacheMark(), citations=(Citation(kind="url_citation"),)),
         ),
         said("assistant", ToolCall(id="1", name="t"), Reasoning(text="hm"), Refusal(text="no")),
+        said("tool", ToolResult(call_id="1")),
     )
     assert messages == [
         {"role": "system", "content": "Be brief."},
@@ -209,12 +293,14 @@ def test_what_has_no_place() -> None:
             "stop_reason": "end_of_message",
             "tool_calls": [{"call_id": "1", "tool_name": "t", "arguments": {}, "arguments_json": "{}"}],
         },
+        {"role": "tool", "call_id": "1", "content": ""},
     ]
     assert losses == [
         "$.messages[0] name dropped (a message has none)",
         "$.messages[0] role approximated (`developer` is written as `system`)",
         "$.messages[1].content[0] Audio approximated (written as text)",
         "$.messages[1].content[1] Audio dropped (the dialect holds texts and images only)",
+        "$.messages[1].content[2] name emulated (stands in the line before its text)",
         "$.messages[1].content[2] File approximated (written as text)",
         "$.messages[1].content[3] detail dropped (an image of the dialect has no such field)",
         "$.messages[1].content[3] Image dropped (only a URL or inline data can be written)",
@@ -225,7 +311,6 @@ def test_what_has_no_place() -> None:
         "$.messages[2] order approximated (calls come last)",
         "$.messages[2].content[1] Reasoning dropped (the dialect holds texts and images only)",
         "$.messages[2].content[2] Refusal approximated (written as text)",
-        "$.messages prefill approximated (the server answers the last turn, and does not go on with it)",
     ]
 
 

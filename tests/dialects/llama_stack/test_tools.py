@@ -180,6 +180,7 @@ def test_a_choice_of_some() -> None:
     [
         ({"tool_choice": "auto", "tool_config": {"tool_choice": "none"}}, r"\$.tool_choice: must match"),
         ({"tool_config": {"tool_choice": "later"}}, r"\$.tool_config.tool_choice: is none of the tools"),
+        ({"tool_config": {"tool_choice": ""}}, r"\$.tool_config.tool_choice: is none of the tools"),
         ({"tool_choice": "now"}, r"\$.tool_choice: expected one of auto, required, none"),
     ],
 )

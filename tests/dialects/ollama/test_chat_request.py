@@ -174,6 +174,7 @@ def test_files_and_foreign_parts_are_written_as_their_words() -> None:
     assert losses == [
         "$.messages[0] content approximated (its texts are joined)",
         "$.messages[0].content[0] file approximated (written as its text)",
+        "$.messages[0].content[0] name emulated (stands in the line before its text)",
         "$.messages[0].content[1] map approximated (written as its text)",
         "$.messages[1] content approximated (its texts are joined)",
         "$.messages[1].content[0] file dropped (a message holds words, pictures and calls only)",

@@ -153,3 +153,9 @@ def test_the_other_endpoint_has_its_words_beside_the_rest() -> None:
             extra=Extra(dialect="ollama_generate", fields={"context": [1]}),
         ),
     ]
+
+
+def test_an_empty_reason_is_none() -> None:
+    assert read(piece("Hi"), {**piece("", done=True), "done_reason": ""})[-1] == Finished(
+        finish=Finish(reason="stop", dialect="ollama")
+    )

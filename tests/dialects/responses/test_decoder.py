@@ -520,3 +520,66 @@ def test_nothing_follows_a_failure() -> None:
     assert read({"type": "error", "message": "no"}, ADDED, whole()) == [
         Failed(failure=Failure(kind="upstream", message="no", dialect="openai", details={"message": "no"}))
     ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        pytest.param(message(), Text(text="Hi", extra=own(item=ITEM | {"content": "empty"})), id="no-contents"),
+        pytest.param(message(text("")), Text(text="Hi", extra=own(item=ITEM)), id="empty"),
+        pytest.param(message(text("Ho")), Text(text="Ho", extra=own(item=ITEM)), id="another-text-is-believed"),
+    ],
+)
+def test_an_end_that_sums_up_nothing_takes_nothing_back(ended: JSONObject, expected: Text) -> None:
+    *_, end = read_answer(ADDED, PART, delta("Hi"), done(ended), whole())
+    grown = BlockEnded(part=None if expected == Text(text="Hi", extra=own(item=ITEM)) else expected)
+    assert end == grown
+
+
+def test_a_call_and_a_thought_that_end_as_nothing_stay() -> None:
+    grown = event("function_call_arguments.delta", item_id="fc_0", output_index=0, delta="{}")
+    added = event("output_item.added", output_index=0, item=call(0))
+    assert read_answer(added, grown, done(call(0)), whole()) == block(0, "{}")
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    thinks = event("reasoning_text.delta", item_id="rs_1", output_index=0, content_index=0, delta="Hm")
+    begun = event("output_item.added", output_index=0, item=thought)
+    part = Reasoning(id="rs_1", summary=(), extra=own(item={"type": True}))
+    assert read_answer(begun, thinks, done(thought), whole()) == [
+        BlockStarted(part=part),
+        ReasoningDelta(text="Hm"),
+        BlockEnded(),
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        event("output_item.added", output_index=0, item={"type": {}, "id": "x"}),
+        event("output_item.added", output_index=0, item={"type": [], "id": "x"}),
+        event("content_part.added", **AT, part={"type": [], "text": "x"}),
+    ],
+)
+def test_a_type_that_is_no_word_fails_the_stream(broken: JSONObject) -> None:
+    """C15."""
+    failed = read(event("created", response=ANSWER), broken)[-1]
+    assert isinstance(failed, Failed)
+    assert failed.failure.message.startswith("the upstream's stream is malformed: ")
+
+
+def test_an_id_that_is_no_word_names_nothing() -> None:
+    first, second = message(text("a")), message(text("b"), id=["x"])
+    events = read_answer(done(first), whole(first, second))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["a", "b"]
+
+
+def test_items_without_a_name_are_told_by_their_place() -> None:
+    first, second = message(text("a"), id=""), message(text("b"), id="")
+    added = event("output_item.added", output_index=0, item=MESSAGE | {"id": ""})
+    events = read_answer(added, done(first), whole(first, second))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["a", "b"]
+
+
+def test_an_end_without_an_answer_is_an_end() -> None:
+    end = read(event("created", response=ANSWER), {"type": "response.completed", "response": None})[-1]
+    assert isinstance(end, Finished)
+    assert end.finish == STOP.finish

@@ -1,5 +1,7 @@
 """Events are written as the life of an answer: what comes when, and what is told how often."""
 
+import pytest
+
 from tests.dialects.responses.wire import ANSWER, answered, encoded, event, written
 from xenoglot.model.content import (
     Audio,
@@ -18,6 +20,7 @@ from xenoglot.model.content import (
 from xenoglot.model.events import (
     BlockEnded,
     BlockStarted,
+    CitationDelta,
     Event,
     Failed,
     Finished,
@@ -30,11 +33,12 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold, unfold_part
-from xenoglot.model.json import JSON
+from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.response import Finish, Usage
 
 BEGUN = Started(id="resp_1", model="m", created=7)
 END = Finished(finish=Finish(reason="stop"))
+OBJECT: JSONObject = {"item": {"type": True}, "arguments": "object"}
 
 
 def life(frames: list[JSON]) -> list[str]:
@@ -257,3 +261,53 @@ def test_an_answer_goes_home_with_what_its_end_told() -> None:
         },
     }
     assert losses == []
+
+
+def test_an_item_without_contents_is_added_before_it_is_done() -> None:
+    empty = Text(text="", extra=Extra(dialect="responses", form={"item": {"type": True, "content": "empty"}}))
+    frames, _ = written([BEGUN, BlockStarted(part=empty), BlockEnded(), END])
+    assert life(frames) == ["created", "in_progress", "output_item.added", "output_item.done", "completed"]
+    assert [frame["sequence_number"] for frame in frames] == list(range(5))
+
+
+def test_a_content_that_turns_out_to_be_none_is_done_all_the_same() -> None:
+    empty = Text(text="", extra=Extra(dialect="responses", form={"item": {"type": True, "content": "empty"}}))
+    frames, _ = written([BEGUN, BlockStarted(part=Text(text="")), BlockEnded(part=empty), END])
+    assert life(frames)[2:] == [
+        "output_item.added",
+        "content_part.added",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+
+
+def test_arguments_that_are_an_object_are_told_when_they_are_there() -> None:
+    call = ToolCall(id="c", name="f", arguments='{"a":1}', extra=Extra(dialect="responses", form=OBJECT))
+    added, *_, done = inside(call)
+    assert (added["item"].get("arguments"), done["item"]["arguments"]) == ("", {"a": 1})
+
+
+@pytest.mark.parametrize("reason", ["length", "refusal"])
+@pytest.mark.parametrize("last", [Text(text="Hi"), ToolCall(id="c", name="f", arguments='{"a":'), Reasoning(text="Hm")])
+def test_the_item_in_which_an_answer_is_cut_is_incomplete(last: Text | ToolCall | Reasoning, reason: str) -> None:
+    """pitfall-82."""
+    response = answered(Reasoning(text="first"), last, finish=Finish(reason=reason))  # type: ignore[arg-type]
+    body, _ = encoded(response)
+    assert [item["status"] for item in body["output"]] == ["completed", "incomplete"]
+    frames, _ = written(unfold(response))
+    assert frames[-1]["response"]["output"] == body["output"]
+    assert [frame["item"] for frame in frames if "output_item.done" in frame["type"]] == body["output"]
+
+
+def test_many_citations_and_summaries_are_each_looked_at_once() -> None:
+    """Half a minute if each looked at all before it."""
+    citation = CitationDelta(citation=Citation(kind="url_citation", url="u"))
+    cited: list[Event] = [TextDelta(text="a"), citation] * 5000
+    frames, _ = written([BEGUN, BlockStarted(part=Text(text="")), *cited, BlockEnded(), END])
+    notes = [frame["annotation"]["end_index"] for frame in frames if "annotation.added" in frame["type"]]
+    assert notes == list(range(1, 5001))
+    thoughts = [ReasoningDelta(text="a", summary=index) for index in range(3000)]
+    frames, _ = written([BEGUN, BlockStarted(part=Reasoning()), *thoughts, BlockEnded(), END])
+    assert [frame["text"] for frame in frames if frame["type"].endswith("summary_text.done")] == ["a"] * 3000

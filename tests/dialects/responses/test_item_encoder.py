@@ -158,3 +158,27 @@ def test_calls_without_ids_get_some_that_are_the_same_each_time() -> None:
 def test_ids(answer_id: str, expected: str) -> None:
     """pitfall-74: they begin as those of their kind, and are short enough."""
     assert item_id("function_call", answer_id, 3) == expected
+
+
+def test_unknown_fields_of_a_citation_go_home() -> None:
+    """OpenRouter tells what the page said."""
+    note = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1, "content": "said"}
+    content = {"type": "output_text", "text": "a", "annotations": [note], "logprobs": []}
+    items = [{"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [content]}]
+    losses = Losses()
+    assert encode_output(decode_output(items, "$.output"), "resp_1", losses) == items
+    assert list(losses) == []
+
+
+def test_ids_that_are_empty_go_home() -> None:
+    items = [
+        {"type": "message", "id": "", "role": "assistant", "content": []},
+        {"type": "reasoning", "id": "", "summary": []},
+        {"type": "function_call", "id": "", "call_id": "c", "name": "f", "arguments": ""},
+    ]
+    assert encode_output(decode_output(items, "$.output"), "resp_1", Losses()) == items
+
+
+def test_an_unknown_content_that_calls_itself_a_message_is_carried() -> None:
+    odd = Opaque(dialect="responses", data={"type": "message"})
+    assert encode_output([Text(text="a"), odd], "resp_1", Losses())[1] == {"type": "message"}

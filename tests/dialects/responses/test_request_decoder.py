@@ -126,7 +126,7 @@ def test_an_update_changes_the_request_and_goes_home_where_it_stood() -> None:
     assert request.thinking == Thinking(effort="high")
     (message,) = request.messages
     assert message.extra == own(type="absent", content="string", before=[EFFORT])
-    assert request.extra == own(began={"reasoning": {"effort": "low"}}, behind=[EFFORT])
+    assert request.extra == own(began=[{"reasoning": {"effort": "low"}}], behind=[EFFORT])
 
 
 def test_the_wish_to_cache() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit
+from xenoglot.codec.pairing import Pairing, paired
 from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import encode_function_call
@@ -21,7 +21,7 @@ from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from xenoglot.codec.crossing import Crossing
     from xenoglot.model.content import Part
@@ -68,7 +68,10 @@ class MessageEncoder:
                 self._plain(message, where)
         if self._media:
             self._user([], "$.messages", Message(role="user"))
-        return self._messages if self._crossing.home else list(self._answered(self._messages))
+        if self._crossing.home:
+            return self._messages
+        pairing = Pairing(calls=_called, answers=_answers, missing=self._missing, told=self._told)
+        return list(paired(self._messages, pairing))
 
     def _plain(self, message: Message, where: str) -> None:
         parts = [(f"{where}.content[{index}]", part) for index, part in enumerate(message.content)]
@@ -213,25 +216,6 @@ class MessageEncoder:
             self._losses.emulated(where, "id", "fitted to what servers take, alike on call and result")
         return fitted
 
-    def _answered(self, messages: Iterable[JSONObject]) -> Iterable[JSONObject]:
-        """Yield the messages, each call followed by one answer, and no other answers (pitfall-44).
-
-        An answer that is missing is made up as an error; one to no call is told by the user behind the others.
-        """
-        open_calls: Counter[str] = Counter()
-        stray: list[JSONObject] = []
-        for message in messages:
-            if message["role"] != "tool":
-                yield from (*self._missing(open_calls.elements()), *stray)
-                open_calls, stray = Counter(call["id"] for call in message.get("tool_calls", ())), []
-                yield message
-            elif open_calls[message["tool_call_id"]]:
-                open_calls[message["tool_call_id"]] -= 1
-                yield message
-            else:
-                stray.append(self._told(message))
-        yield from (*self._missing(open_calls.elements()), *stray)
-
     def _told(self, answer: JSONObject) -> JSONObject:
         self._losses.approximated("$.messages", "tool result", "no call before it asked for it; written as text")
         head, content = f"Result of the tool call {answer['tool_call_id']}:", answer["content"]
@@ -239,10 +223,18 @@ class MessageEncoder:
             return {"role": "user", "content": f"{head}\n{content}"}
         return {"role": "user", "content": [{"type": "text", "text": head}, *content]}
 
-    def _missing(self, call_ids: Iterable[str]) -> Iterable[JSONObject]:
-        for call_id in call_ids:
-            self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")
-            yield {"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT}
+    def _missing(self, call_id: str) -> JSONObject:
+        self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")
+        return {"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT}
+
+
+def _called(message: JSONObject) -> list[str]:
+    ids = (call.get("id") for call in message.get("tool_calls", ()))
+    return [call_id for call_id in ids if isinstance(call_id, str)]  # one of a kind to come may have none
+
+
+def _answers(message: JSONObject) -> str | None:
+    return message["tool_call_id"] if message["role"] == "tool" else None
 
 
 def fold_system(messages: Sequence[Message], crossing: Crossing) -> list[Message]:

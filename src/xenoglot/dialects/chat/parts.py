@@ -200,6 +200,8 @@ def _nested(reader: Reader, key: str, inner: Reader, **form: JSON) -> Extra | No
 def _encode_text(part: Text, where: str, crossing: Crossing) -> JSONObject:
     if part.citations:
         crossing.losses.dropped(where, "citations", "a request cannot cite")
+    if part.logprobs and not crossing.home:
+        crossing.losses.dropped(where, "logprobs", "a request has none")
     own = own_fields(part.extra, where, crossing.losses)
     return {"type": "text", "text": part.text, **encode_cache(part.cache, where, crossing), **own}
 
@@ -269,6 +271,8 @@ def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: Cros
         text = "\n".join(inner.text for inner in source.parts if isinstance(inner, Text))
     crossing.losses.approximated(where, "file", "written as its text")
     title = "" if part.name is None else f"{part.name}\n"
+    if title:
+        crossing.losses.emulated(where, "name", "stands in the line before its text")
     own_fields(part.extra, where, crossing.losses)
     return {"type": "text", "text": title + text, **encode_cache(part.cache, where, crossing)}
 

@@ -230,7 +230,7 @@ def _options(request: Request, form: JSONObject, own: JSONObject, crossing: Cros
     if request.user is not None:
         fields[form.get("user", "user")] = _user(request.user, crossing)
     if request.previous is not None:
-        crossing.losses.dropped("$", "previous", "the dialect keeps no state")
+        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     if request.stream or "unstreamed" in form:
         fields["stream"] = request.stream
     return fields | _stream_options(request, form, own, crossing) | _cache(request, crossing)

@@ -163,7 +163,6 @@ STATE: Final = State(
     path="/v1/chat/completions",
     id_prefix="chatcmpl-",
     items_path="messages",
-    items_field="messages",
     wish=decode_wish,
     items=decode_items,
     refers=_refers,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.dialects.completions.finish import take_finish
 from xenoglot.dialects.completions.leftovers import NAME
 from xenoglot.dialects.completions.logprobs import preceded, silent_columns, take_logprobs, unknown_rows
+from xenoglot.dialects.completions.words import take_text
 from xenoglot.model.content import Extra, Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Finished, OpaqueDelta, TextDelta
 from xenoglot.model.response import Finish
@@ -44,7 +45,7 @@ class GrowingChoice:
         Raises:
             WireError: a field is of a wrong type.
         """
-        text = choice.take("text", str)
+        text = take_text(choice)
         form: JSONObject = {}
         logprobs = self._weighed(take_logprobs(choice, form), form.pop("silent", {}))
         events: list[Event] = []

@@ -29,7 +29,6 @@ _FOREIGN = (
     "metadata",
     "service_tier",
     "store",
-    "previous",
     "cache",
     "cache_key",
 )
@@ -93,6 +92,8 @@ def _note_foreign(request: Request, crossing: Crossing) -> None:
     choice = request.tool_choice
     if choice is not None and choice.mode == "required":
         raise WireError("$.tool_choice", "the dialect of the server has no tools, so none can be demanded")
+    if request.previous is not None:
+        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     for index in range(len(request.tools)):
         crossing.losses.dropped(f"$.tools[{index}]", "tool", "the dialect has none")
     if choice is not None:
@@ -128,6 +129,7 @@ def _max_tokens(wanted: int | None, form: JSONObject, crossing: Crossing) -> int
         if crossing.home:
             return -1 if "unlimited" in form else None
         wanted = crossing.target.default_max_tokens
+        crossing.losses.approximated("$.sampling", "max_tokens", f"the dialect's own is 16; {wanted} is written")
     limit = crossing.target.max_tokens_limit
     if limit is not None and wanted > limit:
         crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")

@@ -10,7 +10,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.finish import encode_finish, take_finish
 from xenoglot.dialects.completions.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.completions.logprobs import encode_logprobs, left_logprobs, take_logprobs
-from xenoglot.dialects.completions.words import echo_of, words_of
+from xenoglot.dialects.completions.words import echo_of, take_text, words_of
 from xenoglot.dialects.openai.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Refusal, Text
@@ -91,7 +91,7 @@ def _decode_choice(reader: Reader, place: int) -> Candidate:
         reader.take("index", int)
     else:
         form["index"] = "other"
-    text = reader.take("text", str)
+    text = take_text(reader)
     form["text"] = None if text is not None else "none"
     logprobs = take_logprobs(reader, form)
     finish = take_finish(reader, form)

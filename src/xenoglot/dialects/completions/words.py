@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.echo import missing_echo
+from xenoglot.codec.leftovers import leave
+from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.model.content import Audio, Opaque, Refusal, Text
 
@@ -12,6 +14,21 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
     from xenoglot.model.request import Request
+
+
+def take_text(choice: Reader) -> str | None:
+    """Take the text of a choice; of a server that answers as if it were asked for a turn, that of the turn (L8).
+
+    Raises:
+        WireError: it is of a wrong type.
+    """
+    text = choice.take("text", str)
+    for key in ("delta", "message"):
+        if text is None and isinstance(choice.peek(key), dict):
+            turn = Reader(choice.take(key, dict), choice.at(key))
+            text = turn.take_if("content", str)
+            leave(choice, key, turn)
+    return text
 
 
 def words_of(part: Part, where: str, losses: Losses) -> str | None:

@@ -71,6 +71,7 @@ GEMINI = Dialect(
     count_path=_MODELS + "/{model}:countTokens",
     count_aliases=tuple(f"{place}/{{model}}:countTokens" for place in _PLACES),
     models_path=_MODELS,
+    models_query="pageSize=1000",
     inquiries=(Inquiry(method="GET", path=_MODELS + "/{model}", answer=describe),),
     bare_framing=JSON_ARRAY,
     comments=False,  # google-genai takes each line of a stream for a piece of an event

@@ -84,7 +84,7 @@ def _is_plain(part: Part) -> bool:
 def take_logprobs(reader: Reader, parts: Sequence[Part], form: JSONObject) -> tuple[Logprob, ...]:
     """Take the probabilities of the tokens, if it is clear which text they belong to: the only one."""
     value = reader.peek(LOGPROBS)
-    if not isinstance(value, dict) or sum(map(_is_plain, parts)) != 1:
+    if not isinstance(value, dict) or not value.get("chosenCandidates") or sum(map(_is_plain, parts)) != 1:
         return ()
     result = Reader(reader.take(LOGPROBS, dict), reader.at(LOGPROBS))
     logprobs = decode_logprobs(result)

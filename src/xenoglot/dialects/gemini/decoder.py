@@ -135,8 +135,10 @@ class StreamDecoder:
 
 
 def _is_silent(reader: Reader) -> bool:
-    """Whether a chunk is but a sign of life: one candidate of an empty text, and no word on why it ended."""
+    """Whether a chunk is but a sign of life: one candidate of an empty text, and no reason of an end; or nothing."""
     candidates = reader.peek("candidates")
+    if not reader.rest():
+        return True
     if reader.rest().keys() != {"candidates"} or not isinstance(candidates, list) or len(candidates) != 1:
         return False
     one = candidates[0]

@@ -47,6 +47,7 @@ _PLACES: dict[type[Part], str] = {Reasoning: "model", ToolCall: "model", ToolRes
 _FOREIGN = "extra_content"
 """Where Google's servers say what another dialect has no field for."""
 
+_NOTHING = Text(text="")
 _NO_CACHE = "the server decides what it caches"
 
 
@@ -74,6 +75,8 @@ class PartEncoder:
             self._losses.dropped(where, type(part).__name__, f"it has no place in a turn of role `{role}`")
             return ()
         match part:
+            case Text() if self._target is not None and not self._home and part == _NOTHING:
+                return ()  # servers refuse it
             case ToolResult():
                 return list(self._result(part, where))
             case File(source=Nested(parts=inner)):

@@ -56,6 +56,7 @@ def decode_request(value: JSON) -> Request:
         stream=_take_stream(reader, form),
         service_tier=_take_tier(reader),
         store=reader.take("store", bool),
+        previous=reader.take("cachedContent", str),  # the beginning of the prompt, which the server keeps
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),
     )
 

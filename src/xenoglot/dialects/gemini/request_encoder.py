@@ -42,10 +42,10 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request.
     """
-    if request.previous is not None:
+    home = request.extra is not None and request.extra.dialect == NAME
+    if request.previous is not None and not home:
         raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     request = as_turns(request, losses)
-    home = request.extra is not None and request.extra.dialect == NAME
     crossing = Crossing(losses, target, home)
     form = form_of(request.extra, NAME)
     parts = PartEncoder(losses, home=home, target=target)
@@ -135,7 +135,7 @@ def _report(message: Message, where: str, losses: Losses) -> None:
 
 
 def _options(request: Request, form: JSONObject, losses: Losses) -> JSONObject:
-    body: JSONObject = {}
+    body: JSONObject = {} if request.previous is None else {"cachedContent": request.previous}
     if request.stream or "stream" in form:
         body["stream"] = request.stream
     if request.store is not None:

@@ -45,8 +45,8 @@ def decode_usage(value: JSON, path: str = WHERE) -> Usage | None:
         form["tools"] = tools
     if prompt is None and tools is not None:
         form["prompt"] = "absent"
-    if candidates is None and prompt is not None:
-        candidates, form["candidates"] = 0, "absent"
+    if candidates is None:
+        candidates, form["candidates"] = None if prompt is None else 0, "absent"
     entered, made = _sum(prompt, tools), _sum(candidates, thoughts)
     if total is None:
         form["total"] = "absent"

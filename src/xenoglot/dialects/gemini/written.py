@@ -171,8 +171,9 @@ class WrittenCandidate:
     def _end_words(self, part: Text | Refusal) -> Sequence[ServerSentEvent]:
         """Close a text: what nobody said of it yet is said, and what it cites is noted."""
         made = self._say(part.text, ()) if part.text and not self._said else ()
+        text = "".join(self._said)
         for citation in part.citations if isinstance(part, Text) else ():
-            self._grounding.cite(citation, part.text, max(self._count - 1, 0), self._before)
+            self._grounding.cite(citation, text, max(self._count - 1, 0), self._before)
         return made
 
     def _write(self, encoded: JSONObject) -> Sequence[ServerSentEvent]:

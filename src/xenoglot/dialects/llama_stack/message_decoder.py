@@ -71,7 +71,8 @@ def _take_context(reader: Reader, parts: list[Part]) -> JSON:
 
 def _decode_assistant(reader: Reader) -> Message:
     parts, spelled = _take_content(reader)
-    form: JSONObject = {"content": spelled, "stop_reason": reader.take("stop_reason", str) or "absent"}
+    stop = reader.take("stop_reason", str)
+    form: JSONObject = {"content": spelled, "stop_reason": "absent" if stop is None else stop}
     if reader.peek("tool_calls") == []:
         form["calls"] = "empty"
     path = reader.at("tool_calls")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.pairing import Pairing, paired
 from xenoglot.dialects.llama_stack.calls import encode_call
 from xenoglot.dialects.llama_stack.family import NAME, own_fields
 from xenoglot.dialects.llama_stack.message_decoder import TOOL_ERROR
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _JOINTS = {"system": "\n\n", "user": "\n\n", "tool": "\n", "assistant": ""}
 """What stands between the texts of a turn for a server that takes no list of them."""
+
+MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
+"""The result written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
 
 
 class MessageEncoder:
@@ -54,7 +58,10 @@ class MessageEncoder:
                 self._plain(self._role(message, where), parts, message, where)
         if self._media:
             self._plain("user", [], Message(role="user"), "$.messages")
-        return self._messages
+        if self._crossing.home:
+            return self._messages
+        pairing = Pairing(calls=_calls, answers=_answers, missing=self._missing, told=self._told)
+        return list(paired(self._messages, pairing))
 
     def _role(self, message: Message, where: str) -> str:
         if message.role == "developer":
@@ -76,6 +83,9 @@ class MessageEncoder:
         self._messages.append(fields | own)
 
     def _content(self, parts: Sequence[tuple[str, Part]], role: str, where: str, spelled: str | None) -> JSON:
+        for at, part in parts:
+            if isinstance(part, Text) and part.logprobs:
+                self._losses.dropped(at, "logprobs", "a request of the dialect has none")
         items = [item for at, part in parts if (item := encode_item(part, at, self._losses)) is not None]
         plain = all(item.keys() == {"type", "text"} and item["type"] == "text" for item in items)
         if len(items) > 1 and plain and not self._crossing.target.text_parts:
@@ -148,6 +158,18 @@ class MessageEncoder:
             return [(where, replace(first, text=TOOL_ERROR + first.text)), *parts[1:]]
         return [(at, Text(text=TOOL_ERROR)), *parts]
 
+    def _missing(self, call_id: str) -> JSONObject:
+        self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")
+        return {"role": "tool", "call_id": call_id, "content": MISSING_RESULT}
+
+    def _told(self, result: JSONObject) -> JSONObject:
+        self._losses.approximated("$.messages", "tool result", "no call before it asked for it; written as text")
+        head, said = f"Result of the tool call {result['call_id']}:", result["content"]
+        if isinstance(said, str):
+            return {"role": "user", "content": f"{head}\n{said}"}
+        items = said if isinstance(said, list) else [said]
+        return {"role": "user", "content": [{"type": "text", "text": head}, *items]}
+
     def _hoist(self, parts: list[tuple[str, Part]], call_id: str) -> list[tuple[str, Part]]:
         """Return the parts of a result with a note in place of each image: servers take these of users alone (L-T)."""
         kept: list[tuple[str, Part]] = []
@@ -160,3 +182,11 @@ class MessageEncoder:
             self._media += [{"type": "text", "text": f"[image from the result of {call_id}]"}, item]
             kept.append((at, Text(text="[image: in the next user message]")))
         return kept
+
+
+def _calls(message: JSONObject) -> list[str]:
+    return [call["call_id"] for call in message.get("tool_calls", ())]
+
+
+def _answers(message: JSONObject) -> str | None:
+    return message["call_id"] if message["role"] == "tool" else None

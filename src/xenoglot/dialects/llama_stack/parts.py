@@ -130,6 +130,7 @@ def in_words(part: Part, where: str, losses: Losses) -> str | None:
             text = part.transcript
         case File(source=Plain() | Nested() as source):
             text = (f"{part.name}\n" if part.name else "") + _document(source)
+            _beside(part, where, losses)
         case Opaque():
             text = part.text
         case _:
@@ -140,6 +141,15 @@ def in_words(part: Part, where: str, losses: Losses) -> str | None:
     else:
         losses.approximated(where, kind, "written as text")
     return text
+
+
+def _beside(part: File, where: str, losses: Losses) -> None:
+    """Record what becomes of that which a document says beside its text."""
+    if part.name:
+        losses.emulated(where, "name", "stands in the line before its text")
+    for name in ("context", "citable"):
+        if getattr(part, name) is not None:
+            losses.dropped(where, name, "the dialect has no such field")
 
 
 def _document(source: Plain | Nested) -> str:

@@ -114,7 +114,7 @@ def take_choice(reader: Reader, tools: Sequence[Tool | Opaque], form: JSONObject
     if older is not None and word not in (None, older):
         raise WireError(reader.at("tool_choice"), "must match `tool_config.tool_choice`")
     form["choice"] = None if older is None else "older" if word is None else "both"
-    chosen = word or older
+    chosen = older if word is None else word
     if chosen is None:
         return None
     if chosen in _MODES:

@@ -105,6 +105,7 @@ MESSAGES = Dialect(
     name=NAME,
     path="/v1/messages",
     count_path="/v1/messages/count_tokens",
+    models_query="limit=1000",
     marks=("anthropic-version",),
     forward=("anthropic-version", "anthropic-beta"),
     tool_name_limit=NAME_LIMIT,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.framing import JSON_LINES
 from xenoglot.dialects.ollama import chat_request, generate_request
@@ -13,7 +15,7 @@ from xenoglot.dialects.ollama.encoder import StreamEncoder
 from xenoglot.dialects.ollama.error import decode_error, encode_error
 from xenoglot.dialects.ollama.family import CHAT, GENERATE
 from xenoglot.dialects.ollama.loading import answer_of_loading
-from xenoglot.dialects.ollama.models import INQUIRIES, decode_models, encode_model, encode_models
+from xenoglot.dialects.ollama.models import INQUIRIES, LATEST, decode_models, encode_model, encode_models
 from xenoglot.dialects.ollama.response import decode_response, encode_response
 from xenoglot.dialects.ollama.tools import NAME_LIMIT
 
@@ -45,6 +47,7 @@ OLLAMA = Dialect(
     name=CHAT.name,
     path="/api/chat",
     models_path=_MODELS,
+    default_tag=LATEST,
     inquiries=INQUIRIES,
     framing=JSON_LINES,
     tool_name_limit=NAME_LIMIT,
@@ -66,26 +69,16 @@ OLLAMA = Dialect(
 )
 """The dialect `ollama`: `POST /api/chat`."""
 
-OLLAMA_GENERATE = Dialect(
+OLLAMA_GENERATE = replace(
+    OLLAMA,
     name=GENERATE.name,
     path="/api/generate",
-    models_path=_MODELS,
-    framing=JSON_LINES,
-    tool_name_limit=NAME_LIMIT,
+    inquiries=(),
     decode_request=generate_request.decode_request,
     encode_request=generate_request.encode_request,
     decode_response=partial(decode_response, endpoint=GENERATE),
     encode_response=partial(encode_response, endpoint=GENERATE),
     stream_decoder=partial(StreamDecoder, GENERATE),
     stream_encoder=partial(StreamEncoder, endpoint=GENERATE),
-    decode_error=decode_error,
-    encode_error=encode_error,
-    decode_limits=decode_limits,
-    encode_limits=encode_limits,
-    authorize=authorize,
-    decode_models=decode_models,
-    encode_models=encode_models,
-    encode_model=encode_model,
-    answer_at_once=answer_of_loading,
 )
 """The dialect `ollama_generate`: `POST /api/generate`. What else its clients ask is the other's."""

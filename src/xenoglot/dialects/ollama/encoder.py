@@ -15,8 +15,8 @@ from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.ollama.answer import around, encode_end, encode_head, is_own
 from xenoglot.dialects.ollama.error import encode_error
 from xenoglot.dialects.ollama.logprobs import encode_logprobs
-from xenoglot.dialects.ollama.written_blocks import Block, CallBlock, SoundBlock, ThoughtBlock, WordsBlock
-from xenoglot.model.content import Audio, Reasoning, Refusal, Text, ToolCall
+from xenoglot.dialects.ollama.written_blocks import Block, ThoughtBlock, WordsBlock
+from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
     AudioDelta,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
     from xenoglot.model.response import Usage
 
+    Written = Block | ThoughtBlock | WordsBlock
     GrowthEvent = (
         BlockStarted
         | TextDelta
@@ -84,7 +85,7 @@ class StreamEncoder:
         self._losses = losses
         self._endpoint = endpoint
         self._crossing = Crossing(losses, Target(), home=True)
-        self._block: Block | None = None
+        self._block: Written | None = None
         self._blocks = 0
         self._calls = 0
         self._usage: Usage | None = None
@@ -159,7 +160,7 @@ class StreamEncoder:
             case _:
                 return () if self._block is None else self._written(self._block.grow(event))
 
-    def _open(self, part: Part, where: str) -> Block:
+    def _open(self, part: Part, where: str) -> Written:
         match part:
             case Text() | Refusal():
                 self._refused = self._refused or isinstance(part, Refusal)
@@ -168,9 +169,7 @@ class StreamEncoder:
                 return ThoughtBlock(part, where, self._losses)
             case ToolCall():
                 self._calls += 1
-                return CallBlock(part, where, self._crossing, self._calls - 1)
-            case Audio():
-                return SoundBlock(part, where, self._crossing, own=self._own)
+                return Block(part, where, self._crossing, own=True, place=self._calls - 1)
             case _:
                 return Block(part, where, self._crossing, own=self._own)
 

@@ -122,11 +122,14 @@ class MessageEncoder:
 
 
 def note_joined(parts: Sequence[Placed], where: str, losses: Losses) -> None:
-    """Record that a turn has more texts than the one field for them can tell apart."""
+    """Record that a turn has more texts than the one field for them can tell apart, and what no request can say."""
     words = [part for _, part in parts if isinstance(part, _WORDY) and (not isinstance(part, Text) or part.text)]
     thoughts = [part for _, part in parts if isinstance(part, Reasoning)]
     if len(words) > 1 or len(thoughts) > 1:
         losses.approximated(where, "content", "its texts are joined")
+    for at, part in parts:
+        if isinstance(part, Text) and part.logprobs:
+            losses.dropped(at, "logprobs", "a request has none")
 
 
 def encode_parts(parts: Sequence[Placed], joint: str, where: str, crossing: Crossing, first: int = 0) -> JSONObject:
@@ -237,6 +240,11 @@ def _call(call: ToolCall, place: int, where: str, crossing: Crossing) -> JSONObj
 def _file_text(part: File, where: str, losses: Losses) -> str:
     losses.approximated(where, "file", "written as its text")
     own_fields(part.extra, where, losses, FAMILY)
+    for name in ("context", "citable", "cache"):
+        if getattr(part, name) is not None:
+            losses.dropped(where, name, "a message has no such field")
+    if part.name is not None:
+        losses.emulated(where, "name", "stands in the line before its text")
     match part.source:
         case Plain(text=text):
             pass

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VERSION = "0.32.15"
 """The server whose interface this is: clients refuse those that are too old for them."""
 
-_LATEST = ":latest"
+LATEST = ":latest"
 """The tag that is meant where none is said; some clients always say it."""
 
 _ARCHITECTURE = "unknown"
@@ -70,7 +70,7 @@ def show(asked: JSONObject, models: Sequence[ModelInfo]) -> JSONObject | None:
     if not isinstance(name, str):
         return None
     known = {model.id: model for model in models}
-    model = known.get(name) or known.get(name.removesuffix(_LATEST)) or known.get(name + _LATEST)
+    model = known.get(name) or known.get(name.removesuffix(LATEST)) or known.get(name + LATEST)
     if model is None:
         return None
     info: JSONObject = {"general.architecture": _ARCHITECTURE, "general.basename": model.display_name or model.id}

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
 from xenoglot.dialects.ollama.message_encoder import PARAGRAPH, encode_parts, is_readable, note_text, thought_of
-from xenoglot.model.content import Audio, Inline, Reasoning, Refusal, Text, ToolCall
-from xenoglot.model.events import ArgumentsDelta, AudioDelta, CitationDelta, ReasoningDelta, SignatureDelta, TextDelta
+from xenoglot.model.content import Reasoning, Refusal, Text
+from xenoglot.model.events import BlockEnded, BlockStarted, CitationDelta, ReasoningDelta, TextDelta
+from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,33 +24,38 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A block that says nothing until it is whole; then it is written as a whole answer writes it."""
+    """A block that says nothing until it is whole; then it is written as a whole answer writes it.
 
-    def __init__(self, part: Part, where: str, crossing: Crossing, *, own: bool) -> None:
+    `place` is the position of a call among those of the answer.
+    """
+
+    def __init__(self, part: Part, where: str, crossing: Crossing, *, own: bool, place: int = 0) -> None:
         self._own = own
-        self._part = part
         self._where = where
         self._crossing = crossing
+        self._place = place
+        self._grown = _Grown(part)
 
     def begin(self) -> Sequence[JSONObject]:
         """Return what is known at the start."""
         return ()
 
-    def grow(self, event: Event) -> Sequence[JSONObject]:  # noqa: ARG002  other blocks look at it
+    def grow(self, event: Event) -> Sequence[JSONObject]:
         """Return what a delta adds."""
+        self._grown.feed(event)
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
         """Return what no delta said; `whole` is the part where the wire said more than the deltas."""
-        part = whole or self._part
+        part = self._grown.part(whole)
         if not (self._own or is_readable(part, self._where, self._crossing.losses)):
             return ()
-        fields = encode_parts([(self._where, part)], "", self._where, self._crossing)
+        fields = encode_parts([(self._where, part)], "", self._where, self._crossing, self._place)
         said = {key: value for key, value in fields.items() if value}
         return [said] if said else ()
 
 
-class WordsBlock(Block):
+class WordsBlock:
     """A `Text`, or a `Refusal`, of which the wire knows nothing."""
 
     def __init__(self, part: Text | Refusal, where: str, losses: Losses) -> None:
@@ -91,41 +95,42 @@ class WordsBlock(Block):
         return [{"content": text}] if text else ()
 
 
-class ThoughtBlock(Block):
+class ThoughtBlock:
     """A `Reasoning`: its words, and what is told of them, each in a paragraph of its own."""
 
     def __init__(self, part: Reasoning, where: str, losses: Losses) -> None:
-        self._part: Reasoning = part
+        self._texts = [(None, part.text or ""), *enumerate(part.summary or ())]  # known at the start
+        self._grown = _Grown(part)
         self._where = where
         self._losses = losses
         self._open: int | str | None = ""  # the summary that grows, `None` for the thought itself; nothing yet
+        self._length = 0  # of the thought itself, as far as it was said
+        self._told = bool(part.summary)  # whether any summary was
 
     def begin(self) -> Sequence[JSONObject]:
         """Return what is known at the start."""
-        texts = [(None, self._part.text or ""), *enumerate(self._part.summary or ())]
-        return [piece for index, text in texts for piece in self._say(index, text)]
+        return [piece for index, text in self._texts for piece in self._say(index, text)]
 
     def grow(self, event: Event) -> Sequence[JSONObject]:
         """Return more of it; a seal is lost."""
-        match event:
-            case ReasoningDelta(text=text, summary=index):
-                self._part = _grown(self._part, text, index)
-                return self._say(index, text)
-            case SignatureDelta(signature=signature):
-                self._part = replace(self._part, signature=signature)
-            case _:
-                pass  # nothing that a thought grows by
-        return ()
+        self._grown.feed(event)
+        return self._say(event.summary, event.text) if isinstance(event, ReasoningDelta) else ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
         """Return the words that no delta said."""
-        part = whole if isinstance(whole, Reasoning) else self._part
+        part = self._grown.part(whole)
+        if not isinstance(part, Reasoning):
+            return ()
         thought_of(part, self._where, self._losses)
-        rest = (part.text or "")[len(self._part.text or "") :]
-        told = enumerate(part.summary or ()) if not self._part.summary else ()
+        told = () if self._told else enumerate(part.summary or ())
+        rest = (part.text or "")[self._length :]
         return [piece for index, text in ((None, rest), *told) for piece in self._say(index, text)]
 
     def _say(self, index: int | None, text: str) -> Sequence[JSONObject]:
+        if index is None:
+            self._length += len(text)
+        else:
+            self._told = True
         if not text:
             return ()
         apart = self._open not in ("", index)
@@ -133,50 +138,17 @@ class ThoughtBlock(Block):
         return [{"thinking": PARAGRAPH + text if apart else text}]
 
 
-class CallBlock(Block):
-    """A `ToolCall`: the wire has it whole."""
+class _Grown:
+    """A part in the making."""
 
-    def __init__(self, part: ToolCall, where: str, crossing: Crossing, place: int) -> None:
-        super().__init__(part, where, crossing, own=True)
-        self._call = part
-        self._place = place
-        self._arguments = [part.arguments]
+    def __init__(self, part: Part) -> None:
+        self._folder = Folder()
+        self._folder.feed(BlockStarted(part=part))
 
-    def grow(self, event: Event) -> Sequence[JSONObject]:
-        """Keep more of the arguments."""
-        if isinstance(event, ArgumentsDelta):
-            self._arguments.append(event.text)
-        return ()
+    def feed(self, event: Event) -> None:
+        self._folder.feed(event)
 
-    def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the call."""
-        call = whole if isinstance(whole, ToolCall) else replace(self._call, arguments="".join(self._arguments))
-        fields = encode_parts([(self._where, call)], "", self._where, self._crossing, self._place)
-        return [{"tool_calls": fields["tool_calls"]}]
-
-
-class SoundBlock(Block):
-    """An `Audio` that the model makes."""
-
-    def __init__(self, part: Audio, where: str, crossing: Crossing, *, own: bool) -> None:
-        super().__init__(part, where, crossing, own=own)
-        self._sound = part
-
-    def grow(self, event: Event) -> Sequence[JSONObject]:
-        """Keep more of the sound and of its words."""
-        if isinstance(event, AudioDelta):
-            sound = self._sound
-            data = (sound.source.data if isinstance(sound.source, Inline) else "") + event.data
-            words = (sound.transcript or "") + event.transcript
-            self._part = self._sound = replace(
-                sound, source=Inline(data=data) if data else sound.source, transcript=words or sound.transcript
-            )
-        return ()
-
-
-def _grown(part: Reasoning, text: str, index: int | None) -> Reasoning:
-    if index is None:
-        return replace(part, text=(part.text or "") + text)
-    summary = [*(part.summary or ()), *[""] * (index + 1 - len(part.summary or ()))]
-    summary[index] += text
-    return replace(part, summary=tuple(summary))
+    def part(self, whole: Part | None) -> Part:
+        """Return what it has become: `whole`, where the wire said that."""
+        self._folder.feed(BlockEnded(part=whole))
+        return self._folder.response().candidates[0].content[0]

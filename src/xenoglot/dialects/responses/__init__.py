@@ -19,11 +19,26 @@ from xenoglot.dialects.responses.request_encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
 from xenoglot.dialects.responses.state import STATE
 
+AFFINITY = (
+    "session-id",
+    "session_id",
+    "thread-id",
+    "x-codex-beta-features",
+    "x-codex-installation-id",
+    "x-codex-parent-thread-id",
+    "x-codex-turn-metadata",
+    "x-codex-turn-state",
+    "x-codex-window-id",
+    "x-openai-subagent",
+)
+"""Headers by which Codex tells a server what belongs together; caches are found by them."""
+
 RESPONSES = Dialect(
     name=NAME,
     path="/v1/responses",
     count_path="/v1/responses/input_tokens",
-    forward=FORWARD,
+    begins_early=True,  # Codex gives up after 300 s without an event, and comments are none (pitfall-108)
+    forward=(*FORWARD, *AFFINITY),
     tool_name_limit=ID_LIMIT,
     id_prefix="resp_",
     decode_request=decode_request,

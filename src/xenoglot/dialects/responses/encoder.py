@@ -7,7 +7,7 @@ reason of the end.
 A sign of life is a delta that adds nothing, or between blocks `response.in_progress` with all that was told so far: a
 comment would not do, Codex does not see those (pitfall-108); an event of a new kind would not do, openai-node throws;
 and it takes what `response.in_progress` tells for all there is. Before the answer has an id there is no such event, so
-a comment it is.
+a comment it is, unless whoever has a clock and ids begins the answer first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.dialects.responses.error import broken, encode_failure
+from xenoglot.dialects.responses.finish import is_cut
 from xenoglot.dialects.responses.leftovers import own_fields
 from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
 from xenoglot.dialects.responses.written_events import WrittenEvents
@@ -100,7 +101,7 @@ class StreamEncoder:
                 self._usage = merge_usage(self._usage, usage)
             case Finished():
                 self._finished = event
-                made = self._items.end_item()
+                made = self._items.end_item(cut=is_cut(event.finish, self._items.parts))
             case BlockStarted(part=part):
                 made = self._items.begin(part)
             case BlockEnded(part=part):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.loss import form_of
+from xenoglot.codec.loss import Losses, form_of
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.model.content import Extra, Refusal, ToolCall
 from xenoglot.model.response import Finish
@@ -15,7 +15,6 @@ from xenoglot.model.response import Finish
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
@@ -70,6 +69,11 @@ def completed_as(parts: Sequence[Part]) -> FinishReason:
     if any(isinstance(part, ToolCall) for part in parts):
         return "tool_calls"
     return "refusal" if any(isinstance(part, Refusal) for part in parts) else "stop"
+
+
+def is_cut(finish: Finish | None, parts: Sequence[Part]) -> bool:
+    """Whether an answer that ended so is told to be incomplete."""
+    return finish is not None and bool(encode_finish(finish, parts, Losses())["status"] == "incomplete")
 
 
 def encode_finish(finish: Finish | None, parts: Sequence[Part], losses: Losses) -> JSONObject:

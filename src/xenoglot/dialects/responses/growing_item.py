@@ -195,7 +195,7 @@ class GrowingItem:
         word = _WORDS.get(kind) if isinstance(kind, str) else None
         words = part.get(word) if word is not None else None
         said = isinstance(words, str) and bool(words)
-        begun = {**part, word: ""} if said else part
+        begun = part if word is None or not said else part | {word: ""}
         before = [_NOTHING] if self._places else []  # the first content alone tells of the message itself
         self._places.append(index)
         self._told = False

@@ -68,11 +68,11 @@ class Growth:
         the block did not grow to at all stands behind it.
         """
         grown = self.part()
-        if whole is None or whole == grown:
+        whole = grown if whole is None else _kept(grown, whole)
+        if whole == grown:
             return [BlockEnded()]
         if type(whole) is not type(self.header):
             return [BlockEnded(), *unfold_part(whole)]
-        whole = _kept(grown, whole)
         late = missing(grown, whole)
         for delta in late:
             self.add(delta)
@@ -82,7 +82,9 @@ class Growth:
 def _kept(grown: Part, whole: Part) -> Part:
     """Return `whole`, with what it has grown to where that is left out: a server that sums up may sum up nothing."""
     match grown, whole:
-        case (Text(), Text(text="")) | (Refusal(), Refusal(text="")):
+        case Text(), Text(text=""):
+            return replace(whole, text=grown.text)
+        case Refusal(), Refusal(text=""):
             return replace(whole, text=grown.text)
         case ToolCall(), ToolCall(arguments=""):
             return replace(whole, arguments=grown.arguments)

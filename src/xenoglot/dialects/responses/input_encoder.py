@@ -146,12 +146,12 @@ class InputEncoder:
         waiting: list[JSONObject] = []
         for item in items:
             kind = item.get("type")
-            if kind in _OUTPUTS:
+            if kind in _OUTPUTS and {"call_id", "output"} <= item.keys():  # what is carried along may lack them
                 called = next((call for call in waiting if call["call_id"] == item["call_id"]), None)
                 yield self._told(item) if called is None else item
                 waiting = [call for call in waiting if call is not called]
                 continue
-            if kind in _CALLS:
+            if kind in _CALLS and "call_id" in item:
                 waiting.append(item)
             elif item.get("role") in ("user", "system", "developer"):
                 yield from self._missing(waiting)

@@ -51,16 +51,13 @@ PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_
 _SAID = (Text, Refusal, Image, Audio, File)
 
 
-def encode_output(
-    parts: Sequence[Part], answer_id: str, losses: Losses, where: str = "$.candidates[0]", first: int = 0
-) -> list[JSONObject]:
-    """Return the output items of an answer; `first` is the place of the first of them in it."""
+def encode_output(parts: Sequence[Part], answer_id: str, losses: Losses, *, cut: bool = False) -> list[JSONObject]:
+    """Return the output items of an answer; of one that was `cut`, the last is incomplete."""
     items: list[JSONObject] = []
     for start, end in spans(parts):
-        place = first + len(items)
-        item = encode_item(
-            parts[start:end], answer_id, place, [f"{where}.content[{at}]" for at in range(start, end)], losses
-        )
+        wheres = [f"$.candidates[0].content[{at}]" for at in range(start, end)]
+        ended = cut and end == len(parts)
+        item = encode_item(parts[start:end], answer_id, len(items), wheres, losses, cut=ended)
         if item is not None:
             items.append(item)
     return items
@@ -81,18 +78,19 @@ def begins_item(part: Part, before: Part | None) -> bool:
     return "item" in _form(part)
 
 
-def encode_item(
-    parts: Sequence[Part], answer_id: str, place: int, wheres: Sequence[str], losses: Losses
+def encode_item(  # noqa: PLR0913  what an item is made of
+    parts: Sequence[Part], answer_id: str, place: int, wheres: Sequence[str], losses: Losses, *, cut: bool = False
 ) -> JSONObject | None:
     """Return the item of an answer that `parts` are (as `spans` groups them), or `None` where nothing is left to say.
 
-    `place` is its index in the output, `wheres` are the paths of the parts.
+    `place` is its index in the output, `wheres` are the paths of the parts; `cut` says that the answer ended in it.
     """
     encoder = ItemEncoder(Crossing(losses, Target(), home=True), answer=True)
     item = encoder.item(parts, wheres)
     if item is not None and not _is_own(parts[0]):
         kind = item["type"]
-        item = {"type": kind, "id": item_id(kind, answer_id, place), "status": "completed", **item}
+        status = "incomplete" if cut else "completed"
+        item = {"type": kind, "id": item_id(kind, answer_id, place), "status": status, **item}
     return item
 
 
@@ -244,8 +242,14 @@ def fitted_name(name: str, where: str, crossing: Crossing) -> str:
 def _is_said(part: Part) -> bool:
     """Whether a part is a content of a message, as opposed to an item."""
     if isinstance(part, Opaque):
-        return part.dialect != NAME or (isinstance(part.data, dict) and part.data.get("type") == "message")
+        return part.dialect != NAME or is_message(part)
     return isinstance(part, _SAID)
+
+
+def is_message(part: Opaque) -> bool:
+    """Whether a part of this dialect is a content of a message, which is told with the message around it."""
+    data = part.data
+    return isinstance(data, dict) and data.get("type") == "message" and isinstance(data.get("content"), list)
 
 
 def _is_own(part: Part) -> bool:

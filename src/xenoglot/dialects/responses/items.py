@@ -82,9 +82,9 @@ def take_mark(reader: Reader) -> JSONObject:
     """
     mark: JSONObject = {"type": reader.take_if("type", str) is not None}
     for key in ("id", "status"):
-        value = reader.take_if(key, str)
-        if value is not None:
-            mark[key] = value
+        value = reader.peek(key)
+        if isinstance(value, str) and value:
+            mark[key] = reader.take(key, str)
     return mark
 
 

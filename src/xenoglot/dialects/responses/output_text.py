@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.loss import form_of
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import Citation, Logprob, Text
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 _URL = "url_citation"
 _NAMED = frozenset({"file_citation", "container_file_citation"})
 """The kinds of annotation that name a file by its `filename`."""
-
-_WHOLE = ("url", "title", "start_index", "end_index")
-"""What a citation of a URL must have: one that has it all needs no note of how it was spelled."""
 
 ITEM = "message."
 """Begins the names under which the first part of a message carries what nobody took of the message itself."""
@@ -64,16 +63,16 @@ def encode_output_text(part: Text, where: str, losses: Losses, *, whole: bool) -
 def decode_annotation(reader: Reader) -> Citation:
     """Return one annotation as the citation it is."""
     kind = reader.need("type", str)
-    whole = kind == _URL and all(key in reader for key in _WHOLE)
-    return Citation(
+    citation = Citation(
         kind=kind,
         url=reader.take_if("url", str),
         title=reader.take_if(_title(kind), str),
         file_id=reader.take_if("file_id", str),
         start=reader.take_if("start_index", int),
         end=reader.take_if("end_index", int),
-        extra=extra_of(reader, {"own": not whole}),
     )
+    whole = kind == _URL and None not in (citation.url, citation.title, citation.start, citation.end)
+    return replace(citation, extra=extra_of(reader, {"own": not whole}))
 
 
 def encode_annotations(part: Text, where: str, losses: Losses) -> list[JSONObject]:
@@ -109,6 +108,7 @@ def encode_annotation(citation: Citation, length: int, where: str, losses: Losse
         "title": citation.title or "",
         "start_index": 0 if citation.start is None else citation.start,
         "end_index": length if citation.end is None else citation.end,
+        **own,
     }
 
 

@@ -11,7 +11,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.echo import ECHOED, echo_of
 from xenoglot.dialects.responses.error import read_failure
-from xenoglot.dialects.responses.finish import completed_as, encode_finish, take_finish
+from xenoglot.dialects.responses.finish import completed_as, encode_finish, is_cut, take_finish
 from xenoglot.dialects.responses.item_encoder import encode_output
 from xenoglot.dialects.responses.items import decode_output
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
@@ -119,7 +119,8 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
         losses.dropped(f"$.candidates[{index}]", "candidate", "an answer of the dialect is one")
     candidate = response.candidates[0] if response.candidates else Candidate()
     snapshot = Snapshot(response, request, losses)
-    items = encode_output(candidate.content, response.id or "", losses)
+    cut = is_cut(candidate.finish, candidate.content)
+    items = encode_output(candidate.content, response.id or "", losses, cut=cut)
     return snapshot.finished(items, candidate, response.usage)
 
 

@@ -31,6 +31,9 @@ _ASKING = frozenset({"background", "conversation", "previous_response_id"})
 
 SEALED = "reasoning.encrypted_content"
 
+_KEYS = frozenset({"authorization", "headers"})
+"""Fields of a tool on another server that let one in (`Mcp` in `openai/types/responses/tool_param.py`)."""
+
 _ENDS = frozenset({"response.completed", "response.failed", "response.incomplete"})
 """The events that carry a whole answer which is over."""
 
@@ -91,13 +94,22 @@ def show(answer: JSONObject, kept: Kept) -> JSONObject:
     ours: JSONObject = {} if wish.conversation is None else {"conversation": {"id": wish.conversation}}
     if kept.created is not None:
         ours["created_at"] = kept.created
+    tools = answer.get("tools")
     return answer | {
         "id": kept.id,
         "background": wish.background,
         "previous_response_id": wish.previous,
         "store": wish.keep,
+        **({"tools": [_unlocked(tool) for tool in tools]} if isinstance(tools, list) else {}),
         **ours,
     }
+
+
+def _unlocked(tool: JSON) -> JSON:
+    """Return a tool without what opens its server: neither kept nor told, a request says it each time."""
+    if not isinstance(tool, dict) or _KEYS.isdisjoint(tool):
+        return tool
+    return {key: value for key, value in tool.items() if key not in _KEYS}
 
 
 def mark(answer: JSONObject, status: str, failure: Failure | None) -> JSONObject:
@@ -229,7 +241,6 @@ STATE: Final = State(
     path="/v1/responses",
     id_prefix="resp_",
     items_path="input_items",
-    items_field="input",
     wish=decode_wish,
     items=decode_items,
     refers=refers,

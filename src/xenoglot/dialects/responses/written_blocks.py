@@ -10,7 +10,7 @@ from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses, form_of
 from xenoglot.dialects.responses.growth import Growth, missing
-from xenoglot.dialects.responses.item_encoder import encode_item, item_id
+from xenoglot.dialects.responses.item_encoder import encode_item, is_message, item_id
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.dialects.responses.output_text import encode_annotation, encode_logprobs
 from xenoglot.dialects.responses.parts import encode_said
@@ -333,7 +333,7 @@ def contents_of(part: Part, where: str, losses: Losses) -> list[JSONObject]:
 def is_content(part: Part) -> bool:
     """Whether `part` is a content of a message, if anything; any other is an item of its own."""
     if isinstance(part, Opaque) and part.dialect == NAME:
-        return isinstance(part.data, dict) and part.data.get("type") == "message"
+        return is_message(part)
     return not isinstance(part, (Reasoning, ToolCall, ToolResult))
 
 

@@ -83,14 +83,14 @@ class WrittenItems:
             block.place = self._place
         return [*added, *block.end(part)]
 
-    def end_item(self) -> list[ServerSentEvent]:
-        """Return the end of the open item, if there is one."""
+    def end_item(self, *, cut: bool = False) -> list[ServerSentEvent]:
+        """Return the end of the open item, if there is one; `cut` says that the answer ended in it."""
         spoken, where, place = self._spoken, self._where, self._place
         self._spoken, self._where, self._place = [], [], None
         if not spoken:
             return []
         index = len(self.output)
-        item = encode_item(spoken, self._answer_id, index, where, self._losses)
+        item = encode_item(spoken, self._answer_id, index, where, self._losses, cut=cut)
         if item is None:
             return []
         self.output.append(item)

@@ -1,0 +1,63 @@
+"""The configuration that a few flags of the command line stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.json import JSONObject
+
+_FLAGS = {
+    "upstreams.upstream.base_url": "--upstream",
+    "upstreams.upstream.dialect": "--dialect",
+    "upstreams.upstream.key_env": "--key-env",
+    "models[0].name": "--model",
+    "models[1].name": "--model",
+    "keys.env[0]": "--client-key-env",
+    "keys.env": "--client-key-env",
+    "server.host": "--host",
+    "server.port": "--port",
+    "embedded.gguf": "--gguf",
+}
+
+
+def from_flags(  # noqa: PLR0913  one argument per flag
+    environ: Mapping[str, str],
+    *,
+    upstream: str | None = None,
+    dialect: str | None = None,
+    model: str | None = None,
+    key_env: str | None = None,
+    client_key_env: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    gguf: str | None = None,
+) -> Config:
+    """Return the configuration that a few flags stand for: one upstream, or the embedded model.
+
+    Raises:
+        ConfigurationError: something is wrong; the text names the flags.
+    """
+    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
+    if upstream is None and any(alone.values()):
+        needless = ", ".join(flag for flag, value in alone.items() if value)
+        message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
+        raise ConfigurationError(message)
+    server = {"host": host, "port": port}
+    plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
+    if client_key_env is not None:
+        plain["keys"] = {"env": [client_key_env]}
+    if gguf is not None:
+        plain["embedded"] = {"gguf": gguf}
+    if upstream is not None:
+        main = {"dialect": dialect or "chat", "base_url": upstream}
+        plain["upstreams"] = {"upstream": main if key_env is None else main | {"key_env": key_env}}
+    if model is not None:
+        plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
+    return check(plain, environ, "the command line", _FLAGS)
