@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.dialect import Target, names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config
 from xenoglot.gateway.config import Config, Embedded, Keys, Model, Server, Upstream
@@ -61,6 +61,8 @@ model = "large"
 defaults = { max_tokens = 512, stop = ["END"] }
 on_loss = "refuse"
 """
+
+DIALECTS = ", ".join(names())
 
 
 def found(plain: JSONObject) -> list[str]:
@@ -142,7 +144,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "server.hots: unknown; did you mean `host`?",
         "upstreams.main.deadlines.idel: unknown; did you mean `idle`?",
         "models[0].defaults.max_token: unknown; did you mean `max_tokens`?",
-        'upstreams.main.dialect: found "chatt"; expected one of chat, completions, gemini, llama_stack, llama_stack_completion, messages, ollama, ollama_generate, responses',
+        f'upstreams.main.dialect: found "chatt"; expected one of {DIALECTS}',
         'upstreams.main.base_url: found "models.example"; expected http:// or https:// and a host',
         'models[0].upstream: found "mian": unknown; did you mean `main`?',
         "models[0].defaults.temperature: found 3.0; expected 0 to 2",
@@ -372,7 +374,7 @@ def test_flags_are_named_as_flags() -> None:
         "  --port: found -1; expected int >= 0",
         '  --client-key-env: the environment variable "NEITHER" is not set',
         '  --key-env: the environment variable "NO" is not set',
-        '  --dialect: found "chatt"; expected one of chat, completions, gemini, llama_stack, llama_stack_completion, messages, ollama, ollama_generate, responses',
+        f'  --dialect: found "chatt"; expected one of {DIALECTS}',
         '  --upstream: found "x"; expected http:// or https:// and a host',
     ]
 

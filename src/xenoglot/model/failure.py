@@ -46,6 +46,34 @@ STATUS: dict[FailureKind, int] = {
 """The HTTP status a kind has where the dialect does not say otherwise (RFC 9110 section 15)."""
 
 
+KINDS: dict[int, FailureKind] = {
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    499: "cancelled",
+    500: "internal",
+    501: "unsupported",
+    502: "upstream",
+    503: "overloaded",
+    504: "timeout",
+    524: "timeout",  # Cloudflare's, of a server that does not answer
+    529: "overloaded",  # Anthropic's
+}
+"""What a status says by itself."""
+
+_SERVER_ERROR = 500
+
+
+def kind_of_status(status: int) -> FailureKind:
+    """Return what a status of 400 and above says where nothing says more (RFC 9110 section 15.5 and 15.6)."""
+    return KINDS.get(status) or ("upstream" if status >= _SERVER_ERROR else "invalid_request")
+
+
 class Failure(Struct, frozen=True, kw_only=True):
     """Why there is no (whole) answer.
 

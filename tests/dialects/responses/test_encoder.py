@@ -311,3 +311,12 @@ def test_many_citations_and_summaries_are_each_looked_at_once() -> None:
     thoughts = [ReasoningDelta(text="a", summary=index) for index in range(3000)]
     frames, _ = written([BEGUN, BlockStarted(part=Reasoning()), *thoughts, BlockEnded(), END])
     assert [frame["text"] for frame in frames if frame["type"].endswith("summary_text.done")] == ["a"] * 3000
+
+
+def test_a_sign_of_life_beside_a_content_that_is_told_at_its_end() -> None:
+    """pitfall-107."""
+    sound: list[Event] = [BlockStarted(part=Audio(id="a")), Ping(), BlockEnded()]
+    frames, _ = written([BEGUN, *unfold_part(Text(text="Hi")), *sound, END])
+    (alive,) = [frame for frame in frames[2:] if frame["type"] == "response.in_progress"]
+    (item,) = alive["response"]["output"]
+    assert [content["text"] for content in item["content"]] == ["Hi"]

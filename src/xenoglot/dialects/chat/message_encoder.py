@@ -237,29 +237,6 @@ def _answers(message: JSONObject) -> str | None:
     return message["tool_call_id"] if message["role"] == "tool" else None
 
 
-def fold_system(messages: Sequence[Message], crossing: Crossing) -> list[Message]:
-    """Return the messages with each system turn behind the first others folded into the next user turn (pitfall-3)."""
-    folded: list[Message] = []
-    waiting: list[Part] = []
-    leading = True
-    for index, message in enumerate(messages):
-        system = message.role in ("system", "developer")
-        if system and not leading:
-            crossing.losses.approximated(f"$.messages[{index}]", "role", "folded into the next user turn")
-            waiting += message.content
-        elif waiting and message.role == "user":
-            results = [part for part in message.content if isinstance(part, ToolResult)]
-            others = [part for part in message.content if not isinstance(part, ToolResult)]
-            folded.append(replace(message, content=(*results, *waiting, *others)))
-            waiting = []
-        else:
-            folded.append(message)
-        leading = leading and system
-    if waiting:
-        folded.append(Message(role="user", content=tuple(waiting)))
-    return folded
-
-
 def _mark_error(parts: list[tuple[str, Part]], at: str) -> list[tuple[str, Part]]:
     where, first = parts[0] if parts else (at, None)
     if isinstance(first, Text):

@@ -10,9 +10,10 @@ from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
+from xenoglot.codec.system_turns import fold_system
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
-from xenoglot.dialects.chat.message_encoder import MessageEncoder, fold_system
+from xenoglot.dialects.chat.message_encoder import MessageEncoder
 from xenoglot.dialects.chat.tools import (
     encode_choice,
     encode_function_call,
@@ -53,7 +54,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         request = wrap_custom(request, losses)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
-    messages = request.messages if target.inline_system else fold_system(request.messages, crossing)
+    messages = request.messages if target.inline_system else fold_system(request.messages, losses)
     body: JSONObject = {"model": request.model, "messages": MessageEncoder(crossing).encode(messages)}
     _note_prefill(request, crossing)
     body |= _tools(request, form, crossing)

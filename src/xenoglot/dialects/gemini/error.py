@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
 from xenoglot.dialects.gemini.fields import NAME
-from xenoglot.model.failure import Failure, FailureKind
+from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,23 +55,6 @@ _WORDS: dict[str, FailureKind] = {
     "UNAVAILABLE": "overloaded",
     "DEADLINE_EXCEEDED": "timeout",
 }
-
-_STATUSES: dict[int, FailureKind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    500: "internal",
-    501: "unsupported",
-    503: "overloaded",
-    504: "timeout",
-}
-"""What a status says where the word says less, or nothing."""
 
 _VAGUE = {(413, "INVALID_ARGUMENT"), (402, "FAILED_PRECONDITION"), (502, "UNAVAILABLE")}
 
@@ -158,9 +141,7 @@ def _kind(status: int | None, word: str | None, error: JSONObject) -> FailureKin
         return _WORDS[word]
     if status is None:
         return "upstream"
-    if status in _STATUSES:
-        return _STATUSES[status]
-    return "upstream" if status >= 500 else "invalid_request"  # noqa: PLR2004  RFC 9110 section 15.6
+    return kind_of_status(status)
 
 
 def _param(error: JSONObject) -> str | None:

@@ -13,28 +13,11 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
 from xenoglot.dialects.llama_stack.family import NAME
-from xenoglot.model.failure import STATUS, Failure
+from xenoglot.model.failure import STATUS, Failure, kind_of_status
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON, JSONObject
-
-_KINDS: dict[int, FailureKind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    500: "internal",
-    501: "unsupported",  # NotImplementedError
-    502: "upstream",
-    503: "overloaded",
-    504: "timeout",
-}
 
 _STATUS_FIRST = re.compile(r"(?P<status>[45]\d\d): (?P<message>.*)", re.DOTALL)
 """How an error in a stream reads: the text of an `HTTPException`."""
@@ -118,9 +101,7 @@ def _kind(status: int | None, message: str) -> FailureKind:
         return "upstream"
     if status == 400 and _NO_MODEL.search(message):  # noqa: PLR2004  as the server has it
         return "not_found"
-    if status in _KINDS:
-        return _KINDS[status]
-    return "upstream" if status >= 500 else "invalid_request"  # noqa: PLR2004  RFC 9110 section 15.6
+    return kind_of_status(status)
 
 
 def _message(failure: Failure) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
 from xenoglot.dialects.messages.fields import NAME
-from xenoglot.model.failure import Failure, FailureKind
+from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
@@ -50,24 +50,7 @@ _TYPES: dict[str, FailureKind] = {
 }
 """What `error.type` says by itself; `api_error` leaves it to the status."""
 
-_STATUSES: dict[int, FailureKind] = {
-    400: "invalid_request",
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    405: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    422: "invalid_request",
-    429: "rate_limit",
-    499: "cancelled",
-    500: "internal",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
+_WRONG_METHOD = 405
 
 TOO_LONG = "prompt is too long"
 """How the message of a context overflow begins: clients compact when they read it (pitfall-123)."""
@@ -129,10 +112,9 @@ def _text(value: JSON, key: str) -> str | None:
 def _kind(raw_type: str | None, status: int | None) -> FailureKind:
     if raw_type in _TYPES:
         return _TYPES[raw_type]
-    if status in _STATUSES:
-        return _STATUSES[status]
-    client_error = status is not None and 400 <= status < 500  # noqa: PLR2004  RFC 9110 section 15.5
-    return "invalid_request" if client_error else "upstream"
+    if status is None:
+        return "upstream"
+    return "not_found" if status == _WRONG_METHOD else kind_of_status(status)
 
 
 def _nothing_said(status: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
-from xenoglot.model.failure import Failure
+from xenoglot.model.failure import KINDS, Failure, kind_of_status
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
@@ -66,24 +66,6 @@ _TYPES: dict[str, FailureKind] = {
 
 _VAGUE_TYPES: dict[str, FailureKind] = {"server_error": "internal", "internalservererror": "internal"}
 """Types that say less than the status they come with: OpenAI's 503 is a `server_error` too."""
-
-_STATUSES: dict[int, FailureKind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    500: "internal",
-    502: "upstream",
-    503: "overloaded",
-    504: "timeout",
-    524: "timeout",
-    529: "overloaded",
-}
 
 _NEVER_OVERFLOW: frozenset[FailureKind] = frozenset({"rate_limit", "authentication", "permission", "billing"})
 """Kinds of errors in which the words of an overflow mean something else, such as tokens per minute."""
@@ -180,11 +162,11 @@ def _is_error(status: int) -> bool:
 
 def _kind(status: int, code: str, word: str) -> FailureKind:
     word = word.lower()
-    kind = _CODES.get(code) or _TYPES.get(word) or _STATUSES.get(status) or _VAGUE_TYPES.get(word)
+    kind = _CODES.get(code) or _TYPES.get(word) or KINDS.get(status) or _VAGUE_TYPES.get(word)
     if kind is not None:
         return kind
     if status:
-        return "upstream" if status >= 500 else "invalid_request"  # noqa: PLR2004  RFC 9110 section 15.6
+        return kind_of_status(status)
     return "invalid_request" if word in ("invalid_request_error", "badrequesterror") else "upstream"
 
 

@@ -12,7 +12,6 @@ from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.parts import encode_input
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
-from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.crossing import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Message
 
 MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 """The output written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
@@ -171,29 +171,6 @@ class InputEncoder:
         for call in calls:
             self._losses.emulated("$.messages", "content", "an error stands for the result of a call that is missing")
             yield {"type": _CALLS[call["type"]], "call_id": call["call_id"], "output": MISSING_RESULT}
-
-
-def fold_system(messages: Sequence[Message], crossing: Crossing) -> tuple[Message, ...]:
-    """Return the messages, what the system says behind the first others told by the next user turn (pitfall-3)."""
-    folded: list[Message] = []
-    waiting: list[Part] = []
-    leading = True
-    for index, message in enumerate(messages):
-        system = message.role in ("system", "developer")
-        if system and not leading:
-            crossing.losses.approximated(f"$.messages[{index}]", "role", "folded into the next user turn")
-            waiting += message.content
-        elif waiting and message.role == "user":
-            results = [part for part in message.content if isinstance(part, ToolResult)]
-            others = [part for part in message.content if not isinstance(part, ToolResult)]
-            folded.append(replace(message, content=(*results, *waiting, *others)))
-            waiting = []
-        else:
-            folded.append(message)
-        leading = leading and system
-    if waiting:
-        folded.append(Message(role="user", content=tuple(waiting)))
-    return tuple(folded)
 
 
 def has_seal(messages: Sequence[Message]) -> bool:

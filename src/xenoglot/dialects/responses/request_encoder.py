@@ -9,8 +9,9 @@ from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
+from xenoglot.codec.system_turns import fold_system
 from xenoglot.codec.turns import as_turns
-from xenoglot.dialects.responses.input_encoder import InputEncoder, fold_system, has_seal
+from xenoglot.dialects.responses.input_encoder import InputEncoder, has_seal
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.request_decoder import ENCRYPTED, LOGPROBS
 from xenoglot.dialects.responses.thinking import encode_thinking, is_wanted
@@ -81,7 +82,7 @@ def _turns(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
     What the system says first is written as `instructions` where it is one plain text; as items otherwise, which keep
     its roles and parts.
     """
-    messages = request.messages if crossing.target.inline_system else fold_system(request.messages, crossing)
+    messages = request.messages if crossing.target.inline_system else fold_system(request.messages, crossing.losses)
     fields: JSONObject = {"instructions": ""} if "instructions" in form else {}
     instructions = _instructions(messages, crossing)
     if instructions is not None:

@@ -108,7 +108,7 @@ class WrittenItems:
         told = self._told()
         if self._place is None or not told:
             return [*self.output]
-        item = encode_item(told, self._answer_id, self._place.index, self._where, Losses()) or {}
+        item = encode_item(told, self._answer_id, self._place.index, self._where[: len(told)], Losses()) or {}
         grown = told[0]
         state: JSONObject = {"status": "in_progress"} if "status" in item else {}
         if isinstance(grown, ToolCall):
