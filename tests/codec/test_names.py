@@ -106,5 +106,5 @@ def test_where_all_names_fit_there_is_nothing_to_do() -> None:
     ids=["no-tool", "one", "two", "one-outside", "outside"],
 )
 def test_pitfall_63_the_tool_that_a_choice_means(spaces: tuple[str | None, ...], meant: str | None) -> None:
-    tools = [Opaque(dialect="x", data={}), Tool(name="g", namespace="z")]
+    tools: list[Tool | Opaque] = [Opaque(dialect="x", data={}), Tool(name="g", namespace="z")]
     assert namespace_of("f", [*tools, *(Tool(name="f", namespace=space) for space in spaces)]) == meant
