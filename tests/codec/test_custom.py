@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.codec.custom import UnwrapCustom
+from xenoglot.codec.custom import PARAMETERS, UnwrapCustom, as_function
+from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -62,3 +63,22 @@ def test_unwrap(events: list[Event], made: list[Event]) -> None:
 @pytest.mark.parametrize(("request_", "any_"), [(REQUEST, True), (Request(model="m"), False)], ids=["some", "none"])
 def test_there_may_be_nothing_to_do(request_: Request, any_: bool) -> None:  # noqa: FBT001  the expected value
     assert bool(UnwrapCustom(request_)) is any_
+
+
+LARK = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a/"}}
+TOLD = "The argument `input` is plain text, and follows this lark grammar:\nstart: /a/"
+
+
+@pytest.mark.parametrize(
+    ("description", "told"), [pytest.param(None, TOLD, id="alone"), pytest.param("D", f"D\n\n{TOLD}", id="behind")]
+)
+def test_pitfall_62_a_grammar_is_told_in_words(description: str | None, told: str) -> None:
+    """Codex's `apply_patch` says nowhere else what a patch looks like."""
+    losses = Losses()
+    made = as_function(Tool(name="f", description=description, kind="custom", format=LARK), "$.tools[0]", losses)
+    assert made == Tool(name="f", description=told, parameters=PARAMETERS)
+    assert [str(loss) for loss in losses] == [
+        "$.tools[0] kind emulated (a custom tool is written as a function of one string)",
+        "$.tools[0] description emulated (the grammar of the tool's text is told in it)",
+        "$.tools[0] format approximated (told in the description; nothing holds the model to it)",
+    ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.events import Event
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
 WRAPPED = "input"
@@ -39,12 +39,29 @@ def wrap_custom(request: Request, losses: Losses) -> Request:
 
 
 def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque:
-    if not isinstance(tool, Tool) or tool.kind != "custom":
-        return tool
+    return as_function(tool, where, losses) if isinstance(tool, Tool) and tool.kind == "custom" else tool
+
+
+def as_function(tool: Tool, where: str, losses: Losses) -> Tool:
+    """Return a free-text tool as a function of one string; what its grammar demands is told in the description."""
     losses.emulated(where, "kind", "a custom tool is written as a function of one string")
-    if tool.format is not None:
+    description, grammar = tool.description, _grammar(tool.format)
+    if grammar is not None:
+        losses.emulated(where, "description", "the grammar of the tool's text is told in it")
+        losses.approximated(where, "format", "told in the description; nothing holds the model to it")
+        description = grammar if description is None else f"{description}\n\n{grammar}"
+    elif tool.format is not None:
         losses.dropped(where, "format", "a function is restricted by no grammar")
-    return replace(tool, kind="function", parameters=PARAMETERS, format=None)
+    return replace(tool, kind="function", description=description, parameters=PARAMETERS, format=None)
+
+
+def _grammar(form: JSON) -> str | None:
+    """Return in words what a `grammar` demands of the text; `None` where it is no grammar that we know."""
+    match form:
+        case {"grammar": {"definition": str(definition), "syntax": str(syntax)}}:
+            return f"The argument `{WRAPPED}` is plain text, and follows this {syntax} grammar:\n{definition}"
+        case _:
+            return None
 
 
 def _wrap_choice(choice: ToolChoice | None, losses: Losses) -> ToolChoice | None:

@@ -242,8 +242,8 @@ def test_tools_and_a_choice_among_them() -> None:
     assert body["toolConfig"] == {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}
     assert losses == [
         "$.tools[0] strict dropped (the dialect has no such field)",
-        "$.tools[1] name emulated (shortened to what the server allows; the answer has it back)",
         "$.tools[1] kind emulated (a custom tool is written as a function of one string)",
+        "$.tools[1] name emulated (shortened to what the server allows; the answer has it back)",
         "$.tools[2] tool dropped (only messages can run it)",
         "$.tool_choice mode approximated (calls among some of the tools are held to their schemas too)",
     ]

@@ -469,7 +469,7 @@ CASES = (
         {
             "messages": (
                 "$.tools[0] kind emulated (a custom tool is written as a function of one string)",
-                "$.tools[0] format dropped (the dialect restricts free text by no grammar)",
+                "$.tools[0] format dropped (a function is restricted by no grammar)",
             )
         },
     ),

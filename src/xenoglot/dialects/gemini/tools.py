@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import namespace_of
 from xenoglot.codec.reader import Reader
@@ -123,14 +123,11 @@ def _laid_out(encoded: list[JSONObject], layout: list[list[JSON]]) -> list[JSONO
 
 def _encode_function(tool: Tool, where: str, parts: PartEncoder, crossing: Crossing) -> JSONObject:
     losses = crossing.losses
+    if tool.kind == "custom":
+        tool = as_function(tool, where, losses)
     own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
     with_said(own, description=tool.description)
-    if tool.kind == "custom":
-        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
-        own["parametersJsonSchema"] = PARAMETERS
-        if tool.format is not None:
-            losses.dropped(where, "format", "the dialect restricts free text by no grammar")
-    elif tool.parameters is not None:
+    if tool.parameters is not None:
         suffix, schema = as_spelled(tool.parameters, form_of(tool.extra, NAME))
         own[f"parameters{suffix}"] = schema
     if tool.strict is not None:

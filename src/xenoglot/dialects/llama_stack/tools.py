@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.custom import as_function
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, namespace_of, qualified
@@ -81,8 +81,10 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
 
 def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     losses = crossing.losses
+    if tool.kind == "custom":
+        tool = as_function(tool, where, losses)
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, losses)
-    for field in ("strict", "cache", "format"):
+    for field in ("strict", "cache"):
         if getattr(tool, field) is not None:
             losses.dropped(where, field, "a tool of the dialect has no such field")
     body: JSONObject = {"tool_name": tool_name(tool.name, tool.namespace, where, crossing)}
@@ -90,9 +92,6 @@ def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     wire = form.get("parameters")
     if isinstance(wire, dict) and schema_of(wire) == tool.parameters:
         body["parameters"] = wire
-    elif tool.kind == "custom":
-        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
-        body["parameters"] = parameters_of(PARAMETERS, where, losses)[0]
     elif tool.parameters is not None and "builtin" not in form:
         body["parameters"], told = parameters_of(tool.parameters, where, losses)
         description = "\n\n".join(text for text in (description, told) if text) if told else description

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import namespace_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
@@ -60,15 +60,11 @@ def _server_tool(tool: Opaque, where: str, losses: Losses) -> list[JSONObject]:
 
 
 def _encode_tool(tool: Tool, where: str, parts: PartEncoder, losses: Losses, *, home: bool) -> JSONObject:
+    if tool.kind == "custom":
+        tool = as_function(tool, where, losses)
     own: JSONObject = {"name": parts.tool_name(tool.name, tool.namespace, where)}
     with_said(own, type=form_of(tool.extra, NAME).get("type"), description=tool.description, strict=tool.strict)
-    if tool.kind == "custom":
-        losses.emulated(where, "kind", "a custom tool is written as a function of one string")
-        own["input_schema"] = PARAMETERS
-        if tool.format is not None:
-            losses.dropped(where, "format", "the dialect restricts free text by no grammar")
-    else:
-        own["input_schema"] = tool.parameters if home else _object_schema(tool, where, losses)
+    own["input_schema"] = tool.parameters if home else _object_schema(tool, where, losses)
     if tool.cache is not None:
         own["cache_control"] = encode_cache(tool.cache, where, losses, home=home)
     return with_rest(own, tool.extra, where, losses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.custom import as_function
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
@@ -91,6 +91,8 @@ def _decode_tool(reader: Reader) -> Tool | Opaque:
 
 
 def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+    if tool.kind == "custom":
+        tool = as_function(tool, where, crossing.losses)
     form, own = form_of(tool.extra, FAMILY), own_fields(tool.extra, where, crossing.losses, FAMILY)
     function: JSONObject = {"name": tool_name(tool.name, tool.namespace, where, crossing)}
     if tool.description is not None:
@@ -108,11 +110,6 @@ def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
 
 def _parameters(tool: Tool, where: str, crossing: Crossing) -> JSON:
     """Return the schema of an object: the server reads its fields into a struct (`ToolFunctionParameters`)."""
-    if tool.kind == "custom":
-        crossing.losses.emulated(where, "kind", "a custom tool is written as a function of one string")
-        if tool.format is not None:
-            crossing.losses.dropped(where, "format", "the server restricts free text by no grammar")
-        return PARAMETERS
     if tool.parameters is None:
         return _NO_PARAMETERS
     if not isinstance(tool.parameters, dict) or tool.parameters.get("type", "object") != "object":
