@@ -377,6 +377,14 @@ def test_arguments_may_come_back_spelled_otherwise() -> None:
     assert keys((Text(text=" "),)) == keys(()) == []
 
 
+def test_the_same_words_in_two_conversations_are_two_turns() -> None:
+    done = (Text(text="Done."),)
+    asked = [Message(role="user", content=(Text(text=text),)) for text in ("Sweep.", "Cook.", "Sweep.")]
+    one, other, again = (keys(done, before) for before in asked)
+    assert one == again
+    assert one != other
+
+
 # -- the whole gateway
 
 

@@ -62,14 +62,14 @@ def keys(parts: Sequence[Part], before: Message | None = None) -> list[str]:
     """Return the keys under which a turn is kept and looked for, the surest first; often none.
 
     They are those of its calls by their ids, and of all of them together behind the words of the turn `before` it; or
-    of its own words.
+    of its own words behind those: what is said often is said in many conversations.
     """
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if calls:
         together = "\0".join([_heard(before), *map(_asked, calls)])
         return [*(_digest(_CALL, f"{call.id}\0{_asked(call)}") for call in calls), _digest(_CALLS, together)]
     words = "".join(part.text for part in parts if isinstance(part, Text)).strip()
-    return [_digest(_WORDS, words)] if words else []
+    return [_digest(_WORDS, f"{_heard(before)}\0{words}")] if words else []
 
 
 def restored(message: Message, found: Kept) -> Message:
