@@ -73,6 +73,14 @@ async def test_two_share_a_file(tmp_path: Path) -> None:
     assert sorted(answer.id for answer in found) == sorted(names)
 
 
+async def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """Gateways that are started together: none finds the file locked by another that makes it."""
+    for name in map(str, range(10)):
+        stores = [SQLite(tmp_path / name) for _ in range(8)]
+        await asyncio.gather(*(store.ready() for store in stores))
+        await asyncio.gather(*(store.aclose() for store in stores))
+
+
 async def test_one_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xenoglot.store.sqlite.BUSY_SECONDS", 0.0)
     store = SQLite(tmp_path / "state.db")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -35,8 +36,9 @@ MEMORY = ":memory:"
 BUSY_SECONDS = 5.0
 """How long another process's transaction is waited for."""
 
+_RETRY_SECONDS = 0.02
+
 _PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA secure_delete = FAST",
 )
@@ -115,11 +117,27 @@ def _create(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    _use_wal(connection)
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     connection.execute("BEGIN IMMEDIATE")
     _run(connection, migrate())
     connection.execute("COMMIT")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Have the file in WAL mode; SQLite itself does not wait for another connection that brings it there just now."""
+    waited = 0.0
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or waited >= BUSY_SECONDS:
+                raise
+        else:
+            return
+        time.sleep(_RETRY_SECONDS)
+        waited += _RETRY_SECONDS
 
 
 def _run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
