@@ -1,0 +1,103 @@
+"""The tables of docs/text-models.md, made from the rows of `xenoglot.text.rows` and the vectors: `make text-models`.
+
+    python scripts/text_models.py
+
+It writes the page anew between its marks; all else on the page stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xenoglot.text.rows import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from xenoglot.text.syntax import Calls, Syntax, Thoughts
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "text-models.md"
+VECTORS = ROOT / "tests" / "vectors" / "text"
+
+BEGIN, END = "<!-- made by `make text-models`: begin -->\n", "<!-- made by `make text-models`: end -->\n"
+UNSAID = "-"
+
+
+def page(text: str) -> str:
+    """Return the page `text` with its tables as they are to be now."""
+    head, _, rest = text.partition(BEGIN)
+    _, found, tail = rest.partition(END)
+    if not found:
+        message = f"{PAGE.name} has lost the marks between which its tables stand"
+        raise ValueError(message)
+    return f"{head}{BEGIN}\n{tables()}\n{END}{tail}"
+
+
+def tables() -> str:
+    """Return the table of the rows, and behind it what is peculiar to each."""
+    counts = Counter(path.parent.name for path in VECTORS.glob("*/*.json"))
+    rows = sorted(ROWS, key=lambda row: row.title.lower())
+    lines = ["| family | `text_syntax` | names of models | calls | thoughts | vectors |", "|---|---|---|---|---|---|"]
+    lines += [_row(row, counts[row.name]) for row in rows]
+    lines += ["", "| family | what is peculiar |", "|---|---|"]
+    lines += [f"| {row.title} | {_cell(row.note)} |" for row in rows if row.note]
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Syntax, vectors: int) -> str:
+    cells = (
+        f"[{row.title}]({row.source})",
+        code(row.name),
+        _joined(map(code, row.models), ", "),
+        "its own" if row.own is not None else _joined(map(_call, row.calls), "; "),
+        _joined(map(_thought, row.thoughts), "; "),
+        str(vectors),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _call(form: Calls) -> str:
+    """Return the markers of a form, each in its first spelling, with dots where the payload stands."""
+    before = [spelled[0] for spelled in (form.begin, form.open) if spelled]
+    behind = [spelled[0] for spelled in (form.close, form.end) if spelled]
+    if not before:
+        return "no marker" if form.auto else "no marker (not by `auto`)"
+    spellings = max(len(spelled) for spelled in (form.begin, form.open, form.close, form.end))
+    more = f" ({spellings} spellings)" if spellings > 1 else ""
+    return " ".join([*map(code, before), "...", *map(code, behind)]) + more
+
+
+def _thought(thoughts: Thoughts) -> str:
+    markers = f"{code(thoughts.open[0])} ... {code(thoughts.close[0])}"
+    return f"{markers} (begun by the prompt)" if thoughts.implied else markers
+
+
+def _joined(words: Iterable[str], by: str) -> str:
+    return by.join(dict.fromkeys(words)) or UNSAID
+
+
+def _cell(text: str) -> str:
+    """Return prose for a cell: what looks like a tag in it would vanish from the page."""
+    return "".join(_escaped(text)).replace("|", "\\|").replace("\n", " ")
+
+
+def _escaped(text: str) -> Iterator[str]:
+    for number, piece in enumerate(re.split(r"(`[^`]*`)", text)):
+        yield piece if number % 2 else piece.replace("<", "&lt;").replace("[", "\\[")
+
+
+def code(text: str) -> str:
+    """Return `text` as code in a cell of a table."""
+    shown = text.replace("\n", "\\n").replace("|", "\\|")
+    if "`" not in shown:
+        return f"`{shown}`"
+    fence = "`" * (max(map(len, re.findall(r"`+", shown))) + 1)
+    return f"{fence} {shown} {fence}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,89 @@
+"""The tools that text may call: those that the request declares, by the names that models give them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from xenoglot.codec.custom import PARAMETERS
+from xenoglot.codec.names import fit, qualified
+from xenoglot.model.json import JSON
+from xenoglot.model.request import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from xenoglot.model.request import Request
+
+NAME_LIMITS: Final = (64, 128)
+"""To how many characters the dialects fit the names of tools: a model may have read either."""
+
+_NUMBERED = re.compile(r":\d{1,6}$")
+_PREFIXES = ("functions.", "function.", "tools.", "tool.")
+
+
+class Known(Struct, frozen=True):
+    """A tool as its client knows it, with the schema of its arguments."""
+
+    name: str
+    namespace: str | None = None
+    schema: JSON = None
+
+
+class Declared:
+    """Tools by the names that stand in text."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, known: Mapping[str, Known]) -> None:
+        self._known = dict(known)
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> Declared:
+        """Return `tools`, each by its name as every dialect writes it."""
+        known: dict[str, Known] = {}
+        for tool in tools:
+            schema = tool.parameters if tool.kind == "function" else PARAMETERS
+            whole = qualified(tool.name, tool.namespace)
+            for name in (whole, *(fit(whole, limit) for limit in NAME_LIMITS)):
+                known.setdefault(name, Known(tool.name, tool.namespace, schema))
+        return cls(known)
+
+    @classmethod
+    def by(cls, request: Request) -> Declared:
+        """Return the tools that an answer to `request` may call: none where it says so."""
+        choice = request.tool_choice
+        if choice is not None and choice.mode == "none":
+            return cls({})
+        wanted = () if choice is None else choice.names
+        tools = [tool for tool in request.tools if isinstance(tool, Tool) and (not wanted or tool.name in wanted)]
+        return cls.of(tools)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._known)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._known)
+
+    def resolve(self, name: str) -> str | None:
+        """Return the declared name that `name` means: itself, or without `functions.` before it and `:3` behind."""
+        name = name.strip()
+        if name in self._known:
+            return name
+        bare = _NUMBERED.sub("", name)
+        for prefix in _PREFIXES:
+            bare = bare.removeprefix(prefix)
+        return bare if bare in self._known else None
+
+    def tool(self, name: str) -> Known:
+        """Return the tool that is declared by `name`."""
+        return self._known[name]
+
+    def schema(self, name: str) -> JSON:
+        """Return the schema of the arguments of `name`, as it was declared; `None` where there is none."""
+        known = self.resolve(name)
+        return None if known is None else self._known[known].schema

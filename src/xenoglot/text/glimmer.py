@@ -1,0 +1,84 @@
+"""The format of Muse Glimmer: every message has a recipient, `self` for thoughts, `user` for words, or a tool.
+
+The prompt ends in `<|start|>assistant`, so the first header lacks that. What stands in a message to a tool is a section
+of calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.text.parser import Parser
+from xenoglot.text.payload_markup import Markup
+from xenoglot.text.scanner import Markers
+from xenoglot.text.syntax import Calls, Syntax, Thoughts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.text.declared import Declared
+    from xenoglot.text.pieces import Piece
+
+_START: Final = "<|start|>assistant"
+_MESSAGE: Final = "<|message|>"
+_ENDS: Final = ("<|eom|>", "<|eot|>")
+_THINK: Final = f"{_START} to=self{_MESSAGE}"
+
+FORM: Final = Calls(
+    begin=("<atem:function_calls>",),
+    end=("</atem:function_calls>",),
+    payload=Markup(
+        call=('<atem:invoke name="',),
+        call_name_end=('">', f'{_MESSAGE}">'),
+        call_end=("</atem:invoke>",),
+        parameter=('<atem:parameter name="',),
+        name_end=('">',),
+        parameter_end=("</atem:parameter>",),
+        trim="nothing",
+    ),
+)
+"""How calls are written, whoever the message is for."""
+
+
+class Glimmer:
+    """A stage from text to pieces. It holds the text until it is known whether that begins with the end of a header."""
+
+    def __init__(self, declared: Declared) -> None:
+        heads = (f" to={name}{_MESSAGE}" for name in ("self", "user", *declared))
+        self._headers = {head: f"{_START}{head}" for head in (*heads, _MESSAGE)}
+        self._markers = Markers(self._headers)
+        self._parser = Parser(_syntax(tuple(self._headers.values())), declared)
+        self._held: str | None = ""
+
+    def feed(self, text: str, /) -> Sequence[Piece]:
+        """Take more text; return what it made."""
+        if self._held is None:
+            return self._parser.feed(text)
+        self._held += text
+        return self._decide(self._held, ended=False)
+
+    def close(self, *, stopped: bool = False) -> Sequence[Piece]:
+        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        made = () if self._held is None else self._decide(self._held, ended=True)
+        return (*made, *self._parser.close(stopped=stopped))
+
+    def _decide(self, text: str, *, ended: bool) -> Sequence[Piece]:
+        place, marker = self._markers.find(text[: self._markers.longest], 0, ended=ended)
+        if place == 0 and not marker and not ended:
+            return ()
+        self._held = None
+        if place == 0 and marker:
+            text = self._headers[marker] + text[len(marker) :]
+        return self._parser.feed(text)
+
+
+def _syntax(headers: tuple[str, ...]) -> Syntax:
+    """Return the form of an answer whose messages begin with one of `headers`."""
+    return Syntax(
+        name="muse_glimmer",
+        title="",
+        source="",
+        calls=(FORM,),
+        thoughts=(Thoughts(open=(_THINK,), close=_ENDS, calls=True, place="anywhere"),),
+        dropped=(*(header for header in headers if header != _THINK), *_ENDS),
+    )

@@ -1,0 +1,243 @@
+"""Calls written as JSON: an object with a name and arguments, a list of such, or a name with an object behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from xenoglot.codec.wire import encode_json
+from xenoglot.text import json_text
+from xenoglot.text.section import LONGEST_HELD, CutError, MismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from xenoglot.text.section import Reading, Section
+
+_SILENT: Final = frozenset({"type", "id", "call_id", "tool_call_id", "index"})
+"""Keys beside name and arguments that tell nothing of the call: it gets an id of ours, and its kind is known."""
+
+
+class JSONCalls(Struct, frozen=True, kw_only=True):
+    """`{"name": …, "arguments": {…}}`, or a list of them.
+
+    `name`, `arguments` and `wrapper` are the keys that the family uses, the first of each the one to write; what is
+    under a `wrapper` is read as the call itself. `keyed` is the form `{"<name>": {…}}`. `listed` is whether calls are
+    written as a list; both are read. `strict`: an object with another key before its name is none; for text without
+    a marker.
+    """
+
+    name: tuple[str, ...] = ("name",)
+    arguments: tuple[str, ...] = ("arguments", "parameters")
+    wrapper: tuple[str, ...] = ("function",)
+    keyed: bool = False
+    listed: bool = False
+    strict: bool = False
+    starts: str = "{["
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one object, or a list."""
+        yield from section.blank()
+        if (yield from section.peek()) != "[":
+            yield from self._object(section)
+            return
+        section.take(1)
+        yield from self._object(section)
+        while (yield from section.accept((",",))):
+            if (yield from section.accept(("]",))):
+                return
+            yield from self._object(section)
+        yield from section.accept(("]",))
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return one object for each call, or one list."""
+        said = [self._written(name, arguments) for name, arguments in calls]
+        return [f"[{', '.join(said)}]"] if self.listed else said
+
+    def _written(self, name: str, arguments: str) -> str:
+        told = encode_json(name).decode()
+        if self.keyed:
+            return f"{{{told}: {arguments or '{}'}}}"
+        return f'{{"{self.name[0]}": {told}, "{self.arguments[0]}": {arguments or "{}"}}}'
+
+    def _object(self, section: Section) -> Reading:
+        section.begin()
+        yield from section.expect(("{",))
+        call = _Call(section)
+        whole = yield from self._members(section, call)
+        if not call.told:
+            call.tell()
+        if whole:
+            section.complete()
+        section.end()
+        yield from _surplus(section)
+
+    def _members(self, section: Section, call: _Call) -> Generator[None, None, bool]:
+        """Read the members of an object up to its end; return whether it has one."""
+        while True:
+            yield from section.blank()
+            char = yield from section.peek()
+            if char == "}":
+                section.take(1)
+                return True
+            if char == ",":
+                section.take(1)
+            elif char == '"':
+                if not (yield from self._member(section, call)):
+                    return False
+            elif call.told:
+                return False  # the rest is not JSON: the call is what there is of it
+            else:
+                raise MismatchError
+
+    def _member(self, section: Section, call: _Call) -> Generator[None, None, bool]:
+        key = yield from json_text.name(section)
+        yield from section.expect((":",))
+        yield from section.blank()
+        if self.keyed and call.name is None:
+            call.name = key
+            return (yield from call.read_arguments())
+        if key in self.wrapper and not call.wrapped and (yield from section.peek()) == "{":
+            call.wrapped = True
+            section.take(1)
+            return (yield from self._members(section, call))
+        if key in self.name and call.name is None:
+            call.name = yield from json_text.name(section)
+            return True
+        if key in self.arguments and not call.has_arguments:
+            return (yield from call.read_arguments())
+        return (yield from self._other(section, call, key))
+
+    def _other(self, section: Section, call: _Call, key: str) -> Generator[None, None, bool]:
+        if self.strict and not call.told and key not in _SILENT:
+            raise MismatchError
+        if key not in _SILENT:
+            section.lost(key, "a call has no such field")
+        return (yield from json_text.raw_value(section, lambda _: None))
+
+
+def _surplus(section: Section) -> Reading:
+    """Pass over closing braces that nothing opened, where a marker of the end is to come (small models miscount)."""
+    while section.stops and not (yield from section.at_stop()) and (yield from section.accept(("}",), blanks=False)):
+        section.lost("}", "nothing had opened it")
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """A name with a JSON object behind it: `prefix`, the name, `infix`, the object, `suffix`.
+
+    Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it, which is
+    passed over. Where there is no `infix`, the name ends where a blank or the object begins.
+    """
+
+    prefix: tuple[str, ...] = ()
+    infix: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
+    mark: tuple[str, ...] = ()
+    starts: str = ""
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one call."""
+        section.begin()
+        yield from section.expect(self.prefix)
+        call = _Call(section)
+        call.name = yield from self._name(section)
+        if (yield from section.accept(self.mark)):
+            yield from self._name(section)
+        yield from section.expect(self.infix)
+        if self._bare(section):
+            call.tell()
+            section.complete()
+        else:
+            yield from section.blank()
+            if (yield from section.peek()) != "{":
+                raise MismatchError
+            if (yield from call.read_arguments()):
+                section.complete()
+        section.end()
+        yield from section.accept(self.suffix)
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return one text for each call."""
+        prefix, infix, suffix = ((spellings or ("",))[0] for spellings in (self.prefix, self.infix, self.suffix))
+        between = infix or " "
+        return [f"{prefix}{name}{between}{arguments or '{}'}{suffix}" for name, arguments in calls]
+
+    @staticmethod
+    def _bare(section: Section) -> bool:
+        """Whether the answer ends behind the name of a call without arguments."""
+        return section.ended and not section.rest.strip()
+
+    def _name(self, section: Section) -> Generator[None, None, str]:
+        """Read up to what ends a name."""
+        yield from section.blank()
+        ends = (*self.infix, *self.mark)
+        said = ""
+        while len(said) <= json_text.LONGEST_NAME:
+            try:
+                char = yield from section.peek()
+            except CutError:
+                if not ends and said:
+                    return said
+                raise
+            if char.isspace() or char in "{[(<\"'" or any(end.startswith(char) for end in ends):
+                break
+            said += section.take(1)
+        if not said:
+            raise MismatchError
+        return said
+
+
+class _Call:
+    """One call as it is read: its name may come behind its arguments."""
+
+    def __init__(self, section: Section) -> None:
+        self.name: str | None = None
+        self.told = False
+        self.has_arguments = False
+        self.wrapped = False
+        self._section = section
+        self._early: list[str] = []
+        self._early_size = 0
+
+    def tell(self) -> None:
+        """Begin the call, its name being known.
+
+        Raises:
+            MismatchError: it is not.
+        """
+        if self.name is None:
+            raise MismatchError
+        self.told = True
+        self._section.name(self.name)
+        self._section.arguments("".join(self._early) if self.has_arguments else "")
+        if not self.has_arguments:
+            self._section.arguments("{}")
+
+    def read_arguments(self) -> Generator[None, None, bool]:
+        """Read the value of the arguments, and pass it on as soon as it is known whose they are."""
+        section = self._section
+        char = yield from section.peek()
+        self.has_arguments = True
+        if self.name is not None:
+            self.tell()
+        if char == '"':  # the object, written as a string
+            yield from json_text.string(section, self._emit)
+            whole = True
+        elif char == "n":
+            whole = yield from json_text.raw_value(section, lambda _: None)
+            self._emit("{}")
+        else:
+            whole = yield from json_text.raw_value(section, self._emit)
+        if whole and self.told:
+            section.complete()
+        return whole
+
+    def _emit(self, text: str) -> None:
+        if self.told:
+            self._section.arguments(text)
+            return
+        self._early.append(text)
+        self._early_size += len(text)
+        if self._early_size > LONGEST_HELD:
+            raise MismatchError

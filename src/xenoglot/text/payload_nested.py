@@ -1,0 +1,165 @@
+"""Calls written as markup in which a tag is the name of a value, and tags stand in tags as values do in values."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from xenoglot.codec.wire import to_text
+from xenoglot.text.payload_markup import word
+from xenoglot.text.section import MismatchError
+from xenoglot.text.values import escaped, item_schema, kinds, members, only_text, property_schema, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from xenoglot.model.json import JSON
+    from xenoglot.text.section import Reading, Section
+
+DEEPEST: Final = 32
+"""Tags in tags; a call ends where they are nested more deeply."""
+
+_ITEM: Final = "item"
+_ARRAY: Final = frozenset({"array"})
+_OBJECT: Final = frozenset({"object"})
+_NAME = re.compile(r"""[^\s<>"'\]]+""")
+
+
+class Nested(Struct, frozen=True, kw_only=True):
+    """`<invoke name="NAME">`, then `<KEY>`, its value and `</KEY>` for each argument, then `</invoke>`.
+
+    `mark` stands before every tag. A value is text, or tags: of its members' names, or `<item>` for each item of a
+    list.
+    """
+
+    mark: str
+
+    @property
+    def starts(self) -> str:
+        """The first character of the mark."""
+        return self.mark[:1]
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one call."""
+        section.begin()
+        yield from section.expect((f'{self.mark}<invoke name="',))
+        name = yield from word(section, _NAME)
+        yield from section.expect(('">',))
+        yield from _Reader(self.mark, section, name).read()
+        section.end()
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return one text for each call. Arguments that are no JSON object stand in it as they are."""
+        return [self._written(name, arguments) for name, arguments in calls]
+
+    def _written(self, name: str, arguments: str) -> str:
+        given = members(arguments)
+        inner = arguments if given is None else self._inner(given) if given else ""
+        return f'{self.mark}<invoke name="{name}">{inner}{self.mark}</invoke>'
+
+    def _inner(self, value: JSON) -> str:
+        match value:
+            case dict() if value:
+                return "".join(self._tagged(key, inner) for key, inner in value.items())
+            case list() if value:
+                return "".join(self._tagged(_ITEM, inner) for inner in value)
+            case str():
+                return value
+            case _:
+                return to_text(value)
+
+    def _tagged(self, name: str, value: JSON) -> str:
+        return f"{self.mark}<{name}>{self._inner(value)}{self.mark}</{name}>"
+
+
+class _Reader:
+    """The arguments of one call as they are read, and leave as JSON."""
+
+    def __init__(self, mark: str, section: Section, name: str) -> None:
+        self._opening = f"{mark}<"
+        self._mark = mark
+        self._section = section
+        self._name = name
+        self._root = section.schema(name)
+        self._plain = re.compile(f"[^{re.escape(mark[0])}]+")
+
+    def read(self) -> Reading:
+        """Read what is behind the name."""
+        section, close = self._section, f"{self._mark}</invoke>"
+        found = yield from section.accept((self._opening, close))
+        if not found and section.rest.strip():
+            raise MismatchError
+        section.name(self._name)
+        count = 0
+        while found == self._opening:
+            section.arguments(", " if count else "{")
+            key = yield from self._member(self._root, 1)
+            count += bool(key)
+            found = yield from section.accept((self._opening, close))
+        if found or section.stopped:
+            section.arguments("}" if count else "{}")
+            section.complete()
+
+    def _member(self, schema: JSON, depth: int) -> Generator[None, None, str]:
+        key = yield from self._key()
+        self._section.arguments(f'"{escaped(key)}": ')
+        yield from self._value(key, property_schema(schema, key, self._root), depth)
+        return key
+
+    def _key(self) -> Generator[None, None, str]:
+        key = yield from word(self._section, _NAME)
+        yield from self._section.expect((">",))
+        return key
+
+    def _value(self, name: str, schema: JSON, depth: int) -> Reading:
+        """Read a value up to its `</name>`, and emit it."""
+        section, close = self._section, f"{self._mark}</{name}>"
+        if depth > DEEPEST:
+            raise MismatchError
+        if only_text(schema, self._root):
+            section.arguments('"')
+            yield from self._text(close, lambda text: section.arguments(escaped(text)))
+            section.arguments('"')
+        elif (found := (yield from section.accept((self._opening, close)))) == self._opening:
+            yield from self._tags(close, schema, depth)
+        else:
+            parts: list[str] = []
+            if not found:
+                yield from self._text(close, parts.append)
+            section.arguments(typed("".join(parts), schema, self._root))
+
+    def _tags(self, close: str, schema: JSON, depth: int) -> Reading:
+        """Read the members of an object, or the items of a list, up to `close`; the first tag has begun."""
+        section = self._section
+        listed = yield from self._listed(schema)
+        section.arguments("[" if listed else "{")
+        found, separator = self._opening, ""
+        while found == self._opening:
+            section.arguments(separator)
+            separator = ", "
+            if listed:
+                key = yield from self._key()
+                yield from self._value(key, item_schema(schema, self._root), depth + 1)
+            else:
+                yield from self._member(schema, depth + 1)
+            found = yield from section.expect((self._opening, close))
+        section.arguments("]" if listed else "}")
+
+    def _listed(self, schema: JSON) -> Generator[None, None, bool]:
+        admitted = kinds(schema, self._root)
+        if admitted in (_ARRAY, _OBJECT):
+            return admitted == _ARRAY
+        return (yield from self._section.ahead(len(_ITEM) + 1)) == f"{_ITEM}>"
+
+    def _text(self, close: str, emit: Callable[[str], None]) -> Reading:
+        section = self._section
+        while True:
+            yield from section.peek()
+            if text := section.run(self._plain):
+                emit(text)
+            elif (yield from section.accept((close,), blanks=False)):
+                return
+            else:
+                emit(section.take(1))

@@ -1,0 +1,72 @@
+"""What a parser makes of text: words, thoughts and calls, in the order in which they were written."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Words(Struct, frozen=True):
+    """Text that is text, character for character."""
+
+    text: str
+
+
+class Thought(Struct, frozen=True):
+    """More of what the model thinks."""
+
+    text: str
+
+
+class ThoughtEnded(Struct, frozen=True):
+    """The thought is over."""
+
+
+class CallBegun(Struct, frozen=True):
+    """The model calls the tool `name`, which is declared."""
+
+    name: str
+
+
+class Arguments(Struct, frozen=True):
+    """More of the call's arguments, as JSON text."""
+
+    text: str
+
+
+class CallEnded(Struct, frozen=True):
+    """The call is over; `whole` says whether it ended as its form has it, or the answer broke off in it."""
+
+    whole: bool = True
+
+
+class Lost(Struct, frozen=True):
+    """Something of a call that could not be kept: `what`, `how` and `why` as in `codec.loss`."""
+
+    what: str
+    how: Literal["dropped", "approximated"]
+    why: str
+
+
+Piece: TypeAlias = Words | Thought | ThoughtEnded | CallBegun | Arguments | CallEnded | Lost
+
+
+def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Return the pieces with neighbours of one kind joined."""
+    if len(pieces) < 2:  # noqa: PLR2004  one has no neighbour
+        return pieces
+    made: list[Piece] = []
+    for kind, alike in groupby(pieces, type):
+        made += _join(kind, alike)
+    return made
+
+
+def _join(kind: type[Piece], alike: Iterable[Piece]) -> Iterable[Piece]:
+    if kind in {Words, Thought, Arguments}:
+        return (kind("".join(piece.text for piece in alike)),)  # type: ignore[union-attr]
+    return alike

@@ -1,0 +1,170 @@
+"""Families whose answers are made of channels, and thoughts of any spelling."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text import glimmer
+from xenoglot.text.harmony import Harmony
+from xenoglot.text.payload_json import JSONCalls, Named
+from xenoglot.text.payload_keyed import Keyed
+from xenoglot.text.payload_pythonic import Pythonic
+from xenoglot.text.python_text import LETTERS
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_TURN_ENDS: Final = ("<end_of_turn>", "<eos>")
+
+_GEMMA: Final = (
+    Syntax(
+        name="gemma3",
+        title="Gemma 3",
+        source="https://ai.google.dev/gemma/docs/capabilities/function-calling",
+        note="No form of its own: it writes what it is prompted for, mostly one of Google's guide, fenced or not.",
+        models=("*gemma-3*", "gemma3*", "*gemma-2*", "gemma2*", "medgemma*"),
+        calls=(
+            Calls(
+                open=("```tool_code\n",),
+                close=("```",),
+                payload=Pythonic(listed=False, starts="[" + LETTERS),
+                place="line",
+            ),
+            Calls(open=("```tool_code\n", "```json\n"), close=("```",), payload=JSONCalls(strict=True), place="line"),
+            Calls(payload=Pythonic(), place="start", auto=False),
+            Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
+        ),
+        dropped=_TURN_ENDS,
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\n\nTo call any of them, write the calls in Python's syntax, of "
+                "literals alone, one on a line, and nothing else:\n"
+                '```tool_code\nfirst_function(name="value", count=2)\nsecond_function()\n```'
+            ),
+            tool="function",
+            result="```tool_output\n{content}\n```",
+        ),
+    ),
+    Syntax(
+        name="functiongemma",
+        title="FunctionGemma",
+        source="https://ai.google.dev/gemma/docs/functiongemma/formatting-and-best-practices",
+        note="Strings stand between <escape> tokens. It stops where the tool's answer would begin.",
+        models=("*functiongemma*",),
+        calls=(
+            Calls(open=("<start_function_call>",), close=("<end_function_call>",), payload=Keyed(quote="<escape>")),
+        ),
+        dropped=("<start_function_response>", *_TURN_ENDS),
+        telling=Telling(
+            tools=(
+                "You can do function calling with the following functions:\n{tools}\n\nWrite each call in this form:\n"
+                "<start_function_call>call:NAME{KEY:<escape>TEXT<escape>,KEY:NUMBER}<end_function_call>"
+            ),
+            tool="function",
+            result="<start_function_response>response:{name}{value:<escape>{content}<escape>}<end_function_response>",
+        ),
+    ),
+    Syntax(
+        name="gemma4",
+        title="Gemma 4",
+        source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/gemma4.jinja",
+        note="Strings stand between tokens of their own. Now and then a closing token is written twice.",
+        models=("*gemma-4*", "gemma4*"),
+        calls=(
+            Calls(
+                open=("<|tool_call>",),
+                close=("<tool_call|>", "<tool_call|><tool_call|>"),
+                payload=Keyed(quote='<|"|>'),
+            ),
+        ),
+        thoughts=(
+            Thoughts(
+                open=("<|channel>thought\n", "<|channel>thought", "<|channel>"), close=("<channel|>",), calls=True
+            ),
+        ),
+        dropped=("<|tool_response>", "<turn|>", *_TURN_ENDS),
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\n\nWrite each call in this form:\n"
+                '<|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:NUMBER}<tool_call|>'
+            ),
+            tool="function",
+            result='<|tool_response>response:{name}{value:<|"|>{content}<|"|>}<tool_response|>',
+        ),
+    ),
+)
+
+_HARMONY_CALL: Final = Calls(
+    open=("<|channel|>commentary to=functions.",),
+    close=("<|call|>",),
+    between=("<|start|>assistant",),
+    payload=Named(infix=(" <|constrain|>json<|message|>",)),
+    auto=False,
+)
+"""How a call is written; it is read as every message is."""
+
+_HARMONY: Final = Syntax(
+    name="gpt_oss",
+    title="gpt-oss (Harmony)",
+    source="https://github.com/openai/harmony/blob/main/docs/format.md",
+    note=(
+        "Messages with headers: thoughts in the channel `analysis`, words in `final`, words before calls and the calls "
+        "in `commentary`. A call may stand in `analysis` too, and its recipient in either part of the header."
+    ),
+    models=("*gpt-oss*", "gptoss*", "gpt_oss*", "llm-jp-4*"),
+    calls=(_HARMONY_CALL,),
+    own=Harmony,
+    opens=("<|channel|>", "<|start|>assistant"),
+    telling=Telling(
+        tools=(
+            "# Valid channels: analysis, commentary, final. Channel must be included for every message.\n"
+            "Calls to these tools must go to the commentary channel: 'functions'.\n\n# Tools\n\n## functions\n\n{tools}"
+        ),
+        tool="function",
+        result="<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>",
+        role="tool",
+    ),
+)
+
+_GLIMMER: Final = Syntax(
+    name="muse_glimmer",
+    title="Muse Glimmer",
+    source="https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go",
+    note="Every message has a recipient: `self` for thoughts, `user` for words, a tool for its calls.",
+    models=("*muse-glimmer*", "*glimmer*"),
+    calls=(glimmer.FORM,),
+    own=glimmer.Glimmer,
+    opens=("to=self<|message|>", "to=user<|message|>"),
+    telling=Telling(
+        tools=(
+            "You may call these functions:\n{tools}\n\nWrite calls in this form; strings stand as they are, lists and "
+            'objects are JSON:\n<atem:function_calls>\n<atem:invoke name="NAME">\n'
+            '<atem:parameter name="KEY">VALUE</atem:parameter>\n</atem:invoke>\n</atem:function_calls>'
+        ),
+        tool="function",
+        result='<tool_output name="{name}">\n{content}\n</tool_output>',
+        role="tool",
+    ),
+)
+
+_THINK: Final = Syntax(
+    name="think",
+    title="Thoughts of any spelling",
+    source="https://github.com/open-webui/open-webui/blob/main/backend/open_webui/utils/middleware.py",
+    note="F-S1. For any model that thinks and calls no tools: the tags that are known, whoever writes them.",
+    models=("deepseek-r1-zero*", "kimi-vl*thinking*", "sky-t1*", "openthinker*", "marco-o1*", "reflection*"),
+    thoughts=(
+        Thoughts(open=("<think>",), close=("</think>",)),
+        Thoughts(open=("<thinking>",), close=("</thinking>",)),
+        Thoughts(open=("<thought>",), close=("</thought>",)),
+        Thoughts(open=("<Thought>",), close=("</Thought>",)),
+        Thoughts(open=("<reasoning>",), close=("</reasoning>",)),
+        Thoughts(open=("<reason>",), close=("</reason>",)),
+        Thoughts(open=("<seed:think>",), close=("</seed:think>",)),
+        Thoughts(open=("[THINK]",), close=("[/THINK]",)),
+        Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),
+        Thoughts(open=("◁think▷",), close=("◁/think▷",)),
+        Thoughts(open=("<|begin_of_thought|>",), close=("<|end_of_thought|>",)),
+        Thoughts(open=("<|inner_prefix|>",), close=("<|inner_suffix|>",)),
+    ),
+)
+
+ROWS: Final[tuple[Syntax, ...]] = (*_GEMMA, _HARMONY, _GLIMMER, _THINK)

@@ -1,0 +1,185 @@
+"""Families that write a call as `<invoke name="NAME">` with parameters in it, each in tags of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text.payload_json import JSONCalls
+from xenoglot.text.payload_markup import Markup
+from xenoglot.text.payload_nested import Nested
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_HUB: Final = "https://huggingface.co/"
+
+_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True)
+
+_TOOLS: Final = (
+    "# Tools\n\nYou may call these functions:\n<tools>\n{tools}\n</tools>\n\nWrite each call in this form:\n"
+)
+
+
+def _invoke(prefix: str = "", **more: tuple[str, ...]) -> Markup:
+    return Markup(
+        call=(f'<{prefix}invoke name="', f"<{prefix}invoke name='", f"<{prefix}invoke name="),
+        call_name_end=('">', "'>", ">"),
+        call_end=(f"</{prefix}invoke>",),
+        parameter=(f'<{prefix}parameter name="', f"<{prefix}parameter name='", f"<{prefix}parameter name="),
+        parameter_end=(f"</{prefix}parameter>",),
+        name_end=more.get("name_end", ('">', "'>", ">")),
+        texts=more.get("texts", ()),
+        jsons=more.get("jsons", ()),
+        trim="nothing" if "texts" in more else "line",
+        object="texts" in more,
+    )
+
+
+_SAID: Final = {
+    "name_end": ('" string="true">', '" string="false">', '">'),
+    "texts": ('" string="true">',),
+    "jsons": ('" string="false">',),
+}
+"""DeepSeek says of each value whether it is a string."""
+
+_DSML: Final = "｜DSML｜"  # noqa: RUF001  full-width bars are what the model writes
+_GCML: Final = "｜GCML｜"  # noqa: RUF001  the same
+
+
+def _marked(mark: str, section: str) -> str:
+    return (
+        f'{_TOOLS}<{mark}{section}>\n<{mark}invoke name="NAME">\n'
+        f'<{mark}parameter name="KEY" string="true|false">VALUE</{mark}parameter>\n'
+        f"</{mark}invoke>\n</{mark}{section}>\n\n"
+        '`string` is "true" for strings, which stand as they are; any other value is JSON.'
+    )
+
+
+ROWS: Final[tuple[Syntax, ...]] = (
+    Syntax(
+        name="deepseek_v32",
+        title="DeepSeek V3.2 and V4",
+        source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/DeepSeek-V3.2.jinja",
+        note="DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`.",
+        models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
+        calls=(
+            Calls(
+                begin=(f"<{_DSML}function_calls>", f"<{_DSML}tool_calls>"),
+                end=(f"</{_DSML}function_calls>", f"</{_DSML}tool_calls>"),
+                payload=_invoke(_DSML, **_SAID),
+            ),
+        ),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=("<｜end▁of▁sentence｜>",),  # noqa: RUF001  as above
+        telling=Telling(
+            tools=_marked(_DSML, "function_calls"), result="<result>{content}</result>", role="tool", tool="function"
+        ),
+    ),
+    Syntax(
+        name="gigachat35",
+        title="GigaChat 3.5",
+        source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/GigaChat3.5.jinja",
+        note="DeepSeek's DSML under another name.",
+        models=("*gigachat3.5*", "gigachat-3.5*"),
+        calls=(
+            Calls(
+                begin=(f"<{_GCML}tool_calls>", f"<{_GCML}function_calls>"),
+                end=(f"</{_GCML}tool_calls>", f"</{_GCML}function_calls>"),
+                payload=_invoke(_GCML, **_SAID),
+            ),
+        ),
+        thoughts=(_THINK,),
+        telling=Telling(
+            tools=_marked(_GCML, "tool_calls"),
+            result='<function_response name="{name}">{content}</function_response>',
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="minimax_m2",
+        title="MiniMax M2",
+        source=f"{_HUB}MiniMaxAI/MiniMax-M2/blob/main/chat_template.jinja",
+        note="The prompt opens the thoughts. Now and then the quotes of a name are forgotten.",
+        models=("*minimax-m2*",),
+        calls=(Calls(begin=("<minimax:tool_call>",), end=("</minimax:tool_call>",), payload=_invoke()),),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=("[e~[",),
+        telling=Telling(
+            tools=(
+                f'{_TOOLS}<minimax:tool_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'
+                "</invoke>\n</minimax:tool_call>"
+            ),
+            result="<response>{content}</response>",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="dots",
+        title="dots.llm2",
+        source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/dots_detector.py",
+        note="As MiniMax M2 in other tags; now and then a JSON object stands in them.",
+        models=("dots.*", "dots-*"),
+        calls=(
+            Calls(begin=("<dots_function_call>",), end=("</dots_function_call>",), payload=_invoke()),
+            Calls(open=("<dots_function_call>",), close=("</dots_function_call>",), payload=JSONCalls()),
+        ),
+        thoughts=(_THINK,),
+        telling=Telling(
+            tools=(
+                f'{_TOOLS}<dots_function_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'
+                "</invoke>\n</dots_function_call>"
+            ),
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="step3",
+        title="Step 3",
+        source=f"{_HUB}stepfun-ai/step3/blob/main/chat_template.jinja",
+        note="The prompt opens the thoughts. Later models write the form of Qwen3-Coder.",
+        models=("step3*", "step-3*", "*stepfun-ai_step3*"),
+        calls=(
+            Calls(
+                begin=("<｜tool_calls_begin｜>",),  # noqa: RUF001  full-width bars are what the model writes
+                end=("<｜tool_calls_end｜>",),  # noqa: RUF001  the same
+                open=("<｜tool_call_begin｜>function<｜tool_sep｜>",),  # noqa: RUF001  the same
+                close=("<｜tool_call_end｜>",),  # noqa: RUF001  the same
+                payload=_invoke("steptml:"),
+            ),
+        ),
+        thoughts=(_THINK_IMPLIED,),
+        telling=Telling(
+            tools=(
+                f"{_TOOLS}<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜>"  # noqa: RUF001  the same
+                '<steptml:invoke name="NAME">\n<steptml:parameter name="KEY">VALUE</steptml:parameter>\n'
+                "</steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>"  # noqa: RUF001  the same
+            ),
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="minimax_m3",
+        title="MiniMax M3",
+        source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/minimax_m3.py",
+        note="A tag is a parameter's name, and every tag has a mark before it; lists and objects are tags in tags.",
+        models=("*minimax-m3*",),
+        calls=(
+            Calls(
+                begin=("]<]minimax[>[<tool_call>",),
+                end=("]<]minimax[>[</tool_call>",),
+                payload=Nested(mark="]<]minimax[>["),
+            ),
+        ),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=("[e~[",),
+        telling=Telling(
+            tools=(
+                f"{_TOOLS}]<]minimax[>[<tool_call>\n"
+                ']<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>]<]minimax[>[</invoke>\n'
+                "]<]minimax[>[</tool_call>\n\nThe items of a list stand in tags named `item`, the members of an object "
+                "in tags of their names."
+            ),
+            result="<response>{content}</response>",
+            role="tool",
+        ),
+    ),
+)

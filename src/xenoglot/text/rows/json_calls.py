@@ -1,0 +1,243 @@
+"""Families that write a call as a JSON object between two markers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text.payload_json import JSONCalls, Named
+from xenoglot.text.payload_reframr import FreeText
+from xenoglot.text.rows import json_lists
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_OPEN: Final = ("<tool_call>",)
+_CLOSE: Final = ("</tool_call>",)
+_HUB: Final = "https://huggingface.co/"
+_VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
+
+_TAGGED: Final = Calls(open=_OPEN, close=_CLOSE, payload=JSONCalls())
+_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True)
+_CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+
+_IN_TAGS: Final = Telling(
+    tools=(
+        "# Tools\n\nYou may call one or more functions. Their signatures:\n<tools>\n{tools}\n</tools>\n\n"
+        "For each call write a JSON object with the function's name and its arguments between these tags:\n"
+        '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
+)
+
+_HERMES: Final = (
+    Syntax(
+        name="hermes",
+        title="Hermes 2 and 3, Qwen 2.5, Qwen 3",
+        source=f"{_HUB}NousResearch/Hermes-3-Llama-3.1-8B/blob/main/tokenizer_config.json",
+        note="Hermes 2 Pro writes the arguments before the name. The same form: EXAONE 4, Ling 1 and 2, Trinity.",
+        models=(
+            *("hermes-2*", "hermes-3*", "hermes-4*", "hermes3*", "hermes4*", "nous-hermes*", "nous-hermes2*"),
+            *("llama-3-groq*", "llama3-groq*"),
+            *("deephermes*", "openhermes*", "qwen2*", "qwen2.5*", "qwen3*", "qwen-max*", "qwen-plus*", "qwen-turbo*"),
+            *("exaone-4*", "exaone4*", "exaone-deep*", "ling-*", "ring-*", "trinity*", "motif-2*", "jan-*", "lucy*"),
+        ),
+        calls=(_TAGGED,),
+        thoughts=(_THINK,),
+        dropped=_CHATML_ENDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="qwen3_thinking",
+        title="QwQ, Qwen 3 Thinking 2507",
+        source=f"{_HUB}Qwen/Qwen3-30B-A3B-Thinking-2507/blob/main/tokenizer_config.json",
+        note="As Hermes; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        models=("qwq*", "qwen3*thinking*", "qwen3-vl*thinking*", "openreasoning*"),
+        calls=(_TAGGED,),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_CHATML_ENDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="qwen25_coder",
+        title="Qwen 2.5 Coder",
+        source=f"{_VLLM}examples/tool_chat_template_qwen2_5_coder.jinja",
+        note="Told to write <tool_call>, it often writes <tools>, a line an object, a code block, or a bare object.",
+        models=("qwen2.5-coder*", "qwen2_5-coder*"),
+        calls=(
+            _TAGGED,
+            Calls(open=("<tools>",), close=("</tools>",), payload=JSONCalls()),
+            Calls(open=("```json\n", "```\n"), close=("```",), payload=JSONCalls(strict=True), place="line"),
+            Calls(payload=JSONCalls(strict=True), auto=False),
+        ),
+        dropped=_CHATML_ENDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="mimo",
+        title="MiMo 7B",
+        source=f"{_HUB}XiaomiMiMo/MiMo-7B-RL/blob/main/tokenizer_config.json",
+        note="The template of Qwen 2.5, with thoughts. MiMo V2 writes the form of Qwen3-Coder.",
+        models=("mimo-7b*", "mimo-vl*"),
+        calls=(_TAGGED,),
+        thoughts=(_THINK,),
+        dropped=_CHATML_ENDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="granite4",
+        title="Granite 4",
+        source=f"{_HUB}ibm-granite/granite-4.0-h-tiny/blob/main/chat_template.jinja",
+        note="As Hermes; it likes to write the arguments as a string that holds the object.",
+        models=("granite-4*", "granite4*"),
+        calls=(_TAGGED,),
+        thoughts=(_THINK,),
+        dropped=("<|end_of_text|>",),
+        telling=_IN_TAGS,
+    ),
+)
+
+_ERNIE_WORDS: Final = ("<response>\n", "\n</response>\n", "\n</response>", "<response>", "</response>", "</s>")
+
+_OTHERS: Final = (
+    Syntax(
+        name="ernie45",
+        title="ERNIE 4.5",
+        source=f"{_HUB}baidu/ERNIE-4.5-21B-A3B-Thinking/blob/main/tokenizer_config.json",
+        note="As Hermes; words may stand in <response> tags.",
+        models=("ernie-4.5*", "ernie4.5*", "ernie-4_5*"),
+        calls=(_TAGGED,),
+        thoughts=(_THINK,),
+        dropped=_ERNIE_WORDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="ernie45_thinking",
+        title="ERNIE 4.5 Thinking, ERNIE X1",
+        source=f"{_HUB}baidu/ERNIE-4.5-21B-A3B-Thinking/blob/main/tokenizer_config.json",
+        note="The prompt ends in the opening tag, so an answer begins inside the thought.",
+        models=("ernie-4.5*thinking*", "ernie-x1*"),
+        calls=(_TAGGED,),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_ERNIE_WORDS,
+        telling=_IN_TAGS,
+    ),
+    Syntax(
+        name="longcat",
+        title="LongCat Flash",
+        source=f"{_HUB}meituan-longcat/LongCat-Flash-Chat/blob/main/tokenizer_config.json",
+        note="The form of Hermes with markers of its own; thoughts too.",
+        models=("longcat*",),
+        calls=(Calls(open=("<longcat_tool_call>",), close=("</longcat_tool_call>",), payload=JSONCalls()),),
+        thoughts=(Thoughts(open=("<longcat_think>", "<think>"), close=("</longcat_think>", "</think>")),),
+        dropped=("</longcat_s>",),
+        telling=Telling(
+            tools=(
+                "## Tools\nYou may call these tools:\n{tools}\n\nFor each call write:\n<longcat_tool_call>\n"
+                '{"name": <function-name>, "arguments": <args-dict>}\n</longcat_tool_call>'
+            ),
+            result="<longcat_tool_response>\n{content}\n</longcat_tool_response>",
+        ),
+    ),
+    Syntax(
+        name="internlm",
+        title="InternLM 2 and 3, Intern-S1",
+        source=f"{_HUB}internlm/internlm2_5-7b-chat/blob/main/tokenizer_config.json",
+        note="Arguments are called parameters. Intern-S1 puts a blank between the two markers, and thinks.",
+        models=("internlm2*", "internlm3*", "intern-s1*", "interns1*"),
+        calls=(
+            Calls(
+                open=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"),
+                close=("<|action_end|>",),
+                payload=JSONCalls(arguments=("parameters", "arguments")),
+            ),
+        ),
+        thoughts=(_THINK,),
+        dropped=("<|im_end|>",),
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\nTo call one, write:\n<|action_start|><|plugin|>\n"
+                '{"name": <function-name>, "parameters": <args-dict>}<|action_end|>'
+            ),
+            tool="function",
+            result="{content}",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="granite_fc",
+        title="Granite 20B function calling",
+        source=f"{_VLLM}examples/tool_chat_template_granite_20b_fc.jinja",
+        note="A marker before each call, none behind it.",
+        models=("granite-20b-functioncalling*", "granite-20b-fc*"),
+        calls=(Calls(open=("<function_call>",), payload=JSONCalls()),),
+        dropped=("<|endoftext|>",),
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\nWrite each call on a line of its own:\n"
+                '<function_call> {"name": <function-name>, "arguments": <args-dict>}'
+            ),
+            tool="function",
+            result="<function_response> {content}",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="gigachat3",
+        title="GigaChat 3 and 3.1",
+        source=f"{_HUB}ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja",
+        note="A call is a message in the role `function call`; GigaChat 3.1 has one token for that.",
+        models=("gigachat3-*", "gigachat-3*"),
+        calls=(Calls(open=("function call<|role_sep|>", "<|function_call|>"), payload=JSONCalls()),),
+        dropped=("<|message_sep|>\n\n", "<|message_sep|>", "</s>"),
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\nTo call one, write:\n<|function_call|>"
+                '{"name": <function-name>, "arguments": <args-dict>}'
+            ),
+            tool="function",
+            result="{content}",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="plamo3",
+        title="PLaMo 3",
+        source=f"{_VLLM}vllm/tool_parsers/plamo3_tool_parser.py",
+        note="Every part of a call has markers of its own; the arguments are a JSON object.",
+        models=("plamo-3*", "plamo3*"),
+        calls=(
+            Calls(
+                begin=("<|plamo:begin_tool_requests:plamo|>",),
+                open=("<|plamo:begin_tool_request:plamo|>",),
+                close=("<|plamo:end_tool_request:plamo|>",),
+                end=("<|plamo:end_tool_requests:plamo|>",),
+                payload=Named(
+                    prefix=("<|plamo:begin_tool_name:plamo|>",),
+                    infix=("<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>",),
+                    suffix=("<|plamo:end_tool_arguments:plamo|>",),
+                ),
+            ),
+        ),
+        dropped=("<|plamo:tag|>",),
+    ),
+    Syntax(
+        name="reframr",
+        title="Reframr",
+        source=f"{_HUB}OkeyMeta/Reframr-RFM-v2",
+        note="A name and an object behind the marker; arguments that are no object become `input`.",
+        models=("reframr*",),
+        calls=(
+            Calls(open=_OPEN, close=_CLOSE, place="start", payload=Named()),
+            Calls(open=_OPEN, close=_CLOSE, place="start", payload=JSONCalls()),
+            Calls(open=_OPEN, close=_CLOSE, place="start", payload=FreeText(another="<tool_call>"), auto=False),
+        ),
+        telling=Telling(
+            tools=(
+                "You may call these tools:\n{tools}\nTo call one, begin your answer with its name and a JSON object:\n"
+                '<tool_call>name {"argument": "value"}'
+            ),
+            tool="function",
+            result="<tool_result>\n{content}\n</tool_result>",
+        ),
+    ),
+)
+
+ROWS: Final = (*_HERMES, *_OTHERS, *json_lists.ROWS)

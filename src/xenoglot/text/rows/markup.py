@@ -1,0 +1,249 @@
+"""Families that write the parameters of a call between tags."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text.payload_markup import Markup
+from xenoglot.text.rows import invoke
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_HUB: Final = "https://huggingface.co/"
+_CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+
+_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True)
+
+_TOOLS: Final = (
+    "# Tools\n\nYou may call these functions:\n<tools>\n{tools}\n</tools>\n\nWrite each call in this form:\n"
+)
+
+# ---- Qwen3-Coder's: <function=NAME><parameter=KEY>VALUE</parameter></function>
+
+_FUNCTION: Final = Markup(
+    call=("<function=",),
+    call_end=("</function>",),
+    parameter=("<parameter=",),
+    parameter_end=("</parameter>",),
+    padded=True,
+)
+_QWEN_CALLS: Final = (
+    Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_FUNCTION),
+    # the outer tags are forgotten now and then, both of them or the first
+    Calls(
+        open=("<function=",),
+        close=("</tool_call>",),
+        payload=Markup(call_end=("</function>",), parameter=("<parameter=",), parameter_end=("</parameter>",)),
+    ),
+)
+_QWEN_TELLING: Final = Telling(
+    tools=(
+        f"{_TOOLS}<tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>\n\n"
+        "Strings stand as they are, on as many lines as they need; lists and objects are JSON."
+    )
+)
+
+_QWEN: Final = (
+    Syntax(
+        name="qwen3_coder",
+        title="Qwen3-Coder",
+        source=f"{_HUB}Qwen/Qwen3-Coder-30B-A3B-Instruct/blob/main/chat_template.jinja",
+        note="One line break on each side of a value is the tags'. Booleans and nothing may be spelt as in Python.",
+        models=("*qwen3-coder*", "qwen3coder*", "qwen3_coder*", "ornith*"),
+        calls=_QWEN_CALLS,
+        thoughts=(_THINK,),
+        dropped=_CHATML_ENDS,
+        telling=_QWEN_TELLING,
+    ),
+    Syntax(
+        name="qwen3_5",
+        title="Qwen 3.5 and later, MiMo V2",
+        source=f"{_HUB}Qwen/Qwen3.5-35B-A3B/blob/main/chat_template.jinja",
+        note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
+        models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "*mimo-v2*"),
+        calls=_QWEN_CALLS,
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_CHATML_ENDS,
+        telling=_QWEN_TELLING,
+    ),
+    Syntax(
+        name="nemotron3",
+        title="Nemotron 3 and 3.5",
+        source=f"{_HUB}nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16/blob/main/chat_template.jinja",
+        note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
+        models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*"),
+        calls=_QWEN_CALLS,
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_CHATML_ENDS,
+        telling=_QWEN_TELLING,
+    ),
+    Syntax(
+        name="step3p5",
+        title="Step 3.5 and later",
+        source=f"{_HUB}stepfun-ai/Step-3.5-Flash/blob/main/chat_template.jinja",
+        note="As Qwen3-Coder; the prompt opens the thoughts.",
+        models=("*step-3.5*", "step3.5*", "step3p5*", "step-3p5*", "*step-3.7*", "step3.7*"),
+        calls=_QWEN_CALLS,
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_CHATML_ENDS,
+        telling=_QWEN_TELLING,
+    ),
+    Syntax(
+        name="seed_oss",
+        title="Seed-OSS",
+        source=f"{_HUB}ByteDance-Seed/Seed-OSS-36B-Instruct/blob/main/chat_template.jinja",
+        note="Notes on the thinking budget stand among the thoughts, and stay.",
+        models=("*seed-oss*", "seed_oss*", "seed-36b*"),
+        calls=(
+            Calls(
+                open=("<seed:tool_call>",),
+                close=("</seed:tool_call>",),
+                payload=Markup(
+                    call=("<function=",),
+                    call_end=("</function>",),
+                    parameter=("<parameter=",),
+                    parameter_end=("</parameter>",),
+                ),
+            ),
+        ),
+        thoughts=(Thoughts(open=("<seed:think>",), close=("</seed:think>",)),),
+        dropped=("<seed:eos>",),
+        telling=Telling(
+            tools=(
+                f"{_TOOLS}<seed:tool_call>\n<function=NAME>\n<parameter=KEY>VALUE</parameter>\n</function>\n"
+                "</seed:tool_call>"
+            ),
+            result="{content}",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="bullet",
+        title="Bullets",
+        source="https://github.com/Alishahryar1/free-claude-code/blob/main/providers/common/heuristic_tool_parser.py",
+        note="F-S2. A call ends at the next bullet, or at words; the last value need not be closed.",
+        calls=(
+            Calls(
+                open=("● <function=", "●<function=", "●\n<function="),
+                payload=Markup(
+                    call_end=("</function>",),
+                    parameter=("<parameter=",),
+                    parameter_end=("</parameter>",),
+                    trim="blanks",
+                    loose=True,
+                    line="",
+                ),
+            ),
+        ),
+        thoughts=(_THINK,),
+        telling=Telling(tools=f"{_TOOLS}● <function=NAME><parameter=KEY>VALUE</parameter></function>"),
+    ),
+    Syntax(
+        name="minicpm5",
+        title="MiniCPM 5",
+        source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/minicpm5xml_tool_parser.py",
+        note="A value may stand in a CDATA section. Smaller models forget the blank before `name`.",
+        models=("*minicpm5*", "minicpm-5*"),
+        calls=(
+            Calls(
+                open=('<function name="', "<function name='", '<functionname="'),
+                payload=Markup(
+                    call_name_end=('">', "'>"),
+                    call_end=("</function>",),
+                    parameter=('<param name="', "<param name='", '<paramname="'),
+                    name_end=('">', "'>"),
+                    parameter_end=("</param>",),
+                    wrapped=("<![CDATA[", "]]>"),
+                    line="",
+                ),
+            ),
+        ),
+        thoughts=(_THINK,),
+        dropped=_CHATML_ENDS,
+        telling=Telling(tools=f'{_TOOLS}<function name="NAME"><param name="KEY">VALUE</param></function>'),
+    ),
+)
+
+# ---- GLM's: NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>
+
+_GLM_VALUE: Final = "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>"
+
+
+def _pairs(*, line: str, name_end: tuple[str, ...] = ()) -> Markup:
+    return Markup(
+        call_name_end=name_end,
+        parameter=("<arg_key>",),
+        name_end=("</arg_key>",),
+        value=("<arg_value>",),
+        parameter_end=("</arg_value>",),
+        trim="nothing",
+        line=line,
+    )
+
+
+_GLM: Final = (
+    Syntax(
+        name="glm45",
+        title="GLM 4.5 and 4.6, Ling 3, Laguna",
+        source=f"{_HUB}zai-org/GLM-4.5/blob/main/chat_template.jinja",
+        note="A value is all that stands between its tags.",
+        models=(
+            "*glm-4.5*",
+            "glm4.5*",
+            "glm-4p5*",
+            "*glm-4.6*",
+            "glm4.6*",
+            "glm-4p6*",
+            "ling-3*",
+            "ring-3*",
+            "laguna*",
+            "poolside*",
+        ),
+        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),),
+        thoughts=(_THINK,),
+        dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
+        telling=Telling(
+            tools=f"{_TOOLS}<tool_call>NAME\n{_GLM_VALUE}\n</tool_call>",
+            result="<tool_response>\n{content}\n</tool_response>",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="glm47",
+        title="GLM 4.7 and 5",
+        source=f"{_HUB}zai-org/GLM-4.7/blob/main/chat_template.jinja",
+        note="As GLM 4.5 without line breaks; the prompt opens the thoughts.",
+        models=("*glm-4.7*", "glm4.7*", "glm-4p7*", "*glm-5*", "glm5*"),
+        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="")),),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
+        telling=Telling(
+            tools=f"{_TOOLS}<tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</tool_call>",
+            result="<tool_response>{content}</tool_response>",
+            role="tool",
+        ),
+    ),
+    Syntax(
+        name="hunyuan3",
+        title="Hunyuan 3",
+        source="https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/hy_v3_tool_parser.py",
+        note="As GLM 4.5 in a section of its own, with a mark behind the name.",
+        models=("hy3*", "hy-3*", "*hunyuan-3*", "hunyuan3*"),
+        calls=(
+            Calls(
+                begin=("<tool_calls>",),
+                end=("</tool_calls>",),
+                open=("<tool_call>",),
+                close=("</tool_call>",),
+                payload=_pairs(line="\n", name_end=("<tool_sep>",)),
+            ),
+        ),
+        thoughts=(_THINK,),
+        telling=Telling(
+            tools=f"{_TOOLS}<tool_calls>\n<tool_call>NAME<tool_sep>\n{_GLM_VALUE}\n</tool_call>\n</tool_calls>",
+            role="tool",
+        ),
+    ),
+)
+
+ROWS: Final[tuple[Syntax, ...]] = (*_QWEN, *_GLM, *invoke.ROWS)

@@ -1,0 +1,265 @@
+"""Families that write a name with a JSON object behind it, and others between markers of several parts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text import functionary
+from xenoglot.text.payload_code import Code
+from xenoglot.text.payload_json import JSONCalls, Named
+from xenoglot.text.payload_pythonic import Pythonic
+from xenoglot.text.python_text import LETTERS
+from xenoglot.text.rows import deepseek, python_lists, tagged
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_HUB: Final = "https://huggingface.co/"
+_VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
+_LLAMA_CPP: Final = "https://github.com/ggml-org/llama.cpp/blob/master/"
+
+# ---- Llama 3
+
+_LLAMA3_ENDS: Final = ("<|eom_id|>", "<|eot_id|>")
+_LLAMA3_JSON: Final = JSONCalls(arguments=("parameters", "arguments"))
+_LLAMA3_BARE: Final = JSONCalls(arguments=("parameters", "arguments"), strict=True)
+_FUNCTION_TAG: Final = Calls(open=("<function=",), close=("</function>",), payload=Named(infix=(">",)))
+
+_CODE: Final = Calls(begin=("<|python_tag|>",), end=_LLAMA3_ENDS, payload=Code(), auto=False)
+
+_LLAMA3: Final = Syntax(
+    name="llama3",
+    title="Llama 3.1, 3.2, 3.3",
+    source="https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/",
+    note=(
+        "JSON, bare or behind the python tag; `tool.call(…)` behind it; the function tag; small ones a list in Python's"
+        " syntax. Code behind the python tag calls the tool `code_interpreter` or `python`; else it is text."
+    ),
+    models=(
+        *("llama-3.1*", "llama-3.2*", "llama-3.3*", "llama3.1*", "llama3.2*", "llama3.3*", "llama-3-*", "llama3*"),
+        *(
+            "llama-3_*",
+            "llama3_*",
+            "meta-llama-3*",
+            "hermes-llama*",
+            "dolphin-llama3*",
+            "dolphin3*",
+            "tulu3*",
+            "tulu-3*",
+        ),
+    ),
+    calls=(
+        Calls(payload=_LLAMA3_BARE, between=(";",), place="start", auto=False),
+        Calls(begin=("<|python_tag|>",), between=(";",), payload=_LLAMA3_JSON),
+        Calls(begin=("<|python_tag|>",), payload=Pythonic(listed=False, method=".call", starts=LETTERS)),
+        _CODE,
+        _FUNCTION_TAG,
+        Calls(payload=Pythonic(), place="start", auto=False),
+    ),
+    dropped=(*_LLAMA3_ENDS, "<|start_header_id|>assistant<|end_header_id|>\n\n"),
+    telling=Telling(
+        tools=(
+            "Environment: ipython\n\nYou may call these functions:\n{tools}\n\n"
+            "To call one, answer with a JSON object and nothing else; values are literals, never variables:\n"
+            '{"name": <function-name>, "parameters": <args-dict>}'
+        ),
+        separator="\n\n",
+        result='{"output": {content}}',
+        escaped=True,
+    ),
+)
+
+# ---- Mistral
+
+_MISTRAL_OPEN: Final = ("[TOOL_CALLS]",)
+
+_MISTRAL: Final = Syntax(
+    name="mistral",
+    title="Mistral, Ministral, Devstral, Magistral",
+    source="https://github.com/mistralai/mistral-common/tree/main/src/mistral_common/tokens/tokenizers",
+    note=(
+        "Tokenizers before v11 write a list; v11 a name and its object; v13 `[ARGS]` between them, some an id. "
+        "Every call has the marker but those in a list."
+    ),
+    models=(
+        *("mistral*", "ministral*", "mixtral*", "devstral*", "magistral*", "codestral*", "pixtral*", "open-mistral*"),
+        *("open-mixtral*", "mathstral*", "voxtral*", "labs-*stral*", "mamba-codestral*"),
+    ),
+    calls=(
+        Calls(open=_MISTRAL_OPEN, payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
+        Calls(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True)),
+        Calls(open=_MISTRAL_OPEN, payload=Named()),
+    ),
+    thoughts=(Thoughts(open=("[THINK]", "<think>"), close=("[/THINK]", "</think>")),),
+    dropped=("</s>",),
+    telling=Telling(
+        tools=(
+            "[AVAILABLE_TOOLS] [{tools}][/AVAILABLE_TOOLS]\n"
+            "To call a tool, write its name and a JSON object with its arguments behind these markers:\n"
+            '[TOOL_CALLS]tool_name[ARGS]{"argument": "value"}'
+        ),
+        separator=", ",
+        result="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
+    ),
+)
+
+# ---- Kimi
+
+_KIMI_CALLS: Final = Calls(
+    begin=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
+    end=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+    open=("<|tool_call_begin|>",),
+    close=("<|tool_call_end|>",),
+    payload=Named(infix=("<|tool_call_argument_begin|>",)),
+)
+_KIMI_TOLD: Final = Telling(
+    tools=(
+        "You may call these functions:\n{tools}\n\nTo call any of them, write for each its name, its number from 0 on, "
+        "and a JSON object with its arguments in this form:\n<|tool_calls_section_begin|><|tool_call_begin|>"
+        'functions.function_name:0<|tool_call_argument_begin|>{"argument": "value"}<|tool_call_end|>'
+        "<|tool_calls_section_end|>"
+    ),
+    result="## Return of functions.{name}\n{content}",
+)
+
+_KIMI: Final = (
+    Syntax(
+        name="kimi_k2",
+        title="Kimi K2",
+        source=f"{_HUB}moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md",
+        note="The name stands in an id, `functions.name:0`; K2 Thinking calls from inside its thoughts too.",
+        models=("kimi-k2*", "kimi-linear*", "kimi-dev*"),
+        calls=(_KIMI_CALLS,),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
+        dropped=("<|im_end|>",),
+        telling=_KIMI_TOLD,
+    ),
+    Syntax(
+        name="kimi_k25",
+        title="Kimi K2.5, K2.6",
+        source=f"{_HUB}moonshotai/Kimi-K2.5/blob/main/chat_template.jinja",
+        note="As Kimi K2; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        models=("kimi-k2.5*", "kimi-k2.6*", "kimi-k2-5*", "kimi-k2-6*"),
+        calls=(_KIMI_CALLS,),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True, implied=True),),
+        dropped=("<|im_end|>",),
+        telling=_KIMI_TOLD,
+    ),
+)
+
+# ---- Cohere
+
+_COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True)
+_ACTIONS: Final = Calls(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
+_COHERE_TOKENS: Final = (
+    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"),
+)
+_ACTIONS_TOLD: Final = Telling(
+    tools=(
+        "## Available Tools\n```json\n[{tools}]\n```\n\nTo use tools, write a list of JSON objects:\n"
+        '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": <tool-name>, "parameters": <args-dict>}\n]'
+        "<|END_ACTION|>"
+    ),
+    tool="function",
+    separator=",\n",
+    result="<|START_TOOL_RESULT|>{content}<|END_TOOL_RESULT|>",
+)
+
+_COHERE: Final = (
+    Syntax(
+        name="command_r",
+        title="Command R, Command R+",
+        source=f"{_VLLM}examples/command_r_tool_chat_template.jinja",
+        note="The word `Action:` and a list in a code block; the tool `directly-answer` is nobody's, and stays text.",
+        models=(
+            "command-r",
+            "command-r:*",
+            "command-r-*",
+            "c4ai-command-r-*",
+            "command-r-plus*",
+            "c4ai-command-r-plus*",
+        ),
+        calls=(
+            Calls(
+                open=("Action:\n```json", "Action: ```json", "Action:```json", "Action:\n\n```json"),
+                close=("```",),
+                payload=_COHERE_JSON,
+                place="line",
+            ),
+        ),
+        dropped=("<|END_OF_TURN_TOKEN|>",),
+        telling=Telling(
+            tools=(
+                "## Available Tools\n{tools}\n\nTo use tools, write `Action:` and a list of JSON objects:\n"
+                'Action:\n```json\n[\n    {"tool_name": <tool-name>, "parameters": <args-dict>}\n]\n```'
+            ),
+            tool="python",
+            separator="\n\n",
+            result="<results>\n{content}</results>",
+        ),
+    ),
+    Syntax(
+        name="command_a",
+        title="Command R7B, Command A",
+        source=f"{_LLAMA_CPP}models/templates/CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
+        note="A list between markers, from which a comma may be missing; words stand between markers too.",
+        models=("command-r7b*", "c4ai-command-r7b*", "command-a*", "c4ai-command-a*"),
+        calls=(_ACTIONS,),
+        thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),),
+        dropped=_COHERE_TOKENS,
+        telling=_ACTIONS_TOLD,
+    ),
+    Syntax(
+        name="north",
+        title="North",
+        source="https://github.com/ollama/ollama/blob/main/model/parsers/cohere.go",
+        note="As Command A; but the prompt ends in the opening marker, so an answer begins inside the thought.",
+        models=("north-*", "command-a-plus*"),
+        calls=(_ACTIONS,),
+        thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",), implied=True),),
+        dropped=_COHERE_TOKENS,
+        telling=_ACTIONS_TOLD,
+    ),
+)
+
+# ---- Functionary
+
+_FUNCTIONARY: Final = (
+    Syntax(
+        name="functionary_v31",
+        title="Functionary 3.1",
+        source=f"{_LLAMA_CPP}models/templates/meetkai-functionary-medium-v3.1.jinja",
+        note="The function tag of Llama 3. Code behind the python tag calls the tool `python`.",
+        models=("functionary*3.1*",),
+        calls=(_FUNCTION_TAG, _CODE),
+        dropped=_LLAMA3_ENDS,
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\n\nTo call any of them, answer with this and nothing else:\n"
+                '<function=function_name>{"argument": "value"}</function>'
+            ),
+            tool="function",
+            separator="\n\n",
+            result="{content}",
+        ),
+    ),
+    Syntax(
+        name="functionary_v32",
+        title="Functionary 3.2",
+        source=f"{_LLAMA_CPP}models/templates/meetkai-functionary-medium-v3.2.jinja",
+        note="Each message has a recipient behind arrows: a tool, or `all` for words. The prompt ends in arrows.",
+        models=("functionary*3.2*",),
+        calls=(functionary.FORM,),
+        own=functionary.Recipients,
+        write=functionary.written,
+        telling=Telling(
+            tools=(
+                "You may call these functions:\n{tools}\n\nBegin every message with a recipient, a function or `all`:\n"
+                '>>>function_name\n{"argument": "value"}'
+            ),
+            tool="function",
+            separator="\n\n",
+            result="{content}",
+        ),
+    ),
+)
+
+ROWS: Final = (_LLAMA3, _MISTRAL, *deepseek.ROWS, *_KIMI, *_COHERE, *_FUNCTIONARY, *python_lists.ROWS, *tagged.ROWS)

@@ -1,0 +1,149 @@
+"""Families that write calls in Python's syntax."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text.payload_json import JSONCalls
+from xenoglot.text.payload_pythonic import Pythonic
+from xenoglot.text.python_text import LETTERS
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+_VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
+
+_LIST: Final = Calls(payload=Pythonic(), place="start", auto=False)
+_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True)
+_CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+
+_TOLD_LIST: Final = Telling(
+    tools=(
+        "You may call these functions:\n{tools}\n\nTo call any of them, answer with a list of calls in Python's syntax,"
+        " of literals alone, and nothing else:\n"
+        '[first_function(name="value", count=2), second_function()]'
+    ),
+    tool="function",
+    result='{"name": "{name}", "output": {content}}',
+    escaped=True,
+)
+
+_LLAMA4: Final = Syntax(
+    name="llama4",
+    title="Llama 4",
+    source=f"{_VLLM}examples/tool_chat_template_llama4_pythonic.jinja",
+    note="A list of calls, with or without tags around it; prompted for JSON it writes the objects of Llama 3.",
+    models=("llama-4*", "llama4*", "meta-llama-4*"),
+    calls=(
+        _LIST,
+        Calls(begin=("<|python_start|>",), end=("<|python_end|>",), payload=Pythonic()),
+        Calls(begin=("<|python_start|>",), end=("<|python_end|>",), between=(";",), payload=JSONCalls()),
+        Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
+    ),
+    dropped=("<|eot|>", "<|eom|>", "<|header_start|>assistant<|header_end|>\n\n"),
+    telling=_TOLD_LIST,
+)
+
+_PYTHONIC: Final = Syntax(
+    name="pythonic",
+    title="ToolACE, and any model told to write a list of calls",
+    source=f"{_VLLM}examples/tool_chat_template_toolace.jinja",
+    note="No marker: the whole answer is the list. In prose it is prose.",
+    models=("toolace*", "watt-tool*"),
+    calls=(_LIST,),
+    dropped=("<|eot_id|>",),
+    telling=_TOLD_LIST,
+)
+
+_OLMO3_CALLS: Final = Calls(
+    begin=("<function_calls>",),
+    end=("</function_calls>",),
+    payload=Pythonic(listed=False, words=False, starts=LETTERS),
+)
+_OLMO3_TOLD: Final = Telling(
+    tools=(
+        "You may call these functions:\n<functions>\n{tools}\n</functions>\n\n"
+        "To call any of them, write each call on a line of its own, in Python's syntax, between these tags:\n"
+        "<function_calls>\nfirst_function(name='value', count=2)\nsecond_function()\n</function_calls>"
+    ),
+    tool="function",
+    result="{content}",
+)
+
+_OLMO3: Final = (
+    Syntax(
+        name="olmo3",
+        title="Olmo 3 Instruct",
+        source=f"{_VLLM}examples/tool_chat_template_olmo3.jinja",
+        note="One call a line; its template writes `true` and `null` as JSON does.",
+        models=("olmo-3*", "olmo3*"),
+        calls=(_OLMO3_CALLS,),
+        thoughts=(_THINK,),
+        dropped=_CHATML_ENDS,
+        telling=_OLMO3_TOLD,
+    ),
+    Syntax(
+        name="olmo3_think",
+        title="Olmo 3 Think",
+        source="https://huggingface.co/allenai/Olmo-3-7B-Think/blob/main/chat_template.jinja",
+        note="As Olmo 3; but the prompt ends in the opening tag, so an answer begins inside the thought.",
+        models=("olmo-3*think*", "olmo3*think*"),
+        calls=(_OLMO3_CALLS,),
+        thoughts=(_THINK_IMPLIED,),
+        dropped=_CHATML_ENDS,
+        telling=_OLMO3_TOLD,
+    ),
+)
+
+_LFM2: Final = Syntax(
+    name="lfm2",
+    title="LFM2, LFM2.5",
+    source="https://docs.liquid.ai/lfm/key-concepts/tool-use",
+    note="A list of calls, prompted for JSON a list of objects; sometimes a call without its brackets.",
+    models=("lfm2*", "lfm-2*"),
+    calls=(
+        Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=Pythonic(starts="[" + LETTERS)),
+        Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True)),
+    ),
+    thoughts=(_THINK,),
+    dropped=_CHATML_ENDS,
+    telling=Telling(
+        tools=(
+            "List of tools: <|tool_list_start|>[{tools}]<|tool_list_end|>\n"
+            "To call any of them, write a list of calls in Python's syntax between these markers:\n"
+            '<|tool_call_start|>[first_function(name="value", count=2), second_function()]<|tool_call_end|>'
+        ),
+        tool="function",
+        separator=", ",
+        result="<|tool_response_start|>{content}<|tool_response_end|>",
+    ),
+)
+
+_MINICPM3: Final = Syntax(
+    name="minicpm3",
+    title="MiniCPM 3",
+    source=f"{_VLLM}examples/tool_chat_template_minicpm3.jinja",
+    note="A code block of calls, one a line; thoughts have markers of their own. MiniCPM 5 writes XML.",
+    models=("minicpm3*", "minicpm-3*"),
+    calls=(
+        Calls(
+            begin=("<|tool_call_start|>\n```python", "<|tool_call_start|>```python"),
+            end=("```\n<|tool_call_end|>", "```<|tool_call_end|>"),
+            payload=Pythonic(listed=False, words=False, starts=LETTERS),
+        ),
+    ),
+    thoughts=(Thoughts(open=("<|thought_start|>",), close=("<|thought_end|>",)),),
+    dropped=("<|im_end|>",),
+    telling=Telling(
+        tools=(
+            "# Functions\nYou may call these functions:\n```python\n{tools}\n```\n\n"
+            "To call any of them, write each call on a line of its own, in Python's syntax, between these markers:\n"
+            '<|tool_call_start|>\n```python\nfirst_function(name="value", count=2)\nsecond_function()\n```\n'
+            "<|tool_call_end|>"
+        ),
+        tool="python",
+        separator="\n\n",
+        result="{content}",
+    ),
+)
+
+ROWS: Final = (_LLAMA4, _PYTHONIC, *_OLMO3, _LFM2, _MINICPM3)

@@ -1,0 +1,147 @@
+"""Families that write each argument between tokens of their own, and begin their answers inside of a thought."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.text.payload_json import JSONCalls
+from xenoglot.text.payload_markup import Markup
+from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+if TYPE_CHECKING:
+    from xenoglot.text.syntax import Payload
+
+_VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
+
+_MOST_CALLS: Final = 64
+"""Calls in one answer of Kimi K3, which numbers them in their tags."""
+
+
+def _opened(tag: str) -> str:
+    return f"<|open|>{tag}<|sep|>"
+
+
+def _closed(tag: str) -> str:
+    return f"<|close|>{tag}<|sep|>"
+
+
+_KIMI_K3: Final = Syntax(
+    name="kimi_k3",
+    title="Kimi K3",
+    source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja",
+    note="Channels of tags: thoughts, words, calls. Each argument tells its type; calls are numbered from 1 on.",
+    models=("kimi-k3*",),
+    calls=(
+        Calls(
+            begin=(_opened("tools"),),
+            end=(_closed("tools"),),
+            payload=Markup(
+                call=('<|open|>call tool="',),
+                call_name_end=tuple(f'" index="{number}"<|sep|>' for number in range(1, _MOST_CALLS + 1)),
+                parameter=('<|open|>argument key="',),
+                name_end=tuple(
+                    f'" type="{kind}"<|sep|>' for kind in ("string", "number", "boolean", "null", "object", "array")
+                ),
+                texts=('" type="string"<|sep|>',),
+                jsons=tuple(f'" type="{kind}"<|sep|>' for kind in ("number", "boolean", "null", "object", "array")),
+                parameter_end=(_closed("argument"),),
+                call_end=(_closed("call"),),
+                trim="nothing",
+                line="",
+            ),
+        ),
+    ),
+    thoughts=(Thoughts(open=(_opened("think"),), close=(_closed("think"),), implied=True),),
+    dropped=(_opened("response"), _closed("response"), _closed("message"), "<|end_of_msg|>"),
+    telling=Telling(
+        tools=(
+            "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, end your answer with this:\n"
+            '<|open|>tools<|sep|><|open|>call tool="NAME" index="1"<|sep|>'
+            '<|open|>argument key="KEY" type="string"<|sep|>VALUE<|close|>argument<|sep|>'
+            "<|close|>call<|sep|><|close|>tools<|sep|>"
+        ),
+    ),
+)
+
+
+def _k2_calls(payload: Payload) -> Calls:
+    return Calls(
+        begin=("<ifm|tool_calls>",),
+        end=("</ifm|tool_calls>",),
+        open=("<ifm|tool_call>",),
+        close=("</ifm|tool_call>",),
+        payload=payload,
+    )
+
+
+_K2_HORIZON: Final = Syntax(
+    name="k2_horizon",
+    title="K2 Horizon",
+    source=f"{_VLLM}vllm/tool_parsers/k2_horizon_tool_parser.py",
+    note="Keys and values in tags, or JSON where the prompt asks for it; three tags for three depths of thought.",
+    models=("k2-horizon*",),
+    calls=(
+        _k2_calls(
+            Markup(
+                call_name_end=(),
+                parameter=("<ifm|arg_key>",),
+                name_end=("</ifm|arg_key>",),
+                value=("<ifm|arg_value>",),
+                parameter_end=("</ifm|arg_value>",),
+                trim="nothing",
+            )
+        ),
+        _k2_calls(JSONCalls()),
+    ),
+    thoughts=(
+        Thoughts(
+            open=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
+            close=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
+            implied=True,
+            calls=True,
+        ),
+    ),
+    dropped=("<|ifm|im_end|>",),
+    telling=Telling(
+        tools=(
+            "# Tools\nYou may call these functions:\n<ifm|tools>\n{tools}\n</ifm|tools>\n\n"
+            "To call any of them, write each call in this form:\n<ifm|tool_calls>\n<ifm|tool_call>NAME\n"
+            "<ifm|arg_key>KEY</ifm|arg_key>\n<ifm|arg_value>VALUE</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>"
+        ),
+        tool="function",
+        result="{content}",
+    ),
+)
+
+_SOLAR_OPEN2: Final = Syntax(
+    name="solar_open2",
+    title="Solar Open 2",
+    source=f"{_VLLM}vllm/tool_parsers/solar_open2_tool_parser.py",
+    note="The name ends its line; keys and values between tokens; values are of the type that the schema says.",
+    models=("solar-open2*", "solar-open-2*", "solar-pro-4*", "solar-pro4*"),
+    calls=(
+        Calls(
+            open=("<|tool_call:start|>",),
+            close=("<|tool_call:end|>",),
+            payload=Markup(
+                call_name_end=(),
+                parameter=("<|tool_arg:start|>",),
+                name_end=("<|tool_arg:value|>",),
+                parameter_end=("<|tool_arg:end|>",),
+                trim="nothing",
+            ),
+        ),
+    ),
+    thoughts=(Thoughts(open=("<|think:start|>",), close=("<|think:end|>",), implied=True),),
+    dropped=("<|im:end|>",),
+    telling=Telling(
+        tools=(
+            "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, write each call in this form:\n"
+            "<|tool_call:start|>NAME\n<|tool_arg:start|>KEY<|tool_arg:value|>VALUE<|tool_arg:end|>\n<|tool_call:end|>"
+        ),
+        tool="function",
+        result="{content}",
+    ),
+)
+
+ROWS: Final = (_KIMI_K3, _K2_HORIZON, _SOLAR_OPEN2)

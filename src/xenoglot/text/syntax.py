@@ -1,0 +1,242 @@
+"""How a family of models writes calls and thoughts: the fields of a row, and the table of all rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.patterns import matches
+from xenoglot.errors import ConfigurationError
+from xenoglot.text.declared import Declared
+
+if TYPE_CHECKING:
+    from xenoglot.text.pieces import Piece
+    from xenoglot.text.section import Reading, Section
+
+Place: TypeAlias = Literal["anywhere", "line", "start"]
+"""Where a marker counts: anywhere in the words, at the start of a line, or only before all words (behind blanks,
+thoughts and other calls)."""
+
+_MAKER = re.compile(r"[a-z-]+[._]")
+"""A maker's name before the model's (`openai.gpt-oss-120b`, `qwen_qwen3-8b`)."""
+
+AUTO = "auto"
+OFF = "off"
+
+
+class TextParser(Protocol):
+    """A stage from text to pieces."""
+
+    def feed(self, text: str, /) -> Sequence[Piece]:
+        """Take more text; return what it made."""
+        ...
+
+    def close(self, *, stopped: bool = False) -> Sequence[Piece]:
+        """Return what was held back: the text is over. `stopped`: the model ended it, and nobody cut it off."""
+        ...
+
+
+class Payload(Protocol):
+    """How one call is written, or several: the grammar between two markers, and its inverse."""
+
+    @property
+    def starts(self) -> str:
+        """The characters it can begin with; they tell that another call follows where no marker does."""
+        ...
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one call, or a list of them, from `section`.
+
+        Raises:
+            Mismatch: it is no call.
+        """
+        ...
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return calls (name, arguments as JSON) as the model writes them: one text for each, or one for a list."""
+        ...
+
+
+class Calls(Struct, frozen=True, kw_only=True):
+    """A form in which calls are written: `begin`, then calls, each between `open` and `close`, then `end`.
+
+    Every marker may have several spellings, of which the first is the one to write; none means that there is no such
+    marker. `between` are separators that may stand between two calls. Blanks between markers are markup too. A form
+    without `begin` and `open` is known by the characters that its payload starts with, and only before all words.
+    `auto` is whether the form is recognised where nothing is known of the model.
+    """
+
+    payload: Payload
+    begin: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    close: tuple[str, ...] = ()
+    between: tuple[str, ...] = ()
+    place: Place = "anywhere"
+    auto: bool = True
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """What tells that calls begin; none for a bare form."""
+        return self.begin or self.open
+
+
+class Thoughts(Struct, frozen=True, kw_only=True):
+    """How thoughts are marked.
+
+    `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no thoughts;
+    with `asked`, only where it wants some.
+
+    `calls`: a call inside ends the thought, and is one.
+    """
+
+    open: tuple[str, ...]
+    close: tuple[str, ...]
+    implied: bool = False
+    asked: bool = False
+    calls: bool = False
+    place: Place = "start"
+
+    def begun(self, thinking: bool | None) -> bool:  # noqa: FBT001  what a request says of it, if anything
+        """Return whether an answer begins inside, to a request that wants thoughts, or none, or says nothing."""
+        return self.implied and thinking is not False and (thinking is True or not self.asked)
+
+
+class Telling(Struct, frozen=True, kw_only=True):
+    """How a family's prompt tells of tools, and gives results back.
+
+    `tools` goes into the system turn; `{tools}` in it are the tools, each as `tool` writes one (`openai`: as
+    `{"type": "function", "function": …}`; `function`: the inner object alone; `python`: a signature with a docstring),
+    with `separator` between them. `result` is what a tool returned, with `{name}`, `{id}` and `{content}`, in a turn
+    of the role `role`; where `escaped`, the content stands in it as a JSON string. Results that follow each other are
+    joined by line breaks in one turn.
+    """
+
+    tools: str
+    tool: Literal["openai", "function", "python"] = "openai"
+    separator: str = "\n"
+    result: str = "<tool_response>\n{content}\n</tool_response>"
+    role: Literal["user", "tool"] = "user"
+    escaped: bool = False
+
+
+class Syntax(Struct, frozen=True, kw_only=True):
+    """One row: what a family's text looks like, and who told us so.
+
+    `models` are patterns (`*` is any number of characters) of the last part of a model's name in lower case. `title`
+    names the family for people. `dropped` are control tokens: removed wherever they stand among words. `source` is
+    the address of the chat template or of the documentation, `note` what is peculiar.
+    """
+
+    name: str
+    title: str
+    source: str
+    note: str = ""
+    models: tuple[str, ...] = ()
+    calls: tuple[Calls, ...] = ()
+    thoughts: tuple[Thoughts, ...] = ()
+    dropped: tuple[str, ...] = ()
+    telling: Telling | None = None
+    own: Callable[[Declared], TextParser] | None = None
+    """A parser of its own, for a format that is no section of calls between words."""
+    opens: tuple[str, ...] = ()
+    """What every text that is for the parser of its own may begin with; nothing else begins so."""
+    write: Callable[[Sequence[tuple[str, str]]], str] | None = None
+    """How calls (name, arguments as JSON) are written there."""
+
+
+@cache
+def _rows() -> Mapping[str, Syntax]:
+    from xenoglot.text.rows import ROWS  # noqa: PLC0415  the rows are made of what stands above
+
+    return {row.name: row for row in ROWS}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all rows."""
+    return tuple(_rows())
+
+
+@cache
+def get(name: str) -> Syntax:
+    """Return the row `name`; `auto` is all of them together.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    if name == AUTO:
+        return _detecting(_usual())
+    found = _rows().get(name)
+    if found is None:
+        raise ConfigurationError(f"there is no text syntax `{name}`; there are: {', '.join((AUTO, OFF, *names()))}")
+    return found
+
+
+def for_model(model: str) -> Syntax | None:
+    """Return the row of the family that `model` is of by its name; `None` where the name tells nothing.
+
+    Of several patterns that fit, the one with the most characters counts.
+    """
+    name = model.lower().rsplit("/", 1)[-1]
+    maker = _MAKER.match(name)
+    return _row_of(name) or (_row_of(name[maker.end() :]) if maker is not None else None)
+
+
+def _row_of(name: str) -> Syntax | None:
+    best: tuple[int, Syntax] | None = None
+    for row in _rows().values():
+        for pattern in row.models:
+            if matches(pattern, name) and (best is None or len(pattern) > best[0]):
+                best = len(pattern), row
+    return None if best is None else best[1]
+
+
+def chosen(name: str, model: str) -> Syntax | None:
+    """Return the syntax that the policy `name` means for `model`: a row, what its name tells, or all together.
+
+    `None` is for `off`.
+    """
+    if name == OFF:
+        return None
+    return (for_model(model) or get(AUTO)) if name == AUTO else get(name)
+
+
+@cache
+def marked(syntax: Syntax) -> Syntax:
+    """Return `syntax` without the forms that no marker tells."""
+    if syntax.name == AUTO:
+        return _detecting(_marked(_usual()))
+    return _marked(syntax)
+
+
+def _marked(syntax: Syntax) -> Syntax:
+    return replace(syntax, calls=tuple(form for form in syntax.calls if form.markers))
+
+
+def _detecting(usual: Syntax) -> Syntax:
+    """Return the syntax of a model of which nothing is known: `usual`, or what only one family begins with."""
+    from xenoglot.text.detection import Detection  # noqa: PLC0415  it reads by the syntaxes that stand here
+
+    openings = tuple((opening, row.own) for row in _rows().values() if row.own for opening in row.opens)
+    return replace(usual, own=partial(Detection, usual, openings))
+
+
+def _usual() -> Syntax:
+    """Return the forms of all rows that their markers tell, and all thoughts."""
+    calls: dict[Calls, None] = {}
+    thoughts: list[Thoughts] = []
+    for row in _rows().values():
+        calls |= dict.fromkeys(form for form in row.calls if form.auto)
+        known = {marker for one in thoughts for marker in one.open}
+        for one in row.thoughts:
+            opens = tuple(marker for marker in one.open if marker not in known)
+            if opens:
+                thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, place="start"))
+    return Syntax(
+        name=AUTO, title="any", source="", note="by the first marker seen", calls=tuple(calls), thoughts=tuple(thoughts)
+    )

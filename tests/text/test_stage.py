@@ -1,0 +1,265 @@
+"""A stream of text made into blocks: whole traces, with everything that can stand beside the text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.text.vectors import Declaration, declared
+from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.stage import Pipeline, through
+from xenoglot.model.content import Citation, Logprob, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.events import (
+    ArgumentsDelta,
+    BlockEnded,
+    BlockStarted,
+    CitationDelta,
+    Event,
+    Failed,
+    Finished,
+    Ping,
+    ReasoningDelta,
+    Started,
+    TextDelta,
+    UsageReported,
+)
+from xenoglot.model.failure import Failure
+from xenoglot.model.request import Tool
+from xenoglot.model.response import Finish, FinishReason, Usage
+from xenoglot.text import syntax
+from xenoglot.text.declared import Declared
+from xenoglot.text.stage import TextStage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSON
+
+CALL: Final = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+BROKEN: Final = '<tool_call>\n{"name": "get_weather", "arguments": {"ci'
+FAILED: Final = Failed(failure=Failure(kind="upstream", message="gone"))
+CITED: Final = CitationDelta(citation=Citation(kind="url_citation", url="https://a.example"))
+NATIVE: Final = ToolCall(id="theirs", name="now", arguments="")
+
+
+def start(part: Part | None = None, candidate: int = 0) -> BlockStarted:
+    """Return the beginning of a block, of text if nothing else is said."""
+    return BlockStarted(part=Text(text="") if part is None else part, candidate=candidate)
+
+
+def said(text: str, *logprobs: float, candidate: int = 0) -> TextDelta:
+    """Return text, with the likelihoods of its tokens."""
+    chosen = tuple(Logprob(token=text, logprob=one) for one in logprobs)
+    return TextDelta(text=text, logprobs=chosen, candidate=candidate)
+
+
+def end(candidate: int = 0) -> BlockEnded:
+    """Return the end of a block."""
+    return BlockEnded(candidate=candidate)
+
+
+def finished(reason: FinishReason = "stop", candidate: int = 0) -> Finished:
+    """Return the end of an answer, in the words of its dialect."""
+    return Finished(finish=Finish(reason=reason, raw=reason, dialect="chat"), candidate=candidate)
+
+
+def waiting(candidate: int = 0) -> Finished:
+    """Return the end of an answer that waits for results."""
+    return Finished(finish=Finish(reason="tool_calls"), candidate=candidate)
+
+
+def called(arguments: str = '{"city": "Paris"}', candidate: int = 0, number: int = 0) -> list[Event]:
+    """Return the block of a call."""
+    call = ToolCall(id=f"call_{candidate}_{number}", name="get_weather", arguments="")
+    return [start(call, candidate), ArgumentsDelta(text=arguments, candidate=candidate), end(candidate)]
+
+
+def run(*events: Event, row: str = "hermes", **policy: object) -> tuple[list[Event], list[str]]:
+    """Return what the stage makes of a stream, behind its start, and what that cost."""
+    losses = Losses()
+    known = declared()
+    stage = TextStage(syntax.get(row), known, lambda candidate, number: f"call_{candidate}_{number}", losses, **policy)  # type: ignore[arg-type]
+    traced = list(through([Started(), *events], Pipeline(Grammar(), stage, Grammar())))
+    return traced[1:], [f"{loss.what} {loss.how}" for loss in losses]
+
+
+SAME: Final[dict[str, list[Event]]] = {
+    "words": [start(), said("Hello"), said(" you"), end(), finished()],
+    "empty-text": [start(), end(), finished()],
+    "nothing": [finished()],
+    "logprobs": [start(), said("Hello", -0.5), end(), finished()],
+    "a-refusal": [start(Refusal(text="")), said(CALL), end(), finished("refusal")],
+    "a-thought": [start(Reasoning()), ReasoningDelta(text=CALL), end(), start(), said("Hi"), end(), finished()],
+    "a-call-of-the-dialect": [start(NATIVE), ArgumentsDelta(text="{}"), end(), finished("tool_calls")],
+    "a-citation": [start(), said("As said."), CITED, end(), finished()],
+    "cited-without-words": [start(), CITED, end(), finished()],
+    "a-ping": [start(), said("a"), Ping(), said("b"), end(), UsageReported(usage=Usage(output_tokens=2)), finished()],
+    "failed-at-once": [FAILED],
+}
+
+
+@pytest.mark.parametrize("events", SAME.values(), ids=SAME.keys())
+def test_what_is_no_markup_leaves_as_it_came(events: list[Event]) -> None:
+    assert run(*events) == (events, [])
+
+
+MADE: Final[dict[str, tuple[Sequence[Event], Sequence[Event], Sequence[str]]]] = {
+    "a-call": ([start(), said(CALL[:30]), said(CALL[30:]), end(), finished()], [*called(), waiting()], []),
+    "a-call-in-the-header": ([start(Text(text=CALL)), end(), finished()], [*called(), waiting()], []),
+    "a-call-at-the-end-of-its-block": (
+        [start(), BlockEnded(part=Text(text=CALL)), finished()],
+        [*called(), waiting()],
+        [],
+    ),
+    "words-in-the-header": (
+        [start(Text(text="Hello <tool")), said("box"), end(), finished()],
+        [start(), said("Hello "), said("<toolbox"), end(), finished()],
+        [],
+    ),
+    "a-call-over-two-blocks": (
+        [start(), said(CALL[:30]), end(), start(), said(CALL[30:]), end(), finished()],
+        [*called(), waiting()],
+        [],
+    ),
+    "words-call-words": (
+        [start(), said(f"a{CALL}b"), end(), finished()],
+        [start(), said("a"), end(), *called(), start(), said("b"), end(), waiting()],
+        [],
+    ),
+    "two-calls": (
+        [start(), said(CALL), said(CALL), end(), finished()],
+        [*called(), *called(number=1), waiting()],
+        [],
+    ),
+    "a-thought": (
+        [start(), said("<think>\nh"), said("m</think>\n\nHi"), end(), finished()],
+        [
+            *(start(Reasoning()), ReasoningDelta(text="h"), ReasoningDelta(text="m"), end()),
+            *(start(), said("Hi"), end(), finished()),
+        ],
+        [],
+    ),
+    "held-at-the-end": (
+        [start(), said("a <tool"), end(), finished()],
+        [start(), said("a "), said("<tool"), end(), finished()],
+        [],
+    ),
+    "held-before-a-call-of-the-dialect": (
+        [start(), said("a <tool"), end(), start(NATIVE), end(), finished("tool_calls")],
+        [start(), said("a "), said("<tool"), end(), start(NATIVE), end(), finished("tool_calls")],
+        [],
+    ),
+    "held-beside-a-citation": (
+        [start(), said("a <tool"), CITED, said("box"), end(), finished()],
+        [start(), said("a "), CITED, said("<toolbox"), end(), finished()],
+        [],
+    ),
+    "a-thought-of-the-dialect-before-a-call": (
+        [start(Reasoning()), ReasoningDelta(text="hm"), end(), start(), said(CALL), end(), finished()],
+        [start(Reasoning()), ReasoningDelta(text="hm"), end(), *called(), waiting()],
+        [],
+    ),
+    "two-candidates": (
+        [
+            *(start(), said("Hi <tool"), start(candidate=1), said(CALL, candidate=1), said("box"), end()),
+            *(end(1), finished(candidate=1), finished()),
+        ],
+        [
+            *(start(), said("Hi "), *called(candidate=1), said("<toolbox")),
+            *(waiting(1), end(), finished()),
+        ],
+        [],
+    ),
+    "failed-while-holding": (
+        [start(), said("a <tool_ca"), FAILED],
+        [start(), said("a "), said("<tool_ca"), end(), FAILED],
+        [],
+    ),
+    "failed-in-a-call": ([start(), said(BROKEN), FAILED], [*called('{"ci'), FAILED], []),
+    "cut-off": ([start(), said(BROKEN), end(), finished("length")], [*called('{"ci'), finished("length")], []),
+    "stopped-in-a-call": (
+        [start(), said(BROKEN), end(), finished()],
+        [*called('{"ci'), waiting()],
+        ["tool_call approximated"],
+    ),
+    "a-call-and-a-call-of-the-dialect": (
+        [start(), said(CALL), end(), start(NATIVE), end(), finished("tool_calls")],
+        [*called(), start(NATIVE), end(), finished("tool_calls")],
+        [],
+    ),
+    "filtered-behind-a-call": ([start(), said(CALL), end(), finished("refusal")], [*called(), finished("refusal")], []),
+    "a-field-too-many": (
+        [start(), said(CALL.replace("}}", '}, "mood": 1}')), end(), finished()],
+        [*called(), waiting()],
+        ["mood dropped"],
+    ),
+    "logprobs-held": (
+        [start(), said("<tool", -0.5), said("box", -0.25), end(), finished()],
+        [
+            start(),
+            TextDelta(
+                text="<toolbox",
+                logprobs=(Logprob(token="<tool", logprob=-0.5), Logprob(token="box", logprob=-0.25)),
+            ),
+            *(end(), finished()),
+        ],
+        [],
+    ),
+    "logprobs-of-a-call": (
+        [start(), said("a", -0.5), said(CALL, -0.25), said(" b", -0.75), end(), finished()],
+        [start(), said("a", -0.5), end(), *called(), start(), said(" b", -0.75), end(), waiting()],
+        ["logprobs dropped"],
+    ),
+    "logprobs-of-a-marker": (
+        [start(), said(CALL[:-12]), said(CALL[-12:], -0.25), said(" b", -0.75), end(), finished()],
+        [*called(), start(), said(" b"), end(), waiting()],
+        ["logprobs dropped"],
+    ),
+    "logprobs-of-the-last-marker": (
+        [start(), said(CALL[:-12]), said(CALL[-12:], -0.25), end(), finished()],
+        [*called(), waiting()],
+        ["logprobs dropped"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "trace", "losses"), MADE.values(), ids=MADE.keys())
+def test_text_becomes_blocks(events: Sequence[Event], trace: Sequence[Event], losses: Sequence[str]) -> None:
+    assert run(*events) == (list(trace), list(losses))
+
+
+def test_what_nobody_finished_is_given_out_at_the_close() -> None:
+    stage = TextStage(syntax.get("hermes"), declared(), lambda *_: "id", Losses())
+    fed = [event for one in (start(), said("a <tool")) for event in stage.feed(one)]
+    assert [*fed, *stage.close()] == [start(), said("a "), said("<tool"), end()]
+
+
+def test_arguments_are_held_where_they_may_be_mended() -> None:
+    def mend(text: str, _schema: JSON) -> str:
+        return text + '": "Rome"}'
+
+    assert run(start(), said(BROKEN + "ty"), end(), finished(), repair=mend) == (
+        [*called('{"city": "Rome"}'), waiting()],
+        ["arguments approximated", "tool_call approximated"],
+    )
+
+
+def test_a_tool_is_called_by_its_own_name_and_in_its_namespace() -> None:
+    tool = Tool(name="get_weather", namespace="geo", parameters={"type": "object"})
+    known = Declared.of([tool])
+    (name,) = dict.fromkeys(known)
+    stage = TextStage(syntax.get("hermes"), known, lambda *_: "id", Losses())
+    text = CALL.replace("get_weather", name)
+    events: list[Event] = [start(), said(text)]
+    (begun,) = [event for event in through(events, stage) if isinstance(event, BlockStarted)]
+    assert begun.part == ToolCall(id="id", name="get_weather", namespace="geo", arguments="")
+
+
+def test_a_tool_that_the_request_does_not_allow_is_not_called() -> None:
+    stage = TextStage(syntax.get("hermes"), declared([Declaration(name="now")]), lambda *_: "id", Losses())
+    assert [*stage.feed(start()), *stage.feed(said(CALL)), *stage.feed(end()), *stage.feed(finished())] == [
+        *(start(), said(CALL), end(), finished())
+    ]

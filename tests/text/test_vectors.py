@@ -1,0 +1,78 @@
+"""Every row against what its models write: whole, cut anywhere, told by its name, by the model's, by the marker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.text.vectors import ROOT, Outcome, Vector, declared, load, made, names
+from xenoglot.text import syntax
+from xenoglot.text.repair import repaired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _pytest.mark import ParameterSet
+
+ALL: Final = list(names())
+
+
+def cases(chosen: Iterable[tuple[str, str]] = ALL) -> list[ParameterSet]:
+    """Return vectors as parameters."""
+    return [pytest.param(row, case, id=f"{row}/{case}") for row, case in chosen]
+
+
+CUT_OFF: Final = frozenset({"cut_off", "cut_off_arguments"})
+REQUIRED: Final = ("plain", "two_calls", "prose_around", "marker_in_string", "malformed", "undeclared", "no_arguments")
+EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  # thoughts alone: no form of calls
+
+
+def read(row: str, vector: Vector, *chunks: str) -> Outcome:
+    """Return what `row` makes of `chunks`."""
+    return made(syntax.get(row), declared(vector.tools), chunks, vector.finish, repaired if vector.repair else None)
+
+
+@pytest.mark.parametrize(("row", "case"), cases())
+def test_whole_and_at_every_split(row: str, case: str) -> None:
+    vector = load(row, case)
+    text = vector.text
+    assert read(row, vector, text) == vector.outcome
+    for place in range(len(text) + 1):
+        assert read(row, vector, text[:place], text[place:]) == vector.outcome, f"split at {place}"
+    assert read(row, vector, *text) == vector.outcome, "one character at a time"
+
+
+@pytest.mark.parametrize(("row", "case"), cases(name for name in ALL if load(*name).model is not None))
+def test_model_tells_row(row: str, case: str) -> None:
+    model = load(row, case).model
+    assert model is not None
+    assert syntax.chosen(syntax.AUTO, model) is syntax.get(row)
+
+
+@pytest.mark.parametrize(("row", "case"), cases(name for name in ALL if load(*name).marker))
+def test_marker_tells_form(row: str, case: str) -> None:
+    vector = load(row, case)
+    assert read(syntax.AUTO, vector, vector.text) == vector.outcome
+    assert read(syntax.AUTO, vector, *vector.text) == vector.outcome, "one character at a time"
+
+
+@pytest.mark.parametrize(("row", "case"), cases())
+def test_note_tells_where_from(row: str, case: str) -> None:
+    note = load(row, case).note
+    assert "https://" in note or "F-" in note or "L-" in note or "R" in note
+
+
+@pytest.mark.parametrize("row", syntax.names())
+def test_row_has_every_case(row: str) -> None:
+    there = {path.stem for path in (ROOT / row).glob("*.json")}
+    missing = [case for case in REQUIRED if case not in there and (row, case) not in EXEMPT]
+    if not there & CUT_OFF and (row, "cut_off") not in EXEMPT:
+        missing.append("cut_off")
+    if syntax.get(row).thoughts and not any("think" in case or "thought" in case for case in there):
+        missing.append("thinking")
+    assert missing == []
+
+
+def test_vectors_belong_to_rows() -> None:
+    assert sorted({row for row, _ in ALL} - set(syntax.names())) == []
