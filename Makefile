@@ -11,7 +11,7 @@ LOCKED := requirements/build.txt requirements/run.txt
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity fmt lock clean
+.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity text-models fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -26,7 +26,7 @@ weights: install  ## the embedded model's weights, fetched once into your cache
 serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
-test: install-dev weights  ## every test; a skipped one counts as failed
+test: install-dev weights $(VENV)/torch.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest $(ARGS)
 
 drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
@@ -58,12 +58,15 @@ docs: install-dev weights  ## the documentation alone: links, and the examples r
 fidelity: install-dev  ## docs/fidelity.md anew: what becomes of each feature between the dialects
 	@$(BIN)/python -m tests.laws.fidelity > docs/fidelity.new && mv docs/fidelity.new docs/fidelity.md
 
+text-models: install-dev  ## the tables of docs/text-models.md anew, from the rows and the vectors
+	@$(BIN)/python scripts/text_models.py
+
 fmt: install-dev  ## format the code, and mend what can be mended
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
-	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres" "lock:--group lock" \
+	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra structured" "lock:--group lock" \
 	    "clients:--group clients" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
@@ -88,6 +91,13 @@ $(VENV)/run.stamp: $(LOCKED) pyproject.toml | $(BIN)/python
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	@echo "Installing what the tests and checks need"
 	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+# By hand: the locks' tool does not know the build for the processor alone, and the other brings gigabytes on Linux.
+$(VENV)/torch.stamp: requirements/torch.txt $(VENV)/dev.stamp
+	@echo "Installing PyTorch for the tests"
+	@$(INSTALL) -r requirements/torch.txt
+	@$(BIN)/python -c "import torch" || { echo "The tests need PyTorch's build for the processor: CONTRIBUTING.md"; exit 1; }
 	@touch $@
 
 $(VENV)/lock.stamp: requirements/lock.txt | $(BIN)/python

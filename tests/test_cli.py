@@ -86,7 +86,7 @@ def test_the_version_is_printed() -> None:
     assert xenoglot_does("--version") == Done(0, f"xenoglot {xenoglot.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["", "serve", "ask", "models", "translate", "pull"])
+@pytest.mark.parametrize("command", ["", "serve", "ask", "models", "translate", "parse", "pull"])
 def test_every_command_explains_itself(command: str) -> None:
     done = xenoglot_does(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")
@@ -154,6 +154,31 @@ MISUSES = [
         "serve --gguf /nowhere.gguf --port 0",
         "`--gguf`: the model file cannot be read (No such file or directory); expected the path of a GGUF file\n",
         id="no-weights",
+    ),
+    pytest.param("serve --python json", "found `json`; expected `module:object`, as in `my_model:answer`\n", id="half"),
+    pytest.param("serve --python json:answer", "`json` has no `answer`\n", id="no-object"),
+    pytest.param(
+        "serve --python json:JSONDecoder",
+        "found the class `JSONDecoder`; expected a function of a prompt or of a request, a pipeline or a pair (model, "
+        "tokenizer) of the transformers library, an object with `tokenizer.apply_chat_template` and `generate_async`, "
+        "or a backend\n",
+        id="no-factory",
+    ),
+    pytest.param(
+        "serve --python json:dumps --upstream http://localhost",
+        "`--upstream` and `--python` exclude each other\n",
+        id="python-and-upstream",
+    ),
+    pytest.param(
+        "serve --python json:dumps --port 65536",
+        "the command line: --port: found 65536; expected int <= 65535\n",
+        id="port-range-of-python",
+    ),
+    pytest.param(
+        "parse --tools /nowhere.json", "`/nowhere.json` cannot be read: No such file or directory\n", id="no-tools"
+    ),
+    pytest.param(
+        "parse --tools /dev/null", "`/dev/null`: $: not valid JSON: Input data was truncated\n", id="no-list-of-tools"
     ),
     pytest.param("ask --max-tokens 0 hello", "--max-tokens: found 0; expected at least 1\n", id="no-tokens"),
 ]
@@ -457,6 +482,56 @@ def test_a_reader_that_has_seen_enough_is_no_failure(command: list[str], given: 
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+# -- parse
+
+WRITTEN = '<tool_call>{"name": "weather", "arguments": {"city": "Lāmi"}}</tool_call>'
+
+
+def tools_in(folder: Path) -> str:
+    """A file with the tools that may be called."""
+    (folder / "tools.json").write_text('[{"type": "function", "function": {"name": "weather"}}]', encoding="utf-8")
+    return str(folder / "tools.json")
+
+
+def content_of(done: Done) -> list[dict[str, str]]:
+    """The parts that `parse` found, without the ids of calls."""
+    assert (done.code, done.err) == (0, "")
+    parts: list[dict[str, str]] = json.loads(done.out)["content"]
+    return [{key: value for key, value in part.items() if key != "id"} for part in parts]
+
+
+def test_parse_finds_calls(tmp_path: Path) -> None:
+    flags = ["--syntax", "hermes", "--tools", tools_in(tmp_path)]
+    assert content_of(xenoglot_does("parse", *flags, given=WRITTEN.encode())) == [
+        {"type": "tool_call", "name": "weather", "arguments": '{"city": "Lāmi"}'}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "given", "content"),
+    [
+        pytest.param("", WRITTEN, [{"type": "text", "text": WRITTEN}], id="no-tools"),
+        pytest.param("--model qwq-32b", "Hm</think>Hi\n", [("reasoning", "Hm"), ("text", "Hi\n")], id="model"),
+        pytest.param("--model qwq-32b --no-thinking", "Hi", [("text", "Hi")], id="not-thinking"),
+        pytest.param("--syntax off", "<think>Hm</think>", [("text", "<think>Hm</think>")], id="off"),
+    ],
+)
+def test_parse_goes_by_its_flags(flags: str, given: str, content: list[dict[str, str] | tuple[str, str]]) -> None:
+    wanted = [part if isinstance(part, dict) else {"type": part[0], "text": part[1]} for part in content]
+    assert content_of(xenoglot_does("parse", *flags.split(), given=given.encode())) == wanted
+
+
+def test_parse_takes_text_alone() -> None:
+    done = xenoglot_does("parse", given=b"Hi \xff")
+    assert done == Done(2, "", "xenoglot: standard input: byte 3 is not UTF-8\n")
+
+
+def test_parse_names_what_it_knows() -> None:
+    done = xenoglot_does("parse", "--syntax", "latin")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "there is no text syntax `latin`; there are: auto, off, hermes" in done.err
+
+
 # -- ask and models
 
 
@@ -534,7 +609,7 @@ def test_an_upstream_that_is_not_there_is_said_to_be_so() -> None:
 
 
 def test_without_an_upstream_the_embedded_model_is_there() -> None:
-    assert xenoglot_does("models") == Done(0, "smollm2-135m-instruct\n", "")
+    assert xenoglot_does("models") == Done(0, "smollm2-135m-instruct\nall-minilm-l6-v2\n", "")
 
 
 def test_without_an_upstream_the_embedded_model_answers() -> None:
@@ -577,6 +652,24 @@ def test_serve_says_that_an_address_is_taken(upstream: Running) -> None:
     done = xenoglot_does("serve", "--port", str(upstream.port), "--upstream", upstream.url)
     told = "Address already in use; choose another with `--host` and `--port`"
     assert done == Done(2, "", f"xenoglot: cannot listen at 127.0.0.1:{upstream.port}: {told}\n")
+
+
+def test_serve_serves_a_model_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "shouting.py").write_text("def shout(prompt: str):\n    yield prompt.upper()\n", encoding="utf-8")
+    command = [XENOGLOT, "serve", "--port", "0", "--python", "shouting:shout"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout
+            greeting, _, url = process.stdout.readline().strip().rpartition(" at ")
+            assert greeting == "Xenoglot serves shout, every model"
+            asked = ["ask", "--upstream", url, "--model", "shout", "Bonjour?"]
+            assert xenoglot_does(*asked) == Done(0, "BONJOUR?\n", "")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 def test_pull_prints_where_the_weights_are() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `xenoglot serve`, `ask`, `models`, `translate`, `pull`.
+"""The command line: `xenoglot serve`, `ask`, `models`, `translate`, `parse`, `pull`.
 
 What a person did wrong is one line on standard error and exit code 2; never a traceback. A configuration file has one
 more line for each of its mistakes.
@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
@@ -21,7 +22,8 @@ from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.codec import report
 from xenoglot.codec.dialect import names
 from xenoglot.codec.loss import Losses
-from xenoglot.errors import ConfigurationError, FailureError, LossError, XenoglotError
+from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.errors import ConfigurationError, FailureError, LossError, WireError, XenoglotError
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.content import Text
 from xenoglot.model.events import Failed, TextDelta
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.config import Config
     from xenoglot.model.events import Event
+    from xenoglot.model.request import Tool
+    from xenoglot.text.payload_repaired import Repair
 
 MISUSE = 2
 REFUSED = 3
@@ -50,7 +54,8 @@ REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
-_FLAGS = ("host", "port", "client_key_env", "upstream", "dialect", "model", "key_env", "gguf")
+_FLAGS = ("host", "port", "client_key_env", "upstream", "dialect", "model", "key_env", "text_syntax", "gguf")
+_OWN_FLAGS = ("host", "port", "client_key_env", "text_syntax")
 _EXTRAS = {"httptools": "gateway", "uvicorn": "gateway", "xllamacpp": "local"}
 """Packages that not everybody installs -> the extra that brings each."""
 
@@ -113,6 +118,9 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--host", help="address to listen on (127.0.0.1); any but loopback needs --client-key-env")
     serve.add_argument("--port", type=int, help="port to listen on (8080); 0 takes a free one")
     serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the key clients must send")
+    serve.add_argument(
+        "--python", metavar="MODULE:OBJECT", help="a model of your own, a Python object that is imported"
+    )
     _add_upstream(serve)
     serve.set_defaults(run=_serve)
 
@@ -147,7 +155,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     translated.set_defaults(run=_translate)
 
+    parsed = commands.add_parser("parse", help="find the calls and thoughts in a text that a model wrote")
+    parsed.add_argument("--syntax", metavar="NAME", default="auto", help="how the model writes them (auto), or `off`")
+    parsed.add_argument("--model", metavar="NAME", default="", help="the model that wrote it, by which `auto` goes")
+    parsed.add_argument("--tools", metavar="FILE", help="the tools that may be called: a list of any dialect, in JSON")
+    parsed.add_argument("--no-thinking", action="store_true", help="the prompt did not begin a thought")
+    parsed.add_argument("--repair", action="store_true", help="mend calls that are not JSON, and tell of it as a loss")
+    parsed.set_defaults(run=_parse)
+
     pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
+    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
     pull.set_defaults(run=_pull)
     return parser
 
@@ -157,6 +174,9 @@ def _add_upstream(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat)")
     parser.add_argument("--model", metavar="NAME", help="the model to ask there; without it names pass as they are")
     parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
+    parser.add_argument(
+        "--text-syntax", metavar="NAME", help="how its models write tool calls and thoughts in text: `auto`, or a name"
+    )
     parser.add_argument("--gguf", metavar="PATH", help="a model file for the embedded engine")
 
 
@@ -178,8 +198,26 @@ def _config(options: argparse.Namespace) -> Config:
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.server import serve  # noqa: PLC0415  only this command needs a server
 
-    serve(_config(options), say=_say)
+    if options.python is None:
+        serve(_config(options), say=_say)
+    else:
+        _serve_own(options)
     return 0
+
+
+def _serve_own(options: argparse.Namespace) -> None:
+    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only here
+    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415
+    from xenoglot.gateway.alone import alone  # noqa: PLC0415
+    from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
+    from xenoglot.gateway.server import serve  # noqa: PLC0415
+
+    for name in ("config", *_FLAGS):
+        if name not in _OWN_FLAGS and getattr(options, name) is not None:
+            raise ConfigurationError(f"`--{name.replace('_', '-')}` and `--python` exclude each other")
+    config = from_flags(os.environ, host=options.host, port=options.port, client_key_env=options.client_key_env)
+    backend = backend_of(load(options.python), text_syntax=options.text_syntax or "auto")
+    serve(config, say=_say, assemble=alone(backend))
 
 
 def _ask(options: argparse.Namespace) -> int:
@@ -260,10 +298,51 @@ def _translate(options: argparse.Namespace) -> int:
     return REFUSED if losses.strict and len(losses) else 0
 
 
-def _pull(_options: argparse.Namespace) -> int:
+def _parse(options: argparse.Namespace) -> int:
+    from xenoglot.text.parsing import encode_parsed, parse  # noqa: PLC0415  only this command needs them
+
+    tools = () if options.tools is None else _tools(options.tools)
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"standard input: byte {error.start} is not UTF-8") from None
+    losses = Losses()
+    made = parse(
+        text,
+        losses,
+        syntax=options.syntax,
+        model=options.model,
+        tools=tools,
+        thinking=False if options.no_thinking else None,
+        repair=_repair() if options.repair else None,
+    )
+    print(encode_json(encode_parsed(made, losses)).decode())
+    return 0
+
+
+def _repair() -> Repair:
+    from xenoglot.text.repair import repaired, require  # noqa: PLC0415  as above
+
+    require()
+    return repaired
+
+
+def _tools(path: str) -> Sequence[Tool]:
+    from xenoglot.text.parsing import decode_tools  # noqa: PLC0415  as above
+
+    try:
+        return decode_tools(decode_json(Path(path).read_bytes()))
+    except OSError as error:
+        raise ConfigurationError(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}") from None
+    except WireError as error:
+        raise ConfigurationError(f"`{path}`: {error}") from None
+
+
+def _pull(options: argparse.Namespace) -> int:
     from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
 
-    found = weights.locate() or weights.fetch(progress=_progress)
+    model = weights.MINILM if options.embedding else weights.SMOLLM2
+    found = weights.locate(model) or weights.fetch(model, progress=_progress)
     print(found.path)
     return 0
 

@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.config import Config
-    from xenoglot.gateway.gateway import Gateway
+from typing import Any
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 
 
-def serve(backend: Backend, *, host: str = "127.0.0.1", port: int = 8080, client_key_env: str | None = None) -> None:
-    """Serve `backend` in every dialect until a signal ends it, as `xenoglot serve` does.
+def serve(  # noqa: PLR0913  what a model is, and where it is served
+    model: Any,  # noqa: ANN401  what it is, is found out
+    *,
+    tokenizer: Any = None,  # noqa: ANN401  the same
+    name: str | None = None,
+    prompts: bool | None = None,
+    text_syntax: str = "auto",
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    client_key_env: str | None = None,
+) -> None:
+    """Serve `model` in every dialect until a signal ends it, as `xenoglot serve` does.
+
+    A model is a function of a prompt or of a `Request` (`prompts` says of which, where the function itself does not), a
+    pipeline of the transformers library, a model of it with its `tokenizer`, an object with a tokenizer that has
+    `apply_chat_template` and with `generate_async`, or a backend. A `tokenizer` beside a function of a prompt counts.
+    `text_syntax` is how it writes tool calls and thoughts: the name of a syntax, or `off`; `auto` goes by its name, or
+    by what it writes. A backend says itself what they are.
 
     It answers to its own name and, saying so, in place of any other. Port 0 takes a free one; the line that says where
     it serves goes to standard output. `client_key_env` names the environment variable that holds the clients' keys.
 
     Raises:
-        ConfigurationError: the address cannot be used, or others could reach it without a key.
+        ConfigurationError: it is nothing that can be served, the address cannot be used, or others could reach it
+            without a key.
     """
-    from xenoglot.gateway.config import EMBEDDED, check  # noqa: PLC0415  to import xenoglot loads nothing but codecs
-    from xenoglot.gateway.gateway import Gateway  # noqa: PLC0415
+    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
+    from xenoglot.gateway.alone import alone  # noqa: PLC0415
+    from xenoglot.gateway.config import check  # noqa: PLC0415
     from xenoglot.gateway.server import serve as serve_config  # noqa: PLC0415
 
-    @asynccontextmanager
-    async def alone(config: Config) -> AsyncGenerator[Gateway]:
-        gateway = Gateway(config, {EMBEDDED: backend}, embedded_model=backend.name)
-        try:
-            yield gateway
-        finally:
-            await gateway.aclose()
-
+    backend = backend_of(model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax)
     keys = {} if client_key_env is None else {"keys": {"env": [client_key_env]}}
     config = check({"server": {"host": host, "port": port}, **keys}, os.environ, "xenoglot.serve", _ARGUMENTS)
-    serve_config(config, say=_say, assemble=alone)
+    serve_config(config, say=_say, assemble=alone(backend))
 
 
 def _say(text: str) -> None:

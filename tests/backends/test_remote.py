@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.backends.wire import Peer, answering, leakless, response, serving
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
@@ -529,6 +530,30 @@ async def test_models_that_cannot_be_listed() -> None:
 def posted(wire: Wire) -> list[JSONObject]:
     """Return the bodies of all that was asked, on whichever connection."""
     return [json.loads(asked.partition(b"\r\n\r\n")[2]) for peer in wire.requests for asked in peer]
+
+
+async def test_a_string_that_cannot_be_sent_ends_the_answer_all_the_same() -> None:
+    """A-W4: the server stops at one of them by itself, we at the other; it is asked for a stream, to be left early."""
+    request = replace(REQUEST, sampling=Sampling(stop=("END", "l", "1", "2", "3"), seed=1))
+    losses = Losses()
+    async with upstream(sse(STREAM)) as (remote, wire):
+        answer = await told(remote, Call(request=request, losses=losses, dialect="chat", body=BODY))
+    assert posted(wire) == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "seed": 1,
+            "stop": ["END", "l", "1", "2"],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    ]
+    assert isinstance(answer, Response)
+    stopped = Finish(reason="stop_sequence", stop_sequence="l")
+    assert answer.candidates == (Candidate(content=(Text(text="He"),), finish=stopped),)
+    assert [str(loss) for loss in losses] == [
+        "$.sampling stop emulated (the answer is ended where the model writes one of the strings)"
+    ]
 
 
 async def test_several_texts_are_asked_one_by_one() -> None:

@@ -14,7 +14,7 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import How, Losses
-from xenoglot.gateway import config, endpoint, respond
+from xenoglot.gateway import config, embedded, endpoint, respond
 from xenoglot.gateway.keeper import NOT_KEPT
 from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, Record, line
 from xenoglot.model import content, events
@@ -33,7 +33,7 @@ Rows = list[list[str]]
 
 UNSET = "-"
 BOTH = [dialects.get("chat"), dialects.get("messages")]
-WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", config.Emulate: "table"}
 GAP = 1000  # tokens between two budgets, much smaller than any distance of theirs
 
 
@@ -95,11 +95,13 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 KEYS = {
     "`[server]`": keys(config.Server),
     "`[keys]`": keys(config.Keys),
-    "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target"),
+    "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target", "emulate"),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
+    "`[upstreams.NAME.emulate]`": keys(config.Emulate),
     "`[store]`": keys(config.Store),
-    "`[embedded]`": keys(config.Embedded),
+    "`[embedded]`": keys(embedded.Embedded, "models"),
+    "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
     "`[[models]]`": keys(config.Model, "defaults"),
     "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],
 }

@@ -152,7 +152,8 @@ async def test_forced_calls(engine: Engine, choice: ToolChoice, name: set[str]) 
 
 
 async def test_ids_of_calls_are_all_different(engine: Engine) -> None:
-    call = asked("Go", tools=(Tool(name="go"),), tool_choice=REQUIRED, sampling=sampled(n=2, max_tokens=40))
+    sampling = sampled(n=2, max_tokens=40)
+    call = asked("Go", tools=(Tool(name="go"),), tool_choice=REQUIRED, sampling=sampling, parallel_tool_calls=False)
     parts = [
         part
         for answer in (await response(engine, call), await response(engine, call))
@@ -166,6 +167,12 @@ async def test_ids_of_calls_are_all_different(engine: Engine) -> None:
 async def test_a_call_cut_short_says_so(engine: Engine) -> None:
     call = asked(QUESTION, tools=(WEATHER,), tool_choice=REQUIRED, sampling=sampled(max_tokens=15))
     assert finish(await response(engine, call)) == Finish(reason="length")
+
+
+async def test_a_stop_string_ends_words_and_no_call(engine: Engine) -> None:
+    stops = sampled(max_tokens=60, stop=("Paris", '"city"'))
+    called = await response(engine, asked(QUESTION, tools=(WEATHER,), tool_choice=REQUIRED, sampling=stops))
+    assert {type(part) for part in called.candidates[0].content} == {ToolCall}
 
 
 async def test_auto_is_a_call_or_words(engine: Engine) -> None:
@@ -307,10 +314,9 @@ async def test_what_it_does_not_do_is_told(engine: Engine) -> None:
     await response(engine, call)
     form = "the answer is held to the form of a tool call"
     assert list(call.losses) == [
-        Loss("$", "thinking", "dropped", "the embedded model does not reason"),
         Loss("$", "verbosity", "dropped", "the embedded model has no such setting"),
-        Loss("$.sampling", "stop", "dropped", form),
         Loss("$.sampling", "logprobs", "dropped", form),
+        Loss("$", "thinking", "dropped", "the embedded model does not reason"),
     ]
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.engine.calls import CallSpeech
-from xenoglot.engine.constrain import Branch
+from xenoglot.engine.calls import Branch, CallSpeech
 from xenoglot.engine.grammar.free import written
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -17,7 +16,8 @@ from xenoglot.model.response import Finish
 BRANCHES = (
     Branch('{"name": "add", "arguments": ', "arguments", "add"),
     Branch('{"name": "add_all", "arguments": ', "arguments", "add_all"),
-    Branch('{"name": "run", "input": ', "input", "run"),
+    Branch('{"name": "run", "arguments": {"input": ', "input", "run", foot="}}"),
+    Branch('{"name": "near__run", "arguments": ', "arguments", "run", "near"),
     Branch('{"reply": ', "reply"),
     Branch('{"value": ', "value"),
 )
@@ -52,7 +52,7 @@ def spoken(pieces: list[str], finish: Finish = STOP) -> tuple[list[Event], Finis
             id="name-that-begins-like-another",
         ),
         pytest.param(
-            '{"name": "run", "input": "ls \\"a\\"\\n"}',
+            '{"name": "run", "arguments": {"input": "ls \\"a\\"\\n"}}',
             [
                 BlockStarted(part=ToolCall(id="call_1", name="run", kind="custom")),
                 ArgumentsDelta(text='ls "a"\n'),
@@ -60,6 +60,35 @@ def spoken(pieces: list[str], finish: Finish = STOP) -> tuple[list[Event], Finis
             ],
             "tool_calls",
             id="custom",
+        ),
+        pytest.param(
+            '{"name": "near__run", "arguments": {}}',
+            [
+                BlockStarted(part=ToolCall(id="call_1", name="run", namespace="near")),
+                ArgumentsDelta(text="{}"),
+                BlockEnded(),
+            ],
+            "tool_calls",
+            id="namespace",
+        ),
+        pytest.param(
+            '{"name": "run", "arguments": {"input": "ls"}}\n{"name": "add", "arguments": {"a": "}\\n{"}}',
+            [
+                BlockStarted(part=ToolCall(id="call_1", name="run", kind="custom")),
+                ArgumentsDelta(text="ls"),
+                BlockEnded(),
+                BlockStarted(part=ToolCall(id="call_2", name="add")),
+                ArgumentsDelta(text='{"a": "}\\n{"}'),
+                BlockEnded(),
+            ],
+            "tool_calls",
+            id="several",
+        ),
+        pytest.param(
+            '{"name": "add", "arguments": {}}\n{"name": "ad',
+            [BlockStarted(part=ToolCall(id="call_1", name="add")), ArgumentsDelta(text="{}"), BlockEnded()],
+            "tool_calls",
+            id="cut-before-the-second",
         ),
         pytest.param(
             '{"reply": "It is \\\\ 5 \\t{é}"}',

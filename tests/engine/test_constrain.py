@@ -1,21 +1,29 @@
 """What the answer may be, by the tools, the choice of them, and the form of the output."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.grammar.derive import Grammar
+from tests.engine.grammar.match import matches
 from tests.engine.running import asked, said
 from xenoglot.backends.backend import Call
-from xenoglot.codec.loss import Loss
-from xenoglot.engine.constrain import Branch, Constraint, constrain
+from xenoglot.codec.loss import Loss, Losses
+from xenoglot.engine.calls import Branch
+from xenoglot.engine.constrain import MOST_CALLS, MOST_UNTAUGHT_CALLS, Constraint, constrain
+from xenoglot.engine.forms import form_of
+from xenoglot.engine.manner import UNTAUGHT, Manner
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Opaque, ToolResult
 from xenoglot.model.request import OutputFormat, Tool, ToolChoice
+from xenoglot.text import syntax as syntaxes
+from xenoglot.text.syntax import Thoughts
 
 CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
 WEATHER = Tool(name="weather", description="The weather", parameters=CITY)
 CLOCK = Tool(name="clock")
 SHELL = Tool(name="shell", kind="custom")
 REQUIRED = ToolChoice(mode="required")
+NAMED, BOTH = (ToolChoice(mode="required", names=names) for names in (("clock",), ("clock", "weather")))
 SCHEMA = {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]}
 FORM = OutputFormat(kind="json_schema", schema=SCHEMA)
 
@@ -23,8 +31,8 @@ CALLS = {'{"name": "weather", "arguments": {"city": "Paris"}}', '{"name": "weath
 TIME = {'{"name": "clock", "arguments": {}}'}
 
 
-def held(call: Call) -> Constraint:
-    constraint = constrain(call.request, call.losses)
+def held(call: Call, manner: Manner = UNTAUGHT) -> Constraint:
+    constraint = constrain(call.request, call.losses, manner)
     assert constraint is not None
     return constraint
 
@@ -76,7 +84,8 @@ def texts(constraint: Constraint) -> set[str]:
     ],
 )
 def test_what_the_answer_may_be(call: Call, expected: set[str]) -> None:
-    assert texts(held(call)) == expected
+    one = replace(call, request=replace(call.request, parallel_tool_calls=False))
+    assert texts(held(one)) == expected
     assert list(call.losses) == []
 
 
@@ -97,14 +106,15 @@ def test_branches_and_what_the_model_is_told() -> None:
     found = held(asked("Hi", tools=(WEATHER, SHELL)))
     assert found.branches == (
         Branch('{"name": "weather", "arguments": ', "arguments", "weather"),
-        Branch('{"name": "shell", "input": ', "input", "shell"),
+        Branch('{"name": "shell", "arguments": {"input": ', "input", "shell", foot="}}"),
         Branch('{"reply": ', "reply"),
     )
     assert found.instructions == (
         "You are a function calling assistant. You have these functions:\n"
         '{"name": "weather", "description": "The weather", "parameters": {"type": "object", "properties": '
         '{"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}}\n'
-        '{"name": "shell"}\n'
+        '{"name": "shell", "parameters": {"type": "object", "properties": {"input": {"type": "string"}}, '
+        '"required": ["input"]}}\n'
         'Reply only with a JSON object {"name": <function name>, "arguments": <arguments object>}, '
         'or, if no function is of use, with {"reply": <your answer>}.'
     )
@@ -203,3 +213,109 @@ def test_what_is_not_held_is_told() -> None:
         Loss("$.tools[0].parameters.properties.a.uniqueItems", "uniqueItems", "approximated", why),
         Loss("$.tools[1]", "format", "approximated", "the embedded model writes free text"),
     ]
+
+
+HERMES = Manner(tools=True, form=form_of(syntaxes.get("hermes").calls[0]))
+LLAMA = Manner(tools=True, form=form_of(syntaxes.get("json").calls[0]))
+THINKING = Thoughts(open=("<think>",), close=("</think>",))
+MUSING = replace(HERMES, thoughts=THINKING)
+IN_THOUGHT = replace(HERMES, thoughts=replace(THINKING, implied=True))
+CALL = '{"name": "clock", "arguments": {}}'
+TAGGED = f"<tool_call>\n{CALL}\n</tool_call>"
+
+
+def passes(manner: Manner, text: str, **fields: object) -> bool:
+    call = asked("Hi", tools=(WEATHER, CLOCK), **fields)
+    found = constrain(call.request, call.losses, manner)
+    assert found is not None
+    assert list(call.losses) == []
+    return matches(found.grammar, text)
+
+
+@pytest.mark.parametrize(
+    ("manner", "fields", "text", "expected"),
+    [
+        pytest.param(HERMES, {}, f"Let me see.\n{TAGGED}", True, id="auto-words-then-a-call"),
+        pytest.param(HERMES, {}, f"{TAGGED}\n{TAGGED}", True, id="auto-two-calls"),
+        pytest.param(HERMES, {}, "\n".join([TAGGED] * MOST_CALLS), True, id="auto-as-many-as-may-be"),
+        pytest.param(HERMES, {}, "\n".join([TAGGED] * (MOST_CALLS + 1)), False, id="auto-going-round-in-circles"),
+        pytest.param(HERMES, {"parallel_tool_calls": False}, f"{TAGGED}\n{TAGGED}", False, id="auto-one-alone"),
+        pytest.param(HERMES, {}, f"{TAGGED} Done.", False, id="auto-words-behind"),
+        pytest.param(HERMES, {}, '<tool_call>\n{"name": "cloak"', False, id="auto-undeclared"),
+        pytest.param(HERMES, {"tool_choice": REQUIRED}, f"Let me see.\n{TAGGED}", False, id="required-words"),
+        pytest.param(HERMES, {"tool_choice": REQUIRED}, TAGGED, True, id="required"),
+        pytest.param(HERMES, {"tool_choice": REQUIRED}, "", False, id="required-nothing"),
+        pytest.param(HERMES, {"tool_choice": NAMED}, TAGGED, True, id="named"),
+        pytest.param(HERMES, {"tool_choice": NAMED}, f"{TAGGED}\n{TAGGED}", False, id="named-twice"),
+        pytest.param(
+            HERMES,
+            {"tool_choice": NAMED, "parallel_tool_calls": True},
+            f"{TAGGED}\n{TAGGED}",
+            True,
+            id="named-several",
+        ),
+        pytest.param(HERMES, {"tool_choice": BOTH}, f"{TAGGED}\n{TAGGED}", True, id="several-names"),
+        pytest.param(HERMES, {"output": FORM}, '{"ok": true}', True, id="form-instead"),
+        pytest.param(HERMES, {"output": FORM}, TAGGED, True, id="call-instead-of-the-form"),
+        pytest.param(HERMES, {"output": FORM}, "Hi", False, id="no-words-instead-of-the-form"),
+        pytest.param(LLAMA, {}, CALL, True, id="bare-call"),
+        pytest.param(LLAMA, {}, '{"name": "cloak"}', False, id="bare-undeclared"),
+        pytest.param(LLAMA, {}, "Hi {}", True, id="bare-words"),
+        pytest.param(LLAMA, {"output": FORM}, '{"reply": {"ok": true}}', True, id="bare-with-a-form-is-ours"),
+        pytest.param(UNTAUGHT, {}, f"{CALL}\n{CALL}", True, id="ours-two-calls"),
+        pytest.param(UNTAUGHT, {}, "\n".join([CALL] * (MOST_UNTAUGHT_CALLS + 1)), False, id="ours-in-circles"),
+        pytest.param(UNTAUGHT, {}, f'{CALL}\n{{"reply": "Hi"}}', False, id="ours-call-and-reply"),
+        pytest.param(MUSING, {}, f"<think>\nHm.\n</think>\n\nSo.\n{TAGGED}", True, id="mused"),
+        pytest.param(MUSING, {}, f"So.\n{TAGGED}", True, id="not-mused"),
+        pytest.param(
+            MUSING,
+            {},
+            "<think>A <tool_call> is",
+            True,
+            id="a-marker-thought-of-is-a-thought",
+        ),
+        pytest.param(
+            MUSING,
+            {"tool_choice": REQUIRED},
+            f"<think>\nHm.\n</think>\n\n{TAGGED}",
+            True,
+            id="required-mused",
+        ),
+        pytest.param(
+            IN_THOUGHT,
+            {"tool_choice": REQUIRED},
+            f"Hm.\n</think>\n\n{TAGGED}",
+            True,
+            id="required-in-the-midst-of-a-thought",
+        ),
+        pytest.param(
+            IN_THOUGHT,
+            {"tool_choice": REQUIRED},
+            TAGGED,
+            False,
+            id="required-thought-not-over",
+        ),
+    ],
+)
+def test_what_a_model_that_knows_calls_may_write(
+    manner: Manner, fields: dict[str, object], text: str, *, expected: bool
+) -> None:
+    assert passes(manner, text, **fields) is expected
+
+
+def test_what_its_template_tells_is_not_told_again() -> None:
+    found = held(asked("Hi", tools=(WEATHER, SHELL)), HERMES)
+    assert (found.told, found.instructions, found.branches) == ((WEATHER, SHELL), "", ())
+
+
+def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
+    assert constrain(asked("Hi", tools=(CLOCK,)).request, Losses(), Manner(tools=True)) == Constraint(told=(CLOCK,))
+    call = asked("Hi", tools=(CLOCK, replace(CLOCK, name="c", strict=True)), parallel_tool_calls=False)
+    constrain(call.request, call.losses, Manner(tools=True))
+    why = "no grammar holds the calls of this family of models"
+    assert list(call.losses) == [
+        Loss("$", "parallel_tool_calls", "approximated", why),
+        Loss("$.tools[1]", "strict", "approximated", why),
+    ]
+    forced = held(asked("Hi", tools=(CLOCK,), tool_choice=NAMED), Manner(tools=True))
+    assert (forced.told, texts(forced)) == ((), TIME)

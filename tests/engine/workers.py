@@ -27,6 +27,8 @@ def configuration(weights: Weights, socket_path: str = "") -> dict[str, object]:
         "context": 256,
         "threads": 1,
         "batch": 32,
+        "pooling": "",
+        "template": "",
     }
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tests.gateway.said import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import EMBEDDED, check
+from xenoglot.gateway.config import check
+from xenoglot.gateway.embedded import EMBEDDED
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.server import Server, bind
 from xenoglot.store.sqlite import SQLite

@@ -10,7 +10,8 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target, names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config
-from xenoglot.gateway.config import Config, Embedded, Keys, Model, Server, Upstream
+from xenoglot.gateway.config import Config, Keys, Model, Server, Upstream
+from xenoglot.gateway.embedded import Embedded
 from xenoglot.gateway.flags import from_flags
 from xenoglot.model.request import Sampling
 
@@ -259,6 +260,24 @@ def test_all_mistakes_are_told_at_once() -> None:
             {"upstreams": {"a": MAIN, "b": MAIN}},
             "models: with more than one upstream, say which models each of them answers",
             id="nobody-knows-who-answers",
+        ),
+        pytest.param(
+            {"embedded": {"models": {"a*": {"gguf": "a.gguf"}}}},
+            'embedded.models."a*": found "a*"; expected a name of printable characters without `*`, of no other',
+            id="K21-embedded-pattern",
+        ),
+        pytest.param(
+            {"embedded": {"name": "a", "models": {"a": {"gguf": "a.gguf"}}}},
+            'embedded.models.a: found "a"; expected a name of printable characters without `*`, of no other',
+            id="K21-embedded-twice",
+        ),
+        pytest.param(
+            {"embedded": {"models": {"a": {}}}}, "embedded.models.a.gguf: required, and not there", id="K21-no-file"
+        ),
+        pytest.param(
+            {"embedded": {"text_syntax": "auto", "models": {"a": {"gguf": "a.gguf", "text_syntax": "herm"}}}},
+            'embedded.models.a.text_syntax: found "herm": unknown; did you mean `hermes`?',
+            id="embedded-syntax",
         ),
         pytest.param(
             {"embedded": {"enabled": False}},

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from xenoglot.gateway.config import Config, Embedded, Model, Upstream
-from xenoglot.gateway.routing import Route, Router, Rule, apply_defaults, matches, rules
+from xenoglot.gateway.config import Config, Model, Upstream
+from xenoglot.gateway.embedded import Embedded, EmbeddedModel
+from xenoglot.gateway.routing import Route, Router, Rule, apply_defaults, rules
 from xenoglot.model.request import Request, Sampling
 
 ONE = {"main": Upstream(dialect="chat", base_url="http://one.example")}
@@ -23,6 +22,12 @@ NAMED = Config(
         Model(name="claude-small", upstream="other", model="small", defaults=DEFAULTS, on_loss="refuse"),
         Model(name="*-mini", upstream="other", model="mini"),
     ),
+)
+
+BESIDE = Config(
+    upstreams=ONE,
+    embedded=Embedded(models={"coder": EmbeddedModel(gguf="/models/coder.gguf")}),
+    models=(Model(name="claude-*", upstream="embedded", model="coder", defaults=DEFAULTS),),
 )
 
 
@@ -69,6 +74,15 @@ NAMED = Config(
             id="alias-of-the-embedded-model",
         ),
         pytest.param(Config(models=(Model(name="tiny"),)), OWN, "other", None, id="named-models-end-substitution"),
+        pytest.param(BESIDE, OWN, "coder", Route(backend="embedded/models/coder", model="coder"), id="second-embedded"),
+        pytest.param(BESIDE, OWN, OWN, Route(backend="embedded", model=OWN), id="usual-beside-a-second"),
+        pytest.param(
+            BESIDE,
+            OWN,
+            "claude-3",
+            Route(backend="embedded/models/coder", model="coder", defaults=DEFAULTS),
+            id="pattern-to-the-second-embedded",
+        ),
     ],
 )
 def test_resolve(config: Config, own: str | None, model: str, route: Route | None) -> None:
@@ -98,34 +112,6 @@ def test_a_lone_upstream_preserves_as_it_says() -> None:
 def test_a_name_given_twice_goes_to_the_first() -> None:
     router = Router((Rule(name="a", backend="first"), Rule(name="a", backend="second")))
     assert router.resolve("a") == Route(backend="first", model="a")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "name", "fits"),
-    [
-        ("*", "", True),
-        ("a*", "a", True),
-        ("a*a", "a", False),
-        ("a*a", "aa", True),
-        ("a*b*c", "axbyc", True),
-        ("a*b*c", "acb", False),
-        ("*b*b*", "ab", False),
-        ("*b*b*", "abb", True),
-        ("a**c", "ac", True),
-        ("a.c*", "abc", False),
-        ("[a]*", "a", False),
-        ("a?*", "ab", False),
-    ],
-)
-def test_matches(pattern: str, name: str, *, fits: bool) -> None:
-    assert matches(pattern, name) is fits
-
-
-@given(st.lists(st.text("ab", max_size=3), min_size=2, max_size=5), st.lists(st.text("abc", max_size=4), max_size=5))
-def test_whatever_stands_for_the_stars_fits(pieces: list[str], between: list[str]) -> None:
-    filler = (between + [""] * len(pieces))[: len(pieces) - 1]
-    name = pieces[0] + "".join(left + right for left, right in zip(filler, pieces[1:], strict=True))
-    assert matches("*".join(pieces), name)
 
 
 def test_defaults_stand_only_where_nothing_is_said() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import AsyncExitStack, ExitStack
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
@@ -14,12 +14,19 @@ from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check
 from xenoglot.gateway.server import Server, bind, loop_factory
 
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+
 
 class Everybody:
-    """What listens at `url`, and the `speakers` by the names of their dialects."""
+    """What listens at `url`, and the `speakers` by the names of their dialects; of each upstream more may be said.
 
-    def __init__(self) -> None:
-        self.speakers = {name: Speaker(dialects.get(name)) for name in dialects.names()}
+    A stream of theirs has its words in pieces of `piece` characters, where that is said.
+    """
+
+    def __init__(self, *, piece: int | None = None, **said: JSON) -> None:
+        self.speakers = {name: Speaker(dialects.get(name), piece=piece) for name in dialects.names()}
+        self._said = said
         self.url = ""
         self._stack = ExitStack()
         self._ready = threading.Event()
@@ -45,7 +52,8 @@ class Everybody:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        upstreams = {name: {"dialect": name, "base_url": speaker.url} for name, speaker in self.speakers.items()}
+        speakers = self.speakers.items()
+        upstreams = {name: {"dialect": name, "base_url": speaker.url, **self._said} for name, speaker in speakers}
         plain = {
             "server": {"port": 0, "drain_seconds": 0.0},
             "upstreams": upstreams,

@@ -18,34 +18,43 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.gateway.routes import Endpoint, Routes
 from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.events import TextDelta
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.events import Event
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
 MODELS = (ModelInfo(id="large", owned_by="speaker"),)
 
+_LOOK = 0.05
+"""Seconds after which it looks whether it is to end."""
+
 
 class Speaker:
     """Answers each request with the next turn of its script; `requests` are those that came, in order.
 
-    A turn is a response, or a function from the request to one.
+    A turn is a response, or a function from the request to one. A stream has its words in pieces of `piece`
+    characters, where that is said.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, *, piece: int | None = None) -> None:
         self.dialect = dialect
+        self._piece = piece
         self.requests: list[Request] = []
         self.headers: list[dict[str, str]] = []
         self._turns: deque[Response | Failure | Callable[[Request], Response]] = deque()
         paths = dict.fromkeys((dialect.path, dialect.stream_path or dialect.path, *dialect.aliases))
         self._routes = Routes([Endpoint(method="POST", path=path, policy="open", handler=_nobody) for path in paths])
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, name=f"speaker of {dialect.name}")
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_LOOK,), name=f"speaker of {dialect.name}"
+        )
 
     @property
     def url(self) -> str:
@@ -85,7 +94,15 @@ class Speaker:
         if not request.stream:
             return 200, "application/json", encode_json(dialect.encode_response(response, request, Losses()))
         encoder = Pipeline(dialect.stream_encoder(request, Losses()), dialect.framing.encoder())
-        return 200, dialect.framing.media_type, b"".join(through(unfold(response), encoder))
+        return 200, dialect.framing.media_type, b"".join(through(self._streamed(response), encoder))
+
+    def _streamed(self, response: Response) -> Iterator[Event]:
+        for event in unfold(response):
+            if isinstance(event, TextDelta) and self._piece is not None:
+                starts = range(0, len(event.text), self._piece)
+                yield from (replace(event, text=event.text[start : start + self._piece]) for start in starts)
+            else:
+                yield event
 
     def _failed(self, failure: Failure) -> tuple[int, str, bytes]:
         status, body = self.dialect.encode_error(failure)

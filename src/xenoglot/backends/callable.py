@@ -10,12 +10,14 @@ backend = Callable(parrot, name="parrot")
 from __future__ import annotations
 
 import asyncio
+import collections.abc
 import inspect
 import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
+from xenoglot.backends.stopping import ended, stop_stage
 from xenoglot.codec.blocks import Blocks
 from xenoglot.errors import whereabouts
 from xenoglot.model.catalog import ModelInfo
@@ -26,8 +28,7 @@ from xenoglot.model.fold import unfold, unfold_part
 from xenoglot.model.response import Finish, Response, Usage
 
 if TYPE_CHECKING:
-    import collections.abc
-    from collections.abc import AsyncGenerator, Generator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.model.request import Request
@@ -44,7 +45,8 @@ _logger = logging.getLogger("xenoglot.backends")
 class Callable:
     """Wraps a function of one `Request`.
 
-    It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Said`.
+    It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Said`;
+    a plain function may also return a generator of either kind, an iterator, or something to wait for.
     What blocks runs in a thread, never in the event loop. An exception fails its request, not the process. When the
     client leaves, a generator is closed where it stands.
     """
@@ -54,9 +56,14 @@ class Callable:
         self._function = function
 
     async def answer(self, call: Call) -> Answer:
-        """Call the function."""
+        """Call the function. At the stop strings of the request its answer ends, whether it knows of them or not.
+
+        Raises:
+            WireError: these are too long.
+        """
+        stage = stop_stage(call.request)
         batches = self._batches(call.request)
-        return EventAnswer(batches=batches, aclose=batches.aclose)
+        return ended(EventAnswer(batches=batches, aclose=batches.aclose), stage)
 
     async def count(self, _call: Call) -> int | None:
         """Nobody knows its tokens."""
@@ -118,22 +125,34 @@ class _Speech:
 
 
 async def _said(function: Speaker, request: Request) -> AsyncGenerator[Said, None]:
-    """Yield what `function` says, whichever of the four kinds it is."""
-    if inspect.isasyncgenfunction(function):
-        async with aclosing(function(request)) as source:
-            async for said in source:
-                yield said
-    elif inspect.isgeneratorfunction(function):
-        async with aclosing(_in_thread(function(request))) as steps:
-            async for said in steps:
-                yield said
-    elif inspect.iscoroutinefunction(function):
-        yield await function(request)
+    """Yield what `function` says, whichever kind of function it is.
+
+    A plain function is called in a thread; what it returns may be a generator, or something to wait for, in its turn.
+    """
+    if _is_asynchronous(function) or inspect.isgeneratorfunction(function):
+        made = function(request)
     else:
-        yield await asyncio.to_thread(function, request)
+        made = await asyncio.to_thread(function, request)
+    match made:
+        case collections.abc.AsyncGenerator():
+            async with aclosing(made) as source:
+                async for said in source:
+                    yield said
+        case collections.abc.Iterator():
+            async with aclosing(_in_thread(made)) as steps:
+                async for said in steps:
+                    yield said
+        case collections.abc.Awaitable():
+            yield await made
+        case said:
+            yield said
 
 
-async def _in_thread(source: Generator[Said, None, None]) -> AsyncGenerator[Said, None]:
+def _is_asynchronous(function: Speaker) -> bool:
+    return inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
+
+
+async def _in_thread(source: Iterator[Said]) -> AsyncGenerator[Said, None]:
     """Yield what `source` yields, each step of it in a thread.
 
     A step cannot be interrupted: where we are cancelled in the middle of one, the source is closed after it.
@@ -149,10 +168,15 @@ async def _in_thread(source: Generator[Said, None, None]) -> AsyncGenerator[Said
             yield said
     finally:
         if step is None or step.done():
-            source.close()
+            _close(source)
         else:
-            step.add_done_callback(lambda _: source.close())
+            step.add_done_callback(lambda _: _close(source))
 
 
-def _next(source: Generator[Said, None, None]) -> Said | None:
+def _next(source: Iterator[Said]) -> Said | None:
     return next(source, None)
+
+
+def _close(source: Iterator[Said]) -> None:
+    if isinstance(source, collections.abc.Generator):
+        source.close()

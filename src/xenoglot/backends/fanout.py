@@ -164,7 +164,7 @@ class _Merger:
                 elif isinstance(item, Exception):
                     if not isinstance(item, _REFUSALS):
                         raise item
-                    yield (Failed(failure=_failure(item)),)
+                    yield (Failed(failure=failure_of(item)),)
                     return
                 elif events := self._merge.feed(*item):
                     yield events
@@ -209,7 +209,7 @@ class _Merge:
         self._firsts = firsts
         self._losses = losses
         self._started = False
-        self._counts = _Counts()
+        self._counts = Counts()
 
     def feed(self, number: int, batch: Iterable[Event]) -> list[Event]:
         """Take events of the answer `number`; return them as events of the whole."""
@@ -239,7 +239,7 @@ class _Merge:
                 return (replace(event, candidate=first + event.candidate),) if first else (event,)
 
 
-class _Counts:
+class Counts:
     """The counts of all answers together; what nobody said is not said."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ def _total(usage: Usage) -> int:
     return (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage.total is None else usage.total
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
     """Return why a part that came late was refused."""
     if isinstance(error, FailureError):
         return error.failure

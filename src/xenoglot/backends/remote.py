@@ -9,9 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.retry_after import retry_after
+from xenoglot.backends.stopping import ended, stop_stage, told
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.codec.addressing import MODEL, addressed
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Call
+    from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.stage import Stage
@@ -102,6 +105,17 @@ class Remote:
         return await self._answer(call)
 
     async def _answer(self, call: Call) -> Answer:
+        """Answer one request; at stop strings that the server is not told, the answer is ended here."""
+        asked = told(call, self._dialect, self.target)
+        if asked is call:
+            return await self._ask(call)
+        stage = stop_stage(call.request)
+        answer = await self._ask(asked)
+        if isinstance(answer, ByteAnswer):
+            raise TypeError("a call without a body of its own is answered in events")
+        return ended(answer, stage)
+
+    async def _ask(self, call: Call) -> Answer:
         verbatim = self._passes_verbatim(call)
         url, body = self._verbatim(call) if verbatim else self._encoded(call)
         framing = self._dialect.framing
@@ -127,7 +141,7 @@ class Remote:
         ask, read = self._dialect.encode_count_request, self._dialect.decode_counted
         if self._dialect.count_path is None or ask is None or read is None:
             return None
-        asked = ask(call.request, call.losses, self.target)
+        asked = ask(told(call, self._dialect, self.target).request, call.losses, self.target)
         call.losses.settle()
         path, query, body = addressed(asked, self._dialect, counting=True)
         try:
@@ -139,6 +153,21 @@ class Remote:
             if error.failure.kind in ("not_found", "unsupported", "upstream"):
                 return None
             raise
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Return the vectors of the server's own endpoint; between the same forms the bytes pass untouched."""
+        form, verbatim = form_for(call, self._dialect.embeddings)
+        path, body = written(call, form, verbatim=verbatim)
+        reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
+        data, limits = await self._read(reply), self._limits(reply)
+        answer = self._parse(data)
+        if isinstance(answer, dict) and answer.get("error") is not None:
+            raise FailureError(self._failure(reply.status, answer, reply), limits)
+        try:
+            made = understood(answer, call, form, verbatim=verbatim)
+        except WireError as error:
+            raise FailureError(_not_understood(error)) from None
+        return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
@@ -187,7 +216,7 @@ class Remote:
         path, query, body = addressed(encoded, self._dialect)
         return endpoint(self._base_url, path, query), encode_json(body)
 
-    async def _post(self, url: str, call: Call, body: bytes, accept: str) -> Reply:
+    async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
         if call.dialect == self._dialect.name:
             headers.update(call.headers)

@@ -46,8 +46,17 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
     if counting:
         path, query = dialect.count_path or path, ""
     if MODEL in path:
-        path = path.replace(MODEL, _segments(body.pop("model", "")))
+        path = in_path(path, body.pop("model", ""))
     return path, query, body
+
+
+def in_path(path: str, model: str) -> str:
+    """Return `path` with the name of the model in it.
+
+    Raises:
+        WireError: the model's name would lead elsewhere on the server.
+    """
+    return path.replace(MODEL, _segments(model))
 
 
 def _segments(model: str) -> str:

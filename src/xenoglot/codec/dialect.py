@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from xenoglot.codec.embedding import EmbeddingForm
 from xenoglot.codec.framing import EVENT_STREAM, Framing
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.state import State
+from xenoglot.codec.tokens import TokensForm
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
@@ -72,7 +74,9 @@ class Target(Struct, frozen=True, kw_only=True):
     prefill: Literal["native", "none"] = "none"
     """Whether a last assistant turn is continued."""
     stop_limit: int | None = 4
-    """The most stop strings."""
+    """The most stop strings; where it is the usual number, the dialect's own limit holds."""
+    stops: Literal["native", "ours"] = "native"
+    """Who ends an answer at a stop string: the server, or we, who then do not tell it of any."""
     tool_name_limit: int | None = None
     """The longest tool name; `None` takes the dialect's own limit."""
     fan_out: bool = False
@@ -109,8 +113,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     take one for silence, so that an answer which is long in coming had better begin before it is there. `marks` are
     request headers that only clients of this dialect send: they decide on routes that several dialects share.
     `forward` are request headers that an upstream of the same dialect may see; `id_prefix` begins the ids of
-    answers that came without one. `many_texts` is whether one request can hold several texts to be continued. Every
-    decoder raises `WireError` for what the dialect does not allow.
+    answers that came without one. `many_texts` is whether one request can hold several texts to be continued;
+    `stop_limit` is how many stop strings it can hold (0 where there is no field for them), `blank_stops` whether they
+    may be nothing but blanks. Every decoder raises `WireError` for what the dialect does not allow.
     """
 
     name: str
@@ -134,6 +139,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     tool_name_limit: int = 64
     id_prefix: str = ""
     many_texts: bool = False
+    stop_limit: int | None = None
+    blank_stops: bool = True
 
     decode_request: Callable[[JSON], Request]
     encode_request: Callable[[Request, Losses, Target], JSONObject]
@@ -161,6 +168,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
     state: State | None = None
     """How its clients have things kept, where they can."""
+    embeddings: tuple[EmbeddingForm, ...] = ()
+    """How its clients ask for embeddings, where they can; servers are asked in the first of these."""
+    tokens: TokensForm | None = None
+    """How its clients ask for the tokens of a prompt, where they can."""
 
 
 @cache

@@ -2,21 +2,45 @@
 
 The requests that run share the context. Where their sum outgrows it, the runtime fails all of them at once; so none is
 let in before there is room for its whole prompt and its longest answer. The line is fair: a small request does not
-overtake a large one that waits for room.
+overtake a large one that waits for room. It is bounded, in length and in time: whoever is refused is told when to come
+again, by the pace at which those before it went through.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from xenoglot.engine.failures import CROWDED
-from xenoglot.errors import FailureError
+from msgspec import Struct
 
-LONGEST_LINE: Final = 256
+from xenoglot.engine.failures import crowded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_LINE: Final = 64
+LONGEST_WAIT_SECONDS: Final = 300.0
 LINGER_SECONDS: Final = 2.0
 """How long the runtime may go on with a request that was broken off, at worst (it is reading a prompt)."""
+
+USUAL_RUN_SECONDS: Final = 5.0
+"""How long a request is taken to run before any has: an answer of a few hundred tokens on two cores."""
+
+NEWS: Final = 0.2
+"""How much the latest request counts in the mean of how long they run."""
+
+RETRY_SECONDS: Final = (1.0, 60.0)
+"""The shortest and the longest time that anybody is told to wait: clients sleep for whatever they are told."""
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """What is known of the line: how many run, how many wait, and how many were ever refused."""
+
+    running: int
+    waiting: int
+    refused: int
 
 
 class Ticket:
@@ -26,6 +50,7 @@ class Ticket:
         self._admission = admission
         self.slots = slots
         self.tokens = tokens
+        self.since = 0.0
         self._held = True
 
     def release(self) -> None:
@@ -41,38 +66,59 @@ class Ticket:
 
 
 class Admission:
-    """The line in front of `slots` places that share `tokens`."""
+    """The line in front of `slots` places that share a number of tokens.
 
-    def __init__(self, slots: int, longest_line: int = LONGEST_LINE) -> None:
+    At most `longest_line` wait, each at most `longest_wait` seconds of `clock`'s.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        longest_line: int = LONGEST_LINE,
+        longest_wait: float = LONGEST_WAIT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._slots = slots
         self._longest_line = longest_line
+        self._longest_wait = longest_wait
+        self._clock = clock
         self._used_slots = 0
         self._used_tokens = 0
+        self._running = 0
+        self._refused = 0
+        self._run_seconds = USUAL_RUN_SECONDS
         self._line: deque[tuple[Ticket, int, asyncio.Future[None]]] = deque()
+
+    @property
+    def queue(self) -> Queue:
+        """How long the line is now."""
+        return Queue(running=self._running, waiting=len(self._line), refused=self._refused)
 
     async def enter(self, slots: int, tokens: int, capacity: int) -> Ticket:
         """Wait for one's turn; `tokens` of `capacity` and `slots` are held until the ticket is given back.
 
         Raises:
-            FailureError: too many wait already.
+            FailureError: too many wait already, or this one has waited too long.
         """
         ticket = Ticket(self, slots, tokens)
         if not self._line and self._fits(ticket, capacity):
             self._take(ticket)
             return ticket
         if len(self._line) >= self._longest_line:
-            raise FailureError(CROWDED)
+            self._refused += 1
+            raise crowded(self.patience())
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place = (ticket, capacity, turn)
         self._line.append(place)
         try:
-            await turn
+            async with asyncio.timeout(self._longest_wait):
+                await turn
+        except TimeoutError:
+            self._give_up(place)
+            self._refused += 1
+            raise crowded(self.patience()) from None
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                ticket.release()  # its turn came in the same moment
-            else:
-                self._line.remove(place)
-                self._call()  # it may have been the one that the others waited behind
+            self._give_up(place)
             raise
         return ticket
 
@@ -80,7 +126,24 @@ class Admission:
         """Free what `ticket` held, and let in who fits now."""
         self._used_slots -= ticket.slots
         self._used_tokens -= ticket.tokens
+        self._running -= 1
+        self._run_seconds += NEWS * (self._clock() - ticket.since - self._run_seconds)
         self._call()
+
+    def patience(self) -> float:
+        """Return the seconds after which whoever waits now has been let in, if all goes on as it has lately."""
+        least, most = RETRY_SECONDS
+        pace = self._run_seconds / max(self._running, 1)
+        return min(most, max(least, pace * len(self._line)))
+
+    def _give_up(self, place: tuple[Ticket, int, asyncio.Future[None]]) -> None:
+        """Leave the line."""
+        ticket, _, turn = place
+        if turn.done() and not turn.cancelled():
+            ticket.release()  # its turn came in the same moment
+        elif place in self._line:  # or else it was called, when it had just gone
+            self._line.remove(place)
+            self._call()  # it may have been the one that the others waited behind
 
     def _fits(self, ticket: Ticket, capacity: int) -> bool:
         """Whether there is room; a lone request always has it: its size was checked against the whole context."""
@@ -91,6 +154,8 @@ class Admission:
     def _take(self, ticket: Ticket) -> None:
         self._used_slots += ticket.slots
         self._used_tokens += ticket.tokens
+        self._running += 1
+        ticket.since = self._clock()
 
     def _call(self) -> None:
         while self._line and self._fits(*self._line[0][:2]):

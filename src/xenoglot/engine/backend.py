@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import EventAnswer
+from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.turns import as_turns
 from xenoglot.engine.admission import Admission
-from xenoglot.engine.calls import CallSpeech
+from xenoglot.engine.asking import Asking
 from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
-from xenoglot.engine.constrain import constrain
+from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.failures import CRASHED, overflow, refused
-from xenoglot.engine.limits import check_size, note_losses, stop_words
+from xenoglot.engine.limits import note_losses, stop_words
+from xenoglot.engine.measures import Meter
 from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.prompt import tokenize
 from xenoglot.engine.runtime import Runtime
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
-from xenoglot.engine.speech import PlainSpeech
-from xenoglot.engine.texts import EchoSpeech, best, best_of, checked_length, echo, of_several, text_tokens
-from xenoglot.engine.turns import turns
+from xenoglot.engine.texts import best, best_of, checked_length, echo, of_several
+from xenoglot.engine.tokens import checked_text, texts_of, tokens_of_prompt
 from xenoglot.engine.weighing import weigh
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
@@ -38,21 +34,25 @@ from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.json import JSONObject
+from xenoglot.model.request import Prompt
+from xenoglot.model.tokens import Tokens
+from xenoglot.text.stop import StopStage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from xenoglot.backends.backend import Answer, Call
+    from xenoglot.backends.backend import Answer
+    from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
-    from xenoglot.engine.constrain import Constraint
+    from xenoglot.engine.measures import Measures
     from xenoglot.engine.runtime import Facts, Process
-    from xenoglot.engine.speech import Speech
     from xenoglot.engine.weights import Weights
     from xenoglot.model.content import Text
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
+    from xenoglot.model.tokens import TextRequest, TokensRequest
 
 STREAMED: Final = {"stream": True, "cache_prompt": True, "return_progress": True, "response_fields": RESPONSE_FIELDS}
 """Progress is asked for because the runtime sees a closed connection only when it has something to say."""
@@ -63,6 +63,7 @@ class _Job(Struct, frozen=True, kw_only=True):
 
     fields: JSONObject
     plan: Plan
+    stops: StopStage | None
     slots: int
     tokens: int
     context: int
@@ -87,7 +88,11 @@ class Engine:
         self._settings = settings or Settings()
         self._process: Process = process or EngineProcess(weights, self._settings)
         self._runtime = Runtime(self._process, transport)
-        self._admission = Admission(self._settings.slots)
+        self._asking = Asking(self._runtime, weights.name, self._settings.syntax)
+        self._admission = Admission(self._settings.slots, self._settings.queue, self._settings.queue_seconds)
+        pooling = replace(self._settings, pooling="mean")
+        self._meter = Meter()
+        self._embedding = EmbeddingEngine(self.name, lambda: weights, pooling, transport=transport)
 
     async def start(self) -> None:
         """Load the model now, so that the first answer need not wait for it.
@@ -119,28 +124,54 @@ class Engine:
         except BaseException:
             ticket.release_soon()
             raise
-        run = _Run(reply, ticket, Completion(job.plan))
+        run = _Run(reply, ticket, Completion(job.plan), job.stops, self._meter)
         return EventAnswer(batches=run.batches(), aclose=run.aclose)
 
     async def count(self, call: Call) -> int | None:
         """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""
-        constraint = await _constraint(call)
         try:
             requests = [share.call.request for share in shares_of(call, texts=True, candidates=False)]
-            prompts = [await self._prompt(request, constraint, call.losses) for request in requests]
+            asked = [await self._asking.asked(request, call.losses) for request in requests]
             call.losses.settle()
-            return sum(map(len, prompts))
+            return sum(len(one.prompt) for one in asked)
         except FailureError as error:
             if error.failure.kind == "context_overflow":
                 return None
             raise
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Return vectors made of what the model thinks of each token of a text; it was not made for that."""
+        return await self._embedding.embed(call)
+
+    async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
+        """Return the tokens of the prompt: those of a lone text, or those that an answer would be made to."""
+        request, context = asked.request, (await self._runtime.facts()).context
+        match request.prompt:
+            case Prompt(texts=(str(text),)) if not request.messages:
+                numbers = await tokens_of_prompt(text, self._runtime, special=asked.special)
+            case _:
+                numbers = (await self._asking.asked(request, losses)).prompt
+        losses.settle()
+        texts = await texts_of(numbers, self._runtime) if asked.texts else None
+        return Tokens(numbers=tuple(numbers), longest=context, texts=texts)
+
+    async def detokenize(self, asked: TextRequest) -> str:
+        """Return the text of the tokens."""
+        return await checked_text(asked.tokens, self._runtime)
+
+    def measures(self) -> Measures:
+        """Return what it has done so far."""
+        queue = self._admission.queue
+        said = self._meter.measures(self.name, self._settings.slots, self._runtime.starts)
+        return replace(said, running=queue.running, waiting=queue.waiting, refused=queue.refused)
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the one model it is."""
         return (ModelInfo(id=self.name, owned_by="xenoglot"),)
 
     async def aclose(self) -> None:
-        """End the process."""
+        """End its processes."""
+        await self._embedding.aclose()
         await self._process.stop()
 
     async def _best(self, call: Call, wanted: int) -> EventAnswer:
@@ -168,22 +199,13 @@ class Engine:
                 ticket.release()
         return await echo(prompt, tokens, logprobs, self._runtime)
 
-    async def _prompt(self, request: Request, constraint: Constraint | None, losses: Losses) -> list[int]:
-        if request.prompt is not None and not request.messages:
-            return await text_tokens(request.prompt, self._runtime, await self._runtime.facts())
-        request = as_turns(request, losses)
-        said = turns(request, constraint.instructions if constraint else "", losses)
-        check_size(said, (await self._runtime.facts()).context)
-        return await tokenize(said, self._runtime, losses)
-
     async def _job(self, call: Call) -> _Job:
         request, sampling = call.request, call.request.sampling
         check_tools(request, "")
         note_losses(request, call.losses)
-        constraint = await _constraint(call)
-        facts = await self._runtime.facts()
+        asked = await self._asking.asked(request, call.losses)
+        facts, prompt = await self._runtime.facts(), asked.prompt
         fields = completion_fields(checked_length(request), facts, self._settings.slots)
-        prompt = await self._prompt(request, constraint, call.losses)
         count = sampling.n or 1
         room = (facts.context - len(prompt)) // count
         if room <= 0:
@@ -193,38 +215,47 @@ class Engine:
         if longest < (sampling.max_tokens or 0):
             call.losses.approximated("$.sampling", "max_tokens", f"the context has room for {longest}")
         fields |= {"prompt": prompt, "n_predict": longest, **STREAMED}
-        if constraint is not None:
-            fields["grammar"] = constraint.grammar
-        if stop := stop_words(request, constraint, call.losses):
+        if asked.constraint.grammar:
+            fields["grammar"] = asked.constraint.grammar
+        if (stop := stop_words(request)) and not asked.calls:
             fields["stop"] = stop
         echoed = await self._echo(request, prompt, facts)
         plan = Plan(
             model=self.name,
             prompt_tokens=len(prompt),
-            speeches=tuple(_speech(index, constraint, echoed) for index in range(count)),
+            speeches=tuple(asked.speech(index, echoed) for index in range(count)),
             bounded=longest < wanted,
             tops=(sampling.top_logprobs or 0) if wants_logprobs(sampling) else None,
         )
-        return _Job(fields=fields, plan=plan, slots=count, tokens=len(prompt) + count * longest, context=facts.context)
+        stops = StopStage(stop, candidates=count) if stop and asked.calls else None  # the runtime would end calls, too
+        tokens = len(prompt) + count * longest
+        return _Job(fields=fields, plan=plan, stops=stops, slots=count, tokens=tokens, context=facts.context)
 
 
 class _Run:
     """One completion under way."""
 
-    def __init__(self, reply: Reply, ticket: Ticket, completion: Completion) -> None:
+    def __init__(
+        self, reply: Reply, ticket: Ticket, completion: Completion, stops: StopStage | None, meter: Meter
+    ) -> None:
         self._reply = reply
         self._ticket = ticket
         self._completion = completion
+        self._stops = stops
+        self._meter: Meter | None = meter
 
     async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield what each read of the runtime's stream made."""
-        stage = Pipeline(SSEDecoder(), self._completion)
+        stage = Pipeline(SSEDecoder(), self._completion, *(() if self._stops is None else (self._stops,)))
         try:
             async for chunk in self._reply:
                 if events := stage.feed(chunk):
                     yield events
                     if type(events[-1]) is Failed:
                         return
+                if self._stops is not None and self._stops.stopped:
+                    yield (self._completion.usage(),)
+                    return
             if events := stage.close():
                 yield events
         except TransportError:
@@ -234,18 +265,14 @@ class _Run:
 
     async def aclose(self) -> None:
         """Stop at once: the runtime sees the connection closed, and drops its work."""
+        meter, self._meter = self._meter, None
+        if meter is not None:
+            meter.add(self._completion.timings, finished=self._completion.complete)
         await self._reply.aclose()
         if self._completion.complete:
             self._ticket.release()
         else:
             self._ticket.release_soon()
-
-
-async def _constraint(call: Call) -> Constraint | None:
-    """Compile the grammar, in a thread: the event loop has others to serve."""
-    if not call.request.tools and not call.request.tool_choice and not call.request.output:
-        return None
-    return await asyncio.to_thread(constrain, call.request, call.losses)
 
 
 def _known(events: Sequence[Event]) -> EventAnswer:
@@ -256,11 +283,3 @@ def _known(events: Sequence[Event]) -> EventAnswer:
 
 async def _once(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event], None]:
     yield events
-
-
-def _speech(candidate: int, constraint: Constraint | None, echoed: Text | None) -> Speech:
-    if echoed is not None:
-        return EchoSpeech(echoed, _speech(candidate, constraint, None), candidate)
-    if constraint is None or not constraint.branches:
-        return PlainSpeech(candidate)
-    return CallSpeech(candidate, constraint.branches, lambda: f"call_{secrets.token_hex(12)}")

@@ -1,14 +1,15 @@
 """The text that a grammar let pass, made into tool calls and words as it comes.
 
-The text is one JSON object that begins in one of a few known ways. What follows its beginning is passed on, until the
-brace that ends the object. No JSON is parsed twice and nothing waits for its end, but an escape in words.
+Each line is one JSON object that begins in one of a few known ways. What follows its beginning is passed on, until the
+bracket that ends it. No JSON is parsed twice and nothing waits for its end, but an escape in words.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.model.content import Text, ToolCall
@@ -17,7 +18,6 @@ from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.engine.constrain import Branch
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
     from xenoglot.model.response import Finish
@@ -26,65 +26,128 @@ _STRUCTURE: Final = re.compile(r'["{}\[\]\\]')
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
+class Branch(Struct, frozen=True):
+    """One thing the answer may be: it begins with `prefix`, what counts follows, and `foot` ends it.
+
+    `form` is what becomes of it: arguments of the function `name`, the free text of the custom tool `name`, words that
+    were written as a JSON string, or words as they are.
+    """
+
+    prefix: str
+    form: Literal["arguments", "input", "reply", "value"]
+    name: str = ""
+    namespace: str | None = None
+    foot: str = "}"
+
+
 class CallSpeech:
-    """A stage from constrained text to one tool call, or to words. `identify` makes the id of a call."""
+    """A stage from constrained text to tool calls, one in a line, or to words. `identify` makes the id of a call."""
 
     def __init__(self, candidate: int, branches: Sequence[Branch], identify: Callable[[], str]) -> None:
         self._candidate = candidate
         self._branches = branches
         self._identify = identify
-        self._beginning = ""
+        self._first, self._next = _patterns(branches)
+        self._held = ""
         self._branch: Branch | None = None
-        self._value: _Value | _Words = _Value()
+        self._value: _Inside | None = None
+        self._whole = False
 
     def feed(self, text: str, _logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
-        """Take more text; return the start of a block when it is known which, and what belongs into it."""
-        if self._branch is not None:
-            return self._delta(text)
-        self._beginning += text
-        for branch in self._branches:
-            if self._beginning.startswith(branch.prefix):
-                self._branch = branch
-                if branch.form in ("input", "reply"):
-                    self._value = _Words()
-                return (self._start(branch), *self._delta(self._beginning[len(branch.prefix) :]))
-        return ()
+        """Take more text; return the beginnings of blocks, what belongs into them, and their ends."""
+        events: list[Event] = []
+        while text:
+            text = self._pass(text, events)
+        return events
 
     def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
-        """End the block; where that is a whole call, it is why the answer ended."""
-        if self._branch is None:
-            return (), finish
-        called = self._branch.name and self._value.ended and finish.reason == "stop"
-        return (BlockEnded(candidate=self._candidate),), replace(finish, reason="tool_calls") if called else finish
+        """End the open block; where a whole call was the last thing, it is why the answer ended."""
+        if self._value is not None:
+            return (BlockEnded(candidate=self._candidate),), finish
+        called = self._whole and finish.reason == "stop"
+        return (), replace(finish, reason="tool_calls") if called else finish
+
+    def _pass(self, text: str, events: list[Event]) -> str:
+        """Pass on what belongs to a call; return what comes behind its end."""
+        if self._value is None:
+            return self._begin(text, events)
+        found, rest = self._value.feed(text)
+        if found:
+            events.append(self._delta(found))
+        if self._value.ended:
+            self._end(events)
+        return rest
+
+    def _begin(self, text: str, events: list[Event]) -> str:
+        """Find out which call begins; what cannot be known yet is held."""
+        self._held += text
+        match = (self._next if self._whole else self._first).match(self._held)
+        if match is None or match.lastindex is None:
+            return ""
+        rest, self._held = self._held[match.end() :], ""
+        branch = self._branch = self._branches[match.lastindex - 1]
+        self._value = _inside(branch)
+        events.append(self._start(branch))
+        return rest
+
+    def _end(self, events: list[Event]) -> None:
+        events.append(BlockEnded(candidate=self._candidate))
+        self._whole = self._branch is not None and bool(self._branch.name)
+        self._value = None
 
     def _start(self, branch: Branch) -> Event:
         part: Text | ToolCall = Text(text="")
         if branch.name:
             kind: Literal["function", "custom"] = "custom" if branch.form == "input" else "function"
-            part = ToolCall(id=self._identify(), name=branch.name, kind=kind)
+            part = ToolCall(id=self._identify(), name=branch.name, kind=kind, namespace=branch.namespace)
         return BlockStarted(part=part, candidate=self._candidate)
 
-    def _delta(self, text: str) -> Sequence[Event]:
-        found = self._value.feed(text)
-        if not found:
-            return ()
+    def _delta(self, text: str) -> Event:
         if self._branch is not None and self._branch.name:
-            return (ArgumentsDelta(text=found, candidate=self._candidate),)
-        return (TextDelta(text=found, candidate=self._candidate),)
+            return ArgumentsDelta(text=text, candidate=self._candidate)
+        return TextDelta(text=text, candidate=self._candidate)
+
+
+def _patterns(branches: Sequence[Branch]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return how an answer begins, and what stands between a call and the next; each branch is a group."""
+    ways = "|".join(f"({re.escape(branch.prefix)})" for branch in branches)
+    feet = "|".join(dict.fromkeys(re.escape(branch.foot) for branch in branches))
+    return re.compile(rf"(?:{ways})"), re.compile(rf"(?:{feet})\s*(?:{ways})")
+
+
+class _Inside(Protocol):
+    """A stage from the text of a value to what is passed on of it, and what stands behind its end."""
+
+    ended: bool
+
+    def feed(self, text: str) -> tuple[str, str]: ...
+
+
+def _inside(branch: Branch) -> _Inside:
+    match branch.form:
+        case "arguments":
+            return _Value(0)
+        case "value":
+            return _Value(1)
+        case _:
+            return _Words()
 
 
 class _Value:
-    """A stage that lets the text of a JSON value pass, up to the bracket that closes what is around it."""
+    """A stage that lets the text of a JSON value pass.
 
-    def __init__(self) -> None:
+    With `depth` 0 it is an object, and ends with its own bracket. With 1 it may be anything, and ends before the
+    bracket that closes what is around it.
+    """
+
+    def __init__(self, depth: int) -> None:
         self.ended = False
-        self._depth = 1
+        self._around = depth
+        self._depth = depth
         self._in_string = False
         self._escaped = False
 
-    def feed(self, text: str) -> str:
-        if self.ended:
-            return ""
+    def feed(self, text: str) -> tuple[str, str]:
         at = 0
         if self._escaped and text:
             self._escaped, at = False, 1
@@ -99,8 +162,8 @@ class _Value:
                 self._depth += 1 if found[0] in "{[" else -1
                 if not self._depth:
                     self.ended = True
-                    return text[: at - 1]
-        return text
+                    return text[: at - self._around], text[at - self._around :]
+        return text, ""
 
 
 class _Words:
@@ -111,19 +174,19 @@ class _Words:
         self._begun = False
         self._escaped = False
 
-    def feed(self, text: str) -> str:
+    def feed(self, text: str) -> tuple[str, str]:
         words: list[str] = []
-        for character in text if not self.ended else "":
+        for index, character in enumerate(text):
             if self._escaped:
                 words.append(_ESCAPES.get(character, character))
                 self._escaped = False
             elif character == '"' and self._begun:
                 self.ended = True
-                break
+                return "".join(words), text[index + 1 :]
             elif character == '"':
                 self._begun = True
             elif character == "\\":
                 self._escaped = True
             else:
                 words.append(character)
-        return "".join(words)
+        return "".join(words), ""

@@ -10,11 +10,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
 
+from xenoglot.engine.admission import LONGEST_LINE, LONGEST_WAIT_SECONDS
 from xenoglot.engine.errors import StartError
 from xenoglot.engine.weights import Weights
 
@@ -37,7 +38,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `slots` requests run at once, more wait their turn; they share `context` tokens of memory (None: what the weights
     say, or 8192). Prompts are read `batch` tokens at a time: between two batches the other requests and the closed
-    connections get their turn. A load longer than `load_seconds` is a failure.
+    connections get their turn. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each at
+    most `queue_seconds`. With `pooling` it makes embeddings instead of text: of all tokens of a text together, or as
+    the weights say.
     """
 
     slots: int = 4
@@ -45,6 +48,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     threads: int = msgspec.field(default_factory=spare_cores)
     batch: int = 32
     load_seconds: float = 300.0
+    template: str = ""
+    syntax: str = "auto"
+    queue: int = LONGEST_LINE
+    queue_seconds: float = LONGEST_WAIT_SECONDS
+    pooling: Literal["mean", "model"] | None = None
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -124,6 +132,8 @@ class Child:
             "context": settings.context or weights.context or DEFAULT_CONTEXT,
             "threads": settings.threads,
             "batch": settings.batch,
+            "pooling": settings.pooling or "",
+            "template": settings.template,
         }
         try:
             async with asyncio.timeout(settings.load_seconds):

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.engine.failures import BROKEN, CRASHED
+from xenoglot.engine.measures import Timings
 from xenoglot.engine.runtime import Likely
 from xenoglot.engine.speech import Speech
 from xenoglot.engine.weighing import logprob_of
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
 
-RESPONSE_FIELDS: Final = ["index", "content", "stop", "stop_type", "stopping_word", "tokens_predicted", "truncated"]
+RESPONSE_FIELDS: Final = [
+    "index",
+    "content",
+    "stop",
+    "stop_type",
+    "stopping_word",
+    "tokens_predicted",
+    "truncated",
+    "timings",
+]
 """What the last item of a candidate has to hold; the others are not affected."""
 
 
@@ -45,6 +55,7 @@ class _Item(Struct):
     stopping_word: str = ""
     tokens_predicted: int = 0
     truncated: bool = False
+    timings: Timings | None = None
     prompt_progress: _Progress | None = None
     completion_probabilities: tuple[Likely, ...] = ()
     error: _Said | None = None
@@ -86,6 +97,8 @@ class Completion:
         self._cached: int | None = None
         self._predicted = [0] * len(plan.speeches)
         self._open = set(range(len(plan.speeches)))
+        self.timings: list[Timings] = []
+        """What the runtime said of the candidates that have come to their end."""
 
     @property
     def complete(self) -> bool:
@@ -111,17 +124,19 @@ class Completion:
 
     def _read(self, item: _Item) -> Sequence[Event]:
         self._predicted[item.index] = item.tokens_predicted
-        events: list[Event] = [] if self._started else [Started(model=self._plan.model), self._usage()]
+        events: list[Event] = [] if self._started else [Started(model=self._plan.model), self.usage()]
         self._started = True
         speech = self._plan.speeches[item.index]
         events += speech.feed(item.content, self._logprobs(item))
         if item.stop:
             self._open.discard(item.index)
+            self.timings += () if item.timings is None else (item.timings,)
             ending, finish = speech.close(self._finish(item))
-            events += [*ending, self._usage(), Finished(finish=finish, candidate=item.index)]
+            events += [*ending, self.usage(), Finished(finish=finish, candidate=item.index)]
         return events
 
-    def _usage(self) -> UsageReported:
+    def usage(self) -> UsageReported:
+        """Return what was read and written so far."""
         prompt = self._plan.prompt_tokens
         usage = Usage(input_tokens=prompt, output_tokens=sum(self._predicted), cache_read=self._cached)
         return UsageReported(usage=usage)

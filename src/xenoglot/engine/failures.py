@@ -11,12 +11,13 @@ CRASHED = Failure(
     message="the embedded model's process ended while it answered; it is started again, so try again",
     retry_after=RESTART_SECONDS,
 )
-CROWDED = Failure(
-    kind="overloaded",
-    message="too many requests wait for the embedded model; try again later",
-    retry_after=10.0,
-)
 BROKEN = Failure(kind="internal", message="the embedded model failed on this request")
+
+
+def crowded(seconds: float) -> FailureError:
+    """Return the error of a request for which there is no room in the line; it may come again after `seconds`."""
+    message = "too many requests wait for the embedded model; try again later"
+    return FailureError(Failure(kind="rate_limit", message=message, retry_after=seconds))
 
 
 def refused(path: str, problem: str) -> FailureError:

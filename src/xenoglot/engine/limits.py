@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.engine.failures import overflow, refused
-from xenoglot.engine.sampling import wants_logprobs
+from xenoglot.engine.prompt import strings
 from xenoglot.engine.turns import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.engine.constrain import Constraint
-    from xenoglot.engine.turns import Turn
+    from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
 
 
@@ -22,13 +21,13 @@ LONGEST_TOKEN: Final = 64
 """No text has fewer tokens than one for so many characters."""
 
 
-def check_size(said: Sequence[Turn], context: int) -> None:
+def check_size(said: Sequence[JSON], context: int) -> None:
     """Refuse what is too long before anybody counts its tokens, which takes a second for a megabyte.
 
     Raises:
         FailureError: it has more tokens than `context`, however few they are.
     """
-    tokens = sum(len(turn.text) for turn in said) // LONGEST_TOKEN
+    tokens = sum(map(len, strings(said))) // LONGEST_TOKEN
     if tokens > context:
         raise overflow(tokens, context)
 
@@ -42,23 +41,17 @@ def note_losses(request: Request, losses: Losses) -> None:
     losses.carry(request.extra, "request", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
-    thinking = request.thinking
-    if thinking is not None and thinking.mode != "disabled" and thinking.effort != "none":
-        losses.dropped("$", "thinking", "the embedded model does not reason")
     if request.verbosity is not None:
         losses.dropped("$", "verbosity", "the embedded model has no such setting")
 
 
-def stop_words(request: Request, constraint: Constraint | None, losses: Losses) -> list[str]:
-    """Return the strings that end the answer; none may end it in the midst of a tool call."""
+def stop_words(request: Request) -> list[str]:
+    """Return the strings that end the answer.
+
+    Raises:
+        FailureError: there are too many.
+    """
     words = [word for word in request.sampling.stop or () if word]
     if len(words) > MOST_STOPS:
         raise refused("$.stop", f"found {len(words)} strings, expected at most {MOST_STOPS}")
-    if constraint is None or not constraint.branches:
-        return words
-    why = "the answer is held to the form of a tool call"
-    if words:
-        losses.dropped("$.sampling", "stop", why)
-    if wants_logprobs(request.sampling):
-        losses.dropped("$.sampling", "logprobs", why)
-    return []
+    return words

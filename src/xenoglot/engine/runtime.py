@@ -11,9 +11,12 @@ from xenoglot.backends.transport import TransportError
 from xenoglot.codec.wire import encode_json
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.failures import BROKEN, CRASHED, overflow, refused, unavailable
+from xenoglot.engine.manner import SWITCH, Template, has_thoughts
 from xenoglot.errors import FailureError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.engine.child import Endpoint
     from xenoglot.model.json import JSON, JSONObject
@@ -21,16 +24,21 @@ if TYPE_CHECKING:
 OK = 200
 BAD_REQUEST = 400
 FRAGMENTS: Final = 512
-"""How many pieces of templates are remembered as tokens."""
+LONGEST_FRAGMENT: Final = 2048
+"""How many pieces of templates are remembered as tokens, and how many characters such a piece has."""
+
+ENDING: Final = 200
+"""Characters of a prompt's end that are looked at."""
 
 Answer = TypeVar("Answer")
 
 
 class Facts(Struct, frozen=True):
-    """What the running model says of itself: how many tokens it holds, and how many different ones it knows."""
+    """What the running model says of itself: the tokens it holds, the different ones it knows, its chat template."""
 
     context: int
     vocabulary: int
+    template: Template = Template()
 
 
 class _Said(Struct):
@@ -48,8 +56,15 @@ class _Settings(Struct):
     n_ctx: int
 
 
+class _Abilities(Struct):
+    supports_tools: bool = False
+    supports_tool_calls: bool = False
+
+
 class _Properties(Struct):
     default_generation_settings: _Settings
+    chat_template: str = ""
+    chat_template_caps: _Abilities = msgspec.field(default_factory=_Abilities)
 
 
 class _Meta(Struct):
@@ -74,6 +89,15 @@ class _Tokens(Struct):
 
 class _Content(Struct):
     content: str
+
+
+class _Vector(Struct):
+    embedding: str
+    index: int
+
+
+class _Vectors(Struct):
+    data: tuple[_Vector, ...]
 
 
 class Likely(Struct):
@@ -121,6 +145,9 @@ class Runtime:
         self._process = process
         self._transport = transport
         self._facts: tuple[Endpoint, Facts] | None = None
+        self.starts = 0
+        """How many lives of the process were met with."""
+        self._met: Endpoint | None = None
         self._fragments: dict[tuple[str, bool], list[int]] = {}
 
     async def facts(self) -> Facts:
@@ -129,16 +156,38 @@ class Runtime:
         if self._facts is None or self._facts[0] is not endpoint:
             properties = await self._ask("GET", "/props", None, _Properties)
             models = await self._ask("GET", "/v1/models", None, _Models)
-            facts = Facts(properties.default_generation_settings.n_ctx, models.data[0].meta.n_vocab)
+            template = await self._template(properties)
+            facts = Facts(properties.default_generation_settings.n_ctx, models.data[0].meta.n_vocab, template)
             self._facts = (endpoint, facts)
         return self._facts[1]
 
-    async def apply_template(self, turns: list[JSONObject]) -> str:
-        """Return the prompt that the model's own template makes of `turns`."""
-        return (await self._ask("POST", "/apply-template", {"messages": turns}, _Prompt)).prompt
+    async def apply_template(
+        self, said: Sequence[JSONObject], tools: Sequence[JSONObject] = (), *, thinking: bool | None = None
+    ) -> str:
+        """Return the prompt that the model's own template makes of messages, and of tools.
+
+        `thinking` is whether the model is to think, where its template asks for that.
+        """
+        body: JSONObject = {"messages": list(said)}
+        if tools:  # `none` keeps the runtime from making a grammar of its own, which refuses schemas that ours takes
+            body |= {"tools": list(tools), "tool_choice": "none"}
+        if thinking is not None:
+            body["chat_template_kwargs"] = {SWITCH: thinking}
+        return (await self._ask("POST", "/apply-template", body, _Prompt)).prompt
+
+    async def _template(self, properties: _Properties) -> Template:
+        text, can = properties.chat_template, properties.chat_template_caps
+        ends: dict[bool | None, str] = {}
+        if has_thoughts(text):
+            question: list[JSONObject] = [{"role": "user", "content": "?"}]
+            for thinking in (None, True, False):
+                ends[thinking] = (await self.apply_template(question, thinking=thinking))[-ENDING:]
+        return Template(text=text, tools=can.supports_tools and can.supports_tool_calls, ends=ends)
 
     async def tokens_of_template(self, text: str, *, first: bool) -> list[int]:
         """Return the tokens of a piece of a template, control tokens included; the `first` begins the prompt."""
+        if len(text) > LONGEST_FRAGMENT:  # tools, or calls: somebody's, and not the template's own
+            return await self._tokenize(text, special=True, first=first)
         key = (text, first)
         if key not in self._fragments:
             if len(self._fragments) >= FRAGMENTS:
@@ -150,11 +199,20 @@ class Runtime:
         """Return the tokens of words that somebody wrote; whatever they look like, none is a control token."""
         return await self._tokenize(text, special=False, first=False)
 
+    async def tokens_around_content(self, text: str) -> list[int]:
+        """Return the tokens of words that somebody wrote, with those with which texts of the model begin and end."""
+        body = {"content": text, "add_special": True, "parse_special": False}
+        return (await self._ask("POST", "/tokenize", body, _Tokens)).tokens
+
     async def tokens_of_text(self, text: str) -> list[int]:
         """Return the tokens of a text that stands for itself, control tokens included; it begins as texts begin."""
         begin = await self.tokens_of_template("", first=True)
         tokens = await self._tokenize(text, special=True, first=False)
         return tokens if tokens[: len(begin)] == begin else begin + tokens
+
+    async def tokens_of_bare_text(self, text: str) -> list[int]:
+        """Return the tokens of a text, control tokens included, and no other before them."""
+        return await self._tokenize(text, special=True, first=False)
 
     async def text_of(self, tokens: list[int]) -> str:
         """Return the text of tokens."""
@@ -163,6 +221,12 @@ class Runtime:
     async def weigh(self, fields: JSONObject) -> tuple[Likely, ...]:
         """Return the likelihoods of what a completion made, which is asked for in one piece."""
         return (await self._ask("POST", "/completion", fields, _Weighed)).completion_probabilities
+
+    async def vectors(self, texts: Sequence[Sequence[int]]) -> list[str]:
+        """Return the vectors of texts given as tokens: each packed, in the order of the texts."""
+        body: JSONObject = {"input": [list(text) for text in texts], "encoding_format": "base64"}
+        found = (await self._ask("POST", "/v1/embeddings", body, _Vectors)).data
+        return [one.embedding for one in sorted(found, key=lambda one: one.index)]
 
     async def complete(self, fields: JSONObject) -> Reply:
         """Start a completion and return the stream that it comes in."""
@@ -206,9 +270,13 @@ class Runtime:
 
     async def _ready(self) -> Endpoint:
         try:
-            return await self._process.ready()
+            endpoint = await self._process.ready()
         except EngineError as error:
             raise unavailable(error) from None
+        if endpoint is not self._met:
+            self._met = endpoint
+            self.starts += 1
+        return endpoint
 
 
 def _refusal(status: int, body: bytes) -> FailureError:

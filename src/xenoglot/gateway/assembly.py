@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from math import isinf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
@@ -17,7 +18,9 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.engine import weights
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.child import Settings
-from xenoglot.gateway.config import EMBEDDED, Embedded
+from xenoglot.engine.embedding import EmbeddingEngine
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING, Embedded, backend_of
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.store.place import open_store
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.transport_bounds import Deadlines
     from xenoglot.gateway.config import Config, Upstream
+    from xenoglot.gateway.embedded import EmbeddedModel
 
 
 @asynccontextmanager
@@ -56,6 +60,16 @@ async def assembled(config: Config, *, ready: bool = True) -> AsyncGenerator[Gat
             if ready:
                 await engine.start()
             backends[EMBEDDED], model = engine, engine.name
+            for name, settings in config.embedded.models.items() if config.embedded else ():
+                own = Transport()
+                stack.push_async_callback(own.aclose)
+                backends[backend_of(name)] = other = beside(name, settings, own)
+                stack.push_async_callback(other.aclose)
+                if ready and settings.ready:
+                    await other.start()
+            maker = embedding(config.embedded or Embedded(), transport)
+            stack.push_async_callback(maker.aclose)
+            backends[EMBEDDING] = maker
         gateway = Gateway(config, backends, embedded_model=model, store=store)
         if gateway.keeper is not None:
             stack.push_async_callback(gateway.keeper.aclose)
@@ -67,8 +81,54 @@ async def embedded(settings: Embedded, transport: Transport) -> Engine:
     found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
     if found is None:
         found = await asyncio.to_thread(weights.fetch, progress=_tell)
-    shape = Settings(slots=settings.slots, context=settings.context)
-    return Engine(found, shape, transport=transport, name=settings.name)
+    return Engine(found, shape_of(settings, "embedded"), transport=transport, name=settings.name)
+
+
+def beside(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
+    """Return the backend of another embedded model.
+
+    Raises:
+        EngineError: the file that is named is none.
+    """
+    place = f"embedded.models.{name}"
+    found = weights.from_path(settings.gguf, f"{place}.gguf")
+    return Engine(found, shape_of(settings, place), transport=transport, name=name)
+
+
+def shape_of(settings: Embedded | EmbeddedModel, place: str) -> Settings:
+    """Return the shape of an engine.
+
+    Raises:
+        ConfigurationError: its chat template cannot be read; `place` is the table that names it.
+    """
+    template = ""
+    if settings.chat_template is not None:
+        try:
+            template = Path(settings.chat_template).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            message = f"{place}.chat_template: found `{settings.chat_template}`; expected a file of UTF-8 text"
+            raise ConfigurationError(message) from None
+    return Settings(
+        slots=settings.slots,
+        context=settings.context,
+        queue=settings.queue,
+        queue_seconds=settings.queue_seconds,
+        template=template,
+        syntax=settings.text_syntax,
+    )
+
+
+def embedding(settings: Embedded, transport: Transport) -> EmbeddingEngine:
+    """Return the backend of the model for embeddings; its weights are fetched when it is first asked.
+
+    Raises:
+        EngineError: the file that is named is none.
+    """
+    shape = Settings(queue=settings.queue, queue_seconds=settings.queue_seconds, pooling="model")
+    if settings.embedding is None:
+        return EmbeddingEngine(weights.MINILM.name, lambda: weights.fetch(weights.MINILM), shape, transport=transport)
+    found = weights.from_path(settings.embedding, "embedded.embedding")
+    return EmbeddingEngine(found.name, lambda: found, shape, transport=transport)
 
 
 def _tell(progress: str) -> None:

@@ -40,22 +40,25 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+from xenoglot.backends.structured import Emulate as Schemas
+from xenoglot.backends.textual import Mending  # noqa: TC001  msgspec reads the annotation
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.schema import Problems, join, read, shown, unknown
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
 from xenoglot.model.request import Sampling
 from xenoglot.store.place import OFF, place_problem
+from xenoglot.text import json_schema, repair
+from xenoglot.text import syntax as text_syntax
+from xenoglot.text.syntax import OFF as OFF_SYNTAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from xenoglot.model.json import JSONObject
-
-EMBEDDED = "embedded"
-"""The name under which `[[models]]` mean the embedded model."""
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -100,6 +103,15 @@ class Keys(Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
 
 
+class Emulate(Schemas, frozen=True, kw_only=True):
+    """What is done here for a model or a server that cannot: see `backends.textual`, too."""
+
+    tools: bool = False
+    """Whether tools are told in the prompt."""
+    repair: Mending = "off"
+    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""
+
+
 class Upstream(Struct, frozen=True, kw_only=True):
     """A server that answers; `key_env` is the environment variable that holds our key for it."""
 
@@ -113,16 +125,9 @@ class Upstream(Struct, frozen=True, kw_only=True):
     """Who keeps the answers of this server, for clients of its own dialect."""
     preserve: bool = False
     """Whether what clients strip of its answers is kept, and put back into their requests."""
-
-
-class Embedded(Struct, frozen=True, kw_only=True):
-    """The embedded model: a GGUF file (without `gguf`, the usual one), the slots that share `context` tokens."""
-
-    enabled: bool = True
-    gguf: str | None = None
-    name: str | None = None
-    slots: Count = 4
-    context: Annotated[int, Meta(ge=256)] = 8192
+    text_syntax: str = OFF_SYNTAX
+    """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
+    emulate: Emulate = Emulate()
 
 
 class Model(Struct, frozen=True, kw_only=True):
@@ -134,6 +139,8 @@ class Model(Struct, frozen=True, kw_only=True):
     defaults: Sampling = Sampling()
     on_loss: OnLoss | None = None
     preserve: bool | None = None
+    text_syntax: str | None = None
+    emulate: Emulate | None = None
 
 
 class Store(Struct, frozen=True, kw_only=True):
@@ -189,6 +196,11 @@ class Config(Struct, frozen=True, kw_only=True):
     def has_embedded(self) -> bool:
         """Whether the embedded model is served: where it is said so, or where there is nothing else."""
         return not self.upstreams if self.embedded is None else self.embedded.enabled
+
+    @property
+    def embedded_models(self) -> tuple[str, ...]:
+        """The names of the embedded models beside the usual one."""
+        return () if self.embedded is None or not self.has_embedded else tuple(self.embedded.models)
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -249,6 +261,10 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     _check_server(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
+    if config.embedded is not None:
+        check_embedded(config.embedded, problems)
+        for path, name in config.embedded.syntaxes():
+            _check_syntax(name, path, problems)
     _check_models(config, plain, problems)
     _check_store(config, problems)
     if problems.lines:
@@ -312,10 +328,32 @@ def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems
     for key, value in upstream.headers.items():
         if problem := header_problem(key, value):
             problems.add(join(join(path, "headers"), key), problem)
+    _check_syntax(upstream.text_syntax, path, problems)
+    _check_emulate(upstream.emulate, path, problems)
     for key in ("connect", "first_byte", "idle", "total"):
         seconds = getattr(upstream.deadlines, key)
         if seconds is not None and not seconds > 0:
             problems.add(join(join(path, "deadlines"), key), f"found {seconds}; expected more than 0 seconds")
+
+
+def _check_syntax(name: str | None, path: str, problems: Problems) -> None:
+    """Note a text syntax that nobody knows; the rows are read only where one is named."""
+    if name is None or name in (OFF_SYNTAX, text_syntax.AUTO):
+        return
+    known = (text_syntax.AUTO, OFF_SYNTAX, *text_syntax.names())
+    if name not in known:
+        problems.add(join(path, "text_syntax"), f"found {shown(name)}: {unknown(name, known)}")
+
+
+def _check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
+    """Note what needs an extra that is not installed."""
+    needed = [("repair", repair.require)] if emulate.repair != "off" else []
+    needed += [("check", json_schema.require)] if emulate.checks else []
+    for key, require in needed:
+        try:
+            require()
+        except ConfigurationError as error:
+            problems.add(join(join(path, "emulate"), key), str(error))
 
 
 def _check_store(config: Config, problems: Problems) -> None:
@@ -354,6 +392,8 @@ def _check_model(model: Model, path: str, backends: tuple[str, ...], problems: P
         problems.add(f"{path}.upstream", f"required where there is more than one: {', '.join(backends)}")
     elif model.upstream is not None and model.upstream not in backends:
         problems.add(f"{path}.upstream", f"found {shown(model.upstream)}: {unknown(model.upstream, backends)}")
+    _check_syntax(model.text_syntax, path, problems)
+    _check_emulate(model.emulate or Emulate(), path, problems)
     for key, (low, high) in _RANGES.items():
         value = getattr(model.defaults, key)
         if value is not None and not low <= value <= high:

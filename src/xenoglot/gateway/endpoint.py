@@ -18,13 +18,18 @@ from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, LossError
 from xenoglot.gateway import state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
+from xenoglot.gateway.embedding import embed
 from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.listing import available
+from xenoglot.gateway.metrics import MEDIA_TYPE
 from xenoglot.gateway.observe import LOSSES
+from xenoglot.gateway.parse import PARSE
+from xenoglot.gateway.parse import serve as parse
 from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import Endpoint
+from xenoglot.gateway.tokens import detokenize, tokenize
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routes import Handler
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
@@ -63,7 +69,9 @@ def endpoints() -> tuple[Endpoint, ...]:
         Endpoint(method="HEAD", path="/", policy="open", handler=_nothing),
         Endpoint(method="HEAD", path="/api/hello", policy="open", handler=_nothing),
         Endpoint(method="GET", path="/health", policy="open", handler=_health),
+        Endpoint(method="GET", path="/metrics", policy="key", handler=_metrics),
         Endpoint(method="GET", path=MODELS, policy="key", handler=_models),
+        Endpoint(method="POST", path=PARSE, policy="key", handler=parse),
         Endpoint(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=_model),
     ]
     for dialect in map(dialects.get, dialects.names()):
@@ -86,11 +94,23 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
     yield from state_endpoints.rows(dialect)
+    for path, handler in _asides(dialect):
+        yield Endpoint(method="POST", path=path, policy="key", handler=handler, dialect=dialect)
     for inquiry in dialect.inquiries:
         handler = partial(_inquire, inquiry)
         yield Endpoint(
             method=inquiry.method, path=inquiry.path, policy=inquiry.policy, handler=handler, dialect=dialect
         )
+
+
+def _asides(dialect: Dialect) -> Iterator[tuple[str, Handler]]:
+    """Yield where a dialect's clients ask a model for something else than words, and who answers."""
+    for form in dialect.embeddings:
+        for path in (form.path, *form.aliases):
+            yield path, partial(embed, form)
+    if dialect.tokens is not None:
+        yield dialect.tokens.path, partial(tokenize, dialect.tokens)
+        yield dialect.tokens.back_path, partial(detokenize, dialect.tokens)
 
 
 def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]]) -> Dialect:
@@ -190,6 +210,10 @@ async def _about(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, recor
 
 async def _health(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, record: Record) -> None:
     await send_json(exchange, record, {"status": "ok"})
+
+
+async def _metrics(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    await send(exchange, record, 200, gateway.metrics(), media_type=MEDIA_TYPE)
 
 
 async def _models(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:

@@ -17,6 +17,7 @@ _FLAGS = {
     "upstreams.upstream.base_url": "--upstream",
     "upstreams.upstream.dialect": "--dialect",
     "upstreams.upstream.key_env": "--key-env",
+    "upstreams.upstream.text_syntax": "--text-syntax",
     "models[0].name": "--model",
     "models[1].name": "--model",
     "keys.env[0]": "--client-key-env",
@@ -34,6 +35,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     dialect: str | None = None,
     model: str | None = None,
     key_env: str | None = None,
+    text_syntax: str | None = None,
     client_key_env: str | None = None,
     host: str | None = None,
     port: int | None = None,
@@ -44,7 +46,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     Raises:
         ConfigurationError: something is wrong; the text names the flags.
     """
-    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
+    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env, "--text-syntax": text_syntax}
     if upstream is None and any(alone.values()):
         needless = ", ".join(flag for flag, value in alone.items() if value)
         message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
@@ -56,8 +58,8 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     if gguf is not None:
         plain["embedded"] = {"gguf": gguf}
     if upstream is not None:
-        main = {"dialect": dialect or "chat", "base_url": upstream}
-        plain["upstreams"] = {"upstream": main if key_env is None else main | {"key_env": key_env}}
+        main = {"dialect": dialect or "chat", "base_url": upstream, "key_env": key_env, "text_syntax": text_syntax}
+        plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
     if model is not None:
         plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
     return check(plain, environ, "the command line", _FLAGS)

@@ -8,19 +8,23 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.backends.redaction import Redactor
 from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
+from xenoglot.gateway.embedded import EMBEDDING
 from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import Keyring
+from xenoglot.gateway.metrics import exposition
 from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.relay import invalid
 from xenoglot.gateway.respond import break_off, fail
 from xenoglot.gateway.routes import Routes
-from xenoglot.gateway.routing import Router, rules
+from xenoglot.gateway.routing import Router, Rule, rules
 from xenoglot.model.failure import Failure
 from xenoglot.store.memory import Memory
 from xenoglot.store.place import OFF
@@ -68,7 +72,7 @@ class Gateway:
     ) -> None:
         self.config = config
         self.backends = backends
-        self.router = Router(rules(config, embedded_model))
+        self.router = Router((*rules(config, embedded_model), *_embedding_rules(config, backends)))
         self.keyring = Keyring(config.client_keys)
         self.routes = Routes(endpoint.endpoints())
         self.redact = Redactor((*config.client_keys, *config.secrets))
@@ -93,6 +97,17 @@ class Gateway:
         if route is None:
             raise FailureError(self.unknown_model(model))
         return route
+
+    def embedding_route(self, model: str, tag: str = "") -> Route:
+        """Return who makes embeddings for `model`; where any name will do, the model whose trade that is.
+
+        Raises:
+            FailureError: nobody answers to the name.
+        """
+        route = self.route(model, tag)
+        if not route.substituted or EMBEDDING not in self.backends:
+            return route
+        return replace(route, backend=EMBEDDING, model=self.backends[EMBEDDING].name)
 
     def _knows(self, tag: str, route: Route) -> bool:
         upstream = self.config.upstreams.get(route.backend)
@@ -119,6 +134,10 @@ class Gateway:
                 await self._guard(exchange, rows, dialect, record)
         finally:
             self.observer.write(record)
+
+    def metrics(self) -> bytes:
+        """Return what Prometheus is told."""
+        return exposition(self.observer.tally, len(self._tasks), self.backends.values())
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""
@@ -196,3 +215,9 @@ class Gateway:
                     await self._give_up(exchange, dialect, STOPPING, record)
         except TimeoutError:
             exchange.abort()
+
+
+def _embedding_rules(config: Config, backends: Mapping[str, Backend]) -> tuple[Rule, ...]:
+    """Return the rule for the embedded model that makes embeddings, where it is there: its name leads to it."""
+    found = backends.get(EMBEDDING)
+    return () if found is None else (Rule(name=found.name, backend=EMBEDDING, on_loss=config.on_loss),)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from xenoglot.codec.framing import Framing
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.metrics import Tally
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.failure import FailureKind
 from xenoglot.model.fold import merge_usage
@@ -128,13 +129,15 @@ class Observer:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
+        self.tally = Tally()
 
     def record(self, method: str) -> Record:
         """Return the record of a request that begins now, with an id that nobody can guess."""
         return Record(request_id=f"req_{secrets.token_hex(12)}", method=method, started=self.clock(), clock=self.clock)
 
     def write(self, record: Record) -> None:
-        """Write the one line of a request that is over."""
+        """Write the one line of a request that is over, and count it."""
+        self.tally.add(record)
         if ACCESS.isEnabledFor(logging.INFO):
             ACCESS.info("%s", encode_json(line(record, self.clock())).decode())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.gateway.reading import reading
 from xenoglot.gateway.vault import kept, keys, pack, places, restored, unpack
 from xenoglot.model.events import Finished
 from xenoglot.model.fold import Folder
@@ -30,7 +31,7 @@ _logger = logging.getLogger("xenoglot.gateway")
 
 def preserving(gateway: Gateway, route: Route, headers: Sequence[tuple[str, str]]) -> Backend:
     """Return who answers on `route`; where the route preserves, with a memory for whoever sent `headers`."""
-    backend = gateway.backend(route.backend)
+    backend = reading(gateway.backend(route.backend), route)
     if not route.preserve or gateway.keeper is None:
         return backend
     return Preserving(backend, gateway.keeper, gateway.keyring.owner(headers), route.backend)

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from xenoglot.gateway.config import EMBEDDED, OnLoss
+from xenoglot.codec.patterns import matches
+from xenoglot.gateway.config import Emulate, Model, OnLoss, Upstream
+from xenoglot.gateway.embedded import EMBEDDED, backend_of
 from xenoglot.model.request import Sampling
+from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.gateway.config import Config
     from xenoglot.model.request import Request
+
+_NOBODY = Upstream(dialect="", base_url="")
+"""What holds of a backend that is no upstream."""
 
 LONGEST_NAME = 256
 """Characters; no model is called anything longer, and names go into logs."""
@@ -23,7 +29,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Who answers a request, and as what.
 
     `model` is the name it has there. `defaults` stand for what the request leaves open. `substituted` says that the
-    client asked for another model, and gets this one. `preserve` says that what clients strip is kept for them.
+    client asked for another model, and gets this one. `preserve` says that what clients strip is kept for them,
+    `text_syntax` how the answer's text is read, `emulate` what is done here for a backend that cannot.
     """
 
     backend: str
@@ -31,6 +38,8 @@ class Route(Struct, frozen=True, kw_only=True):
     defaults: Sampling = Sampling()
     on_loss: OnLoss = "warn"
     preserve: bool = False
+    text_syntax: str = OFF
+    emulate: Emulate = Emulate()
     substituted: bool = False
 
 
@@ -43,6 +52,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     defaults: Sampling = Sampling()
     on_loss: OnLoss = "warn"
     preserve: bool = False
+    text_syntax: str = OFF
+    emulate: Emulate = Emulate()
     substitutes: bool = False
 
     def route(self, model: str) -> Route:
@@ -53,6 +64,8 @@ class Rule(Struct, frozen=True, kw_only=True):
             defaults=self.defaults,
             on_loss=self.on_loss,
             preserve=self.preserve,
+            text_syntax=self.text_syntax,
+            emulate=self.emulate,
             substituted=self.substitutes,
         )
 
@@ -81,47 +94,42 @@ class Router:
 
 
 def rules(config: Config, embedded_model: str | None) -> tuple[Rule, ...]:
-    """Return the rules that `config` means; `embedded_model` is the name of the embedded model, where it is served.
+    """Return the rules that `config` means; `embedded_model` is the name of the usual embedded model, if it is served.
 
-    The embedded model answers to its own name. A lone upstream without `[[models]]` answers to every other name; so
+    Embedded models answer to their own names. A lone upstream without `[[models]]` answers to every other name; so
     does the embedded model where nothing else is configured, and then it says so.
     """
     only = config.backends[0] if len(config.backends) == 1 else None
-    found = [
-        Rule(
-            name=model.name,
-            backend=model.upstream or only or "",
-            model=_target(model.model, model.upstream or only, embedded_model),
-            defaults=model.defaults,
-            on_loss=model.on_loss or config.on_loss,
-            preserve=_preserves(config, model.upstream or only, model.preserve),
-        )
-        for model in config.models
-    ]
+    found = [_rule(config, model, model.upstream or only or "", embedded_model) for model in config.models]
     if embedded_model is not None:
         found.append(Rule(name=embedded_model, backend=EMBEDDED, on_loss=config.on_loss))
+    found += [Rule(name=name, backend=backend_of(name), on_loss=config.on_loss) for name in config.embedded_models]
     if not config.models and len(config.upstreams) == 1:
-        name, upstream = next(iter(config.upstreams.items()))
-        found.append(Rule(name="*", backend=name, on_loss=config.on_loss, preserve=upstream.preserve))
+        found.append(_rule(config, Model(name="*"), next(iter(config.upstreams)), embedded_model))
     elif not config.models and embedded_model is not None:
         every = Rule(name="*", backend=EMBEDDED, model=embedded_model, on_loss=config.on_loss, substitutes=True)
         found.append(every)
     return tuple(found)
 
 
-def matches(pattern: str, name: str) -> bool:
-    """Return whether `name` fits `pattern`, in which `*` is any number of characters. Linear in the name."""
-    first, *middle, last = pattern.split("*")
-    end = len(name) - len(last)
-    at = len(first)
-    if at > end or not name.startswith(first) or not name.endswith(last):
-        return False
-    for piece in middle:
-        found = name.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True
+def _rule(config: Config, model: Model, backend: str, embedded_model: str | None) -> Rule:
+    """Return the rule for `model`: what it does not say is as its upstream says."""
+    upstream = config.upstreams.get(backend, _NOBODY)
+    target = model.model
+    if backend == EMBEDDED and target in config.embedded_models:
+        backend = backend_of(target)
+    elif backend == EMBEDDED:
+        target = embedded_model  # whatever it is called
+    return Rule(
+        name=model.name,
+        backend=backend,
+        model=target,
+        defaults=model.defaults,
+        on_loss=model.on_loss or config.on_loss,
+        preserve=upstream.preserve if model.preserve is None else model.preserve,
+        text_syntax=upstream.text_syntax if model.text_syntax is None else model.text_syntax,
+        emulate=upstream.emulate if model.emulate is None else model.emulate,
+    )
 
 
 def apply_defaults(request: Request, route: Route) -> Request:
@@ -132,16 +140,3 @@ def apply_defaults(request: Request, route: Route) -> Request:
         if (value := getattr(route.defaults, name)) is not None and getattr(request.sampling, name) is None
     }
     return structs.replace(request, sampling=structs.replace(request.sampling, **told)) if told else request
-
-
-def _preserves(config: Config, backend: str | None, told: bool | None) -> bool:  # noqa: FBT001  a setting
-    """Return whether what clients strip is kept: as the model says, else as its upstream does."""
-    if told is not None:
-        return told
-    upstream = config.upstreams.get(backend or "")
-    return upstream is not None and upstream.preserve
-
-
-def _target(model: str | None, backend: str | None, embedded_model: str | None) -> str | None:
-    """Return the name at the backend: the embedded model has but one."""
-    return embedded_model if backend == EMBEDDED else model

@@ -14,7 +14,9 @@ from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.request_encoder import encode_request
 from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.state import STATE
+from xenoglot.dialects.chat.tokens import TOKENS
 from xenoglot.dialects.chat.tools import NAME_LIMIT
+from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.limits import decode_limits, encode_limits
@@ -26,6 +28,7 @@ CHAT = Dialect(
     forward=FORWARD,
     tool_name_limit=NAME_LIMIT,
     id_prefix="chatcmpl-",
+    stop_limit=4,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,
@@ -41,5 +44,7 @@ CHAT = Dialect(
     encode_models=encode_models,
     encode_model=encode_model,
     state=STATE,
+    embeddings=(EMBEDDINGS,),
+    tokens=TOKENS,
 )
 """The dialect `chat`."""

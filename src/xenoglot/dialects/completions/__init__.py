@@ -13,6 +13,7 @@ from xenoglot.dialects.completions.leftovers import NAME
 from xenoglot.dialects.completions.request_decoder import decode_request
 from xenoglot.dialects.completions.request_encoder import encode_request
 from xenoglot.dialects.completions.response import decode_response, encode_response
+from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.limits import decode_limits, encode_limits
@@ -23,6 +24,7 @@ COMPLETIONS = Dialect(
     forward=FORWARD,
     id_prefix="cmpl-",
     many_texts=True,
+    stop_limit=4,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,
@@ -37,5 +39,6 @@ COMPLETIONS = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    embeddings=(EMBEDDINGS,),
 )
 """The dialect `completions`."""

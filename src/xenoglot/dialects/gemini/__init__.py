@@ -8,9 +8,11 @@ from xenoglot.codec.dialect import Dialect, Inquiry
 from xenoglot.codec.framing import JSON_ARRAY
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.decoder import StreamDecoder
+from xenoglot.dialects.gemini.embeddings import FORMS
 from xenoglot.dialects.gemini.encoder import StreamEncoder
 from xenoglot.dialects.gemini.error import decode_error, encode_error
 from xenoglot.dialects.gemini.fields import NAME
+from xenoglot.dialects.gemini.generation import STOP_LIMIT
 from xenoglot.dialects.gemini.models import decode_models, describe, encode_model, encode_models
 from xenoglot.dialects.gemini.part_encoder import NAME_LIMIT
 from xenoglot.dialects.gemini.request_decoder import decode_count, decode_request
@@ -77,6 +79,7 @@ GEMINI = Dialect(
     comments=False,  # google-genai takes each line of a stream for a piece of an event
     marks=("x-goog-api-client", "x-goog-api-key"),
     tool_name_limit=NAME_LIMIT,
+    stop_limit=STOP_LIMIT,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,
@@ -95,5 +98,6 @@ GEMINI = Dialect(
     encode_count=encode_count,
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
+    embeddings=FORMS,
 )
 """The dialect `gemini`."""

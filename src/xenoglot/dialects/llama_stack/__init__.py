@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from xenoglot.codec.dialect import Dialect, Inquiry
 from xenoglot.dialects.llama_stack import completion, completion_stream
 from xenoglot.dialects.llama_stack.decoder import StreamDecoder
+from xenoglot.dialects.llama_stack.embeddings import FORM
 from xenoglot.dialects.llama_stack.encoder import stream_encoder
 from xenoglot.dialects.llama_stack.error import decode_error, encode_error
 from xenoglot.dialects.llama_stack.family import (
@@ -51,6 +52,7 @@ LLAMA_STACK = Dialect(
     inquiries=(Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),),
     marks=MARKS,
     tool_name_limit=NAME_LIMIT,
+    stop_limit=4,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,
@@ -65,6 +67,7 @@ LLAMA_STACK = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    embeddings=(FORM,),
 )
 """The dialect `llama_stack`."""
 

@@ -110,6 +110,7 @@ MESSAGES = Dialect(
     forward=("anthropic-version", "anthropic-beta"),
     tool_name_limit=NAME_LIMIT,
     id_prefix="msg_",
+    blank_stops=False,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,

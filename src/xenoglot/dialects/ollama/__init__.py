@@ -11,6 +11,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.framing import JSON_LINES
 from xenoglot.dialects.ollama import chat_request, generate_request
 from xenoglot.dialects.ollama.decoder import StreamDecoder
+from xenoglot.dialects.ollama.embeddings import FORMS
 from xenoglot.dialects.ollama.encoder import StreamEncoder
 from xenoglot.dialects.ollama.error import decode_error, encode_error
 from xenoglot.dialects.ollama.family import CHAT, GENERATE
@@ -66,6 +67,7 @@ OLLAMA = Dialect(
     encode_models=encode_models,
     encode_model=encode_model,
     answer_at_once=answer_of_loading,
+    embeddings=FORMS,
 )
 """The dialect `ollama`: `POST /api/chat`."""
 

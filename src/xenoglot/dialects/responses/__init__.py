@@ -6,6 +6,7 @@ Besides them what the servers of vLLM, Ollama, LM Studio and OpenRouter say on t
 from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.limits import decode_limits, encode_limits
@@ -41,6 +42,7 @@ RESPONSES = Dialect(
     forward=(*FORWARD, *AFFINITY),
     tool_name_limit=ID_LIMIT,
     id_prefix="resp_",
+    stop_limit=0,
     decode_request=decode_request,
     encode_request=encode_request,
     decode_response=decode_response,
@@ -60,5 +62,6 @@ RESPONSES = Dialect(
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
     state=STATE,
+    embeddings=(EMBEDDINGS,),
 )
 """The dialect `responses`."""

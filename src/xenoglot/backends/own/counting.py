@@ -1,0 +1,115 @@
+"""Counts of tokens where the model has a tokenizer: of the prompt as it was written, and of the words that came out."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from xenoglot.backends.backend import EventAnswer
+from xenoglot.model.events import Event, Finished, Started, TextDelta, UsageReported
+from xenoglot.model.response import Finish, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+_SHORT: Final = 1024
+"""Characters that are counted in no time worth a thread."""
+
+_DONE: Final = Finish(reason="stop")
+"""What is said of an answer of which nobody said why it ended."""
+
+
+class Tokenizer(Protocol):
+    """What reads a text as tokens: `encode` gives the ids, or something that holds them as its `ids`."""
+
+    @property
+    def encode(self) -> Callable[..., Any]:
+        """Take a text, and return its tokens."""
+        ...
+
+
+def count(tokenizer: Tokenizer, text: str, *, special: bool) -> int:
+    """Return the tokens of `text`; `special` has the tokenizer add those that begin or end a text of its own.
+
+    A tokenizer that cannot be told adds what it adds.
+    """
+    encoded = _encode(tokenizer, text, special=special)
+    return len(getattr(encoded, "ids", encoded))
+
+
+def _encode(tokenizer: Tokenizer, text: str, *, special: bool) -> Any:  # noqa: ANN401  see `Tokenizer`
+    encode = tokenizer.encode
+    try:
+        tells = "add_special_tokens" in inspect.signature(encode).parameters
+    except (TypeError, ValueError):  # written in C, and does not tell what it takes
+        tells = False
+    return encode(text, add_special_tokens=special) if tells else encode(text)
+
+
+def counted(answer: EventAnswer, tokenizer: Tokenizer, input_tokens: int | None, limit: int | None) -> EventAnswer:
+    """Return `answer` with its counts: of the prompt when it starts, of its words when it is finished.
+
+    What counts are the words that are given out: what was generated after a stop string is nobody's. On the way the
+    count is an estimate, piece by piece, for whoever ends the answer before its end. Where the model says its own
+    counts, they hold. An answer of as many tokens as its `limit` allows ended for its length (A-W6).
+    """
+    batches = _counted(answer, _Counting(tokenizer, input_tokens, limit))
+    return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits)
+
+
+async def _counted(answer: EventAnswer, counting: _Counting) -> AsyncGenerator[Sequence[Event], None]:
+    try:
+        async for batch in answer.batches:
+            if any(map(_takes_long, batch)):
+                yield await asyncio.to_thread(counting.feed, batch)
+            else:
+                yield counting.feed(batch)
+    finally:
+        await answer.aclose()
+
+
+def _takes_long(event: Event) -> bool:
+    return isinstance(event, Finished) or (isinstance(event, TextDelta) and len(event.text) > _SHORT)
+
+
+class _Counting:
+    """Adds the counts to the events of one candidate."""
+
+    def __init__(self, tokenizer: Tokenizer, input_tokens: int | None, limit: int | None) -> None:
+        self._tokenizer = tokenizer
+        self._input_tokens = input_tokens
+        self._limit = limit
+        self._words: list[str] = []
+        self._estimate = 0
+        self._said: int | None = None
+
+    def feed(self, batch: Iterable[Event]) -> list[Event]:
+        events: list[Event] = []
+        for event in batch:
+            events += self._feed(event)
+        return events
+
+    def _feed(self, event: Event) -> Sequence[Event]:
+        match event:
+            case Started():
+                return event, UsageReported(usage=Usage(input_tokens=self._input_tokens))
+            case TextDelta(text=text) if self._said is None:
+                self._words.append(text)
+                self._estimate += count(self._tokenizer, text, special=False)
+                return UsageReported(usage=Usage(output_tokens=self._estimate, estimated=True)), event
+            case UsageReported(usage=usage) if usage.output_tokens is not None:
+                self._said = usage.output_tokens
+            case Finished():
+                return self._finished(event)
+            case _:
+                pass
+        return (event,)
+
+    def _finished(self, event: Finished) -> Sequence[Event]:
+        tokens = self._said
+        if tokens is None:
+            tokens = count(self._tokenizer, "".join(self._words), special=False)
+        if event.finish == _DONE and self._limit is not None and tokens >= self._limit:
+            event = Finished(finish=Finish(reason="length"), candidate=event.candidate)
+        return UsageReported(usage=Usage(output_tokens=tokens)), event

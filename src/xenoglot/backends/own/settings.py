@@ -1,0 +1,83 @@
+"""What of a request's sampling a function is told: what it has a parameter for."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.request import Sampling
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "max_tokens": ("max_tokens", "max_new_tokens"),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "top_k": ("top_k",),
+    "min_p": ("min_p",),
+    "seed": ("seed",),
+    "frequency_penalty": ("frequency_penalty",),
+    "presence_penalty": ("presence_penalty",),
+    "repetition_penalty": ("repetition_penalty",),
+    "logit_bias": ("logit_bias",),
+}
+"""A setting -> the parameters that mean it, the usual name first."""
+
+_NEVER: Final = ("logprobs", "top_logprobs")
+
+
+class Parameters(Struct, frozen=True):
+    """The parameters of a function that can be given by name; `rest` says that it takes any others too."""
+
+    names: frozenset[str] = frozenset()
+    rest: bool = False
+
+    def named(self, setting: str) -> str | None:
+        """Return the parameter that means `setting`."""
+        names = NAMES[setting]
+        return next((name for name in names if name in self.names), names[0] if self.rest else None)
+
+
+def parameters_of(function: Callable[..., Any], *, given: int) -> Parameters:
+    """Return the parameters of `function` that are left when the first `given` have their values."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return Parameters()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    places = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    taken = {one.name for one in places[:given]}
+    return Parameters(
+        frozenset(one.name for one in parameters if one.kind in named and one.name not in taken),
+        rest=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters),
+    )
+
+
+def settings_for(sampling: Sampling, parameters: Parameters, losses: Losses) -> dict[str, Any]:
+    """Return what the request says, by the function's own names; what it has no parameter for is a loss.
+
+    Stop strings are left out: whoever runs the function sees to them. So is `n`.
+    """
+    told: dict[str, Any] = {}
+    for setting in NAMES:
+        value = getattr(sampling, setting)
+        if value is None:
+            continue
+        name = parameters.named(setting)
+        if name is None:
+            losses.dropped("$.sampling", setting, "the model's function has no such parameter")
+        else:
+            told[name] = value
+    note_logprobs(sampling, losses)
+    return told
+
+
+def note_logprobs(sampling: Sampling, losses: Losses) -> None:
+    """Record that a model which says words does not say how likely they were."""
+    for setting in _NEVER:
+        if getattr(sampling, setting):
+            losses.dropped("$.sampling", setting, "the model does not tell how likely its words are")

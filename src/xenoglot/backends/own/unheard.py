@@ -1,0 +1,53 @@
+"""What a model that only reads text cannot be told at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.fitting import check_tools
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.request import Request, Thinking
+
+NAME: Final = "own"
+"""Our name where fields are sorted by the dialect that understands them: we understand none beyond the model."""
+
+
+def note_unheard(request: Request, losses: Losses) -> None:
+    """Record what no model of this kind is told: the form of the answer, its length in words, stored state.
+
+    Raises:
+        WireError: without it the answer would be to another question.
+    """
+    check_tools(request, NAME)
+    losses.carry(request.extra, "$", NAME)
+    if request.previous is not None:
+        raise WireError("$.previous", "the model keeps no conversation; send the whole history")
+    if request.output is not None and request.output.kind != "text":
+        losses.dropped("$", "output", "the model is not held to a form")
+    if request.verbosity is not None:
+        losses.dropped("$", "verbosity", "the model has no such setting")
+
+
+def note_tools(request: Request, losses: Losses) -> None:
+    """Record that the model hears of no tools.
+
+    Raises:
+        WireError: a call is demanded.
+    """
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "required":
+        raise WireError("$.tool_choice", "the model is told of no tools, so none can be demanded")
+    if choice is not None and choice.mode == "none":
+        return
+    for index in range(len(request.tools)):
+        losses.dropped(f"$.tools[{index}]", "tool", "the model is told of none")
+
+
+def wanted(thinking: Thinking | None) -> bool | None:
+    """Return whether the request wants the model to think; `None` where it does not say."""
+    if thinking is None or (thinking.mode is None and thinking.effort is None and thinking.budget_tokens is None):
+        return None
+    return thinking.mode != "disabled" and thinking.effort != "none"

@@ -1,0 +1,81 @@
+"""An answer that ends at the stop strings of its request, whether or not its source knows of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import EventAnswer
+from xenoglot.codec.stops import sendable_stops
+from xenoglot.text.stop import StopStage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from xenoglot.backends.backend import Call
+    from xenoglot.codec.dialect import Dialect, Target
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request
+
+
+def told(call: Call, dialect: Dialect, target: Target) -> Call:
+    """Return the call with no stop strings but those that a server can be told; the same one where it can be told all.
+
+    What it is not told is a loss that says `emulated`: the answer is to be `ended`.
+    """
+    stops = sendable_stops(call.request, dialect, target)
+    if stops is None:
+        return call
+    call.losses.emulated("$.sampling", "stop", "the answer is ended where the model writes one of the strings")
+    return telling(call, stops)
+
+
+def telling(call: Call, stops: tuple[str, ...] = ()) -> Call:
+    """Return the call with `stops` alone, of an answer that is to be `ended` at others too.
+
+    It asks for a stream, whatever the client did: of a whole answer the model has written all before it is ended. Only
+    the best of several answers comes in one piece (`best_of` of the Completions reference).
+    """
+    request = call.request
+    streamed = request.stream or request.prompt is None or (request.prompt.best_of or 1) == 1
+    asked = replace(request, stream=streamed, sampling=replace(request.sampling, stop=stops or None))
+    return replace(call, request=asked, body=None)
+
+
+def stop_stage(request: Request) -> StopStage | None:
+    """Return the stage that ends the answers to `request`; `None` where nothing is to end them.
+
+    Raises:
+        WireError: the strings are too long.
+    """
+    if not any(request.sampling.stop or ()):
+        return None
+    texts = 1 if request.prompt is None else len(request.prompt.texts)
+    return StopStage(request.sampling.stop or (), candidates=texts * (request.sampling.n or 1))
+
+
+def ended(answer: EventAnswer, stage: StopStage | None) -> EventAnswer:
+    """Return `answer` as `stage` ends it; its source is closed as soon as all of it is over (A-W5)."""
+    if stage is None:
+        return answer
+    batches = _until_stopped(answer, stage)
+
+    async def aclose() -> None:
+        await batches.aclose()
+        await answer.aclose()
+
+    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits)
+
+
+async def _until_stopped(answer: EventAnswer, stage: StopStage) -> AsyncGenerator[Sequence[Event], None]:
+    async for batch in answer.batches:
+        events = [made for event in batch for made in stage.feed(event)]
+        if stage.stopped:
+            await answer.aclose()  # before anybody can wait for the client: what is generated from here is for nothing
+        if events:
+            yield events
+        if stage.stopped:
+            return
+    if rest := stage.close():
+        yield rest

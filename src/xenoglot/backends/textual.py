@@ -1,0 +1,148 @@
+"""A backend around one whose model only writes text: calls and thoughts in its words become what they are."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.stopping import ended, stop_stage, telling
+from xenoglot.codec.custom import UnwrapCustom
+from xenoglot.codec.stage import Pipeline
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.failure import Failure
+from xenoglot.text.declared import Declared
+from xenoglot.text.stage import TextStage
+from xenoglot.text.syntax import AUTO, chosen, get, marked
+from xenoglot.text.telling import told
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from xenoglot.backends.backend import Answer, Backend, Call
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request, Thinking
+    from xenoglot.text.syntax import Syntax
+
+Mending: TypeAlias = Literal["off", "on", "loss"]
+
+
+class TextPolicy(Struct, frozen=True, kw_only=True):
+    """How a model's text is read: `syntax` is the name of a row, `auto` or `off`.
+
+    `tools` has them told in the prompt, for a server that takes none. `repair` mends arguments that are not JSON:
+    `on` in silence, `loss` with a loss that tells of it.
+    """
+
+    syntax: str = AUTO
+    tools: bool = False
+    repair: Mending = "off"
+
+
+class Textual:
+    """A backend whose answers are read by `policy`. `identify` makes the id of a call."""
+
+    def __init__(
+        self, backend: Backend, policy: TextPolicy | None = None, *, identify: Callable[[], str] | None = None
+    ) -> None:
+        self.name = backend.name
+        self._backend = backend
+        self._policy = policy or TextPolicy()
+        self._identify = identify or _identify
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer with the model's text made into blocks. Stop strings end what is words of it, and nothing else.
+
+        Raises:
+            FailureError: as the backend does; or the tools are such that only another server runs them.
+            WireError: the stop strings are too long.
+        """
+        syntax = self._syntax(call.request)
+        asked = self._told(call, syntax)
+        stops = None if syntax is None else stop_stage(call.request)
+        answer = await self._backend.answer(asked if stops is None else telling(asked))
+        if isinstance(answer, ByteAnswer):
+            raise TypeError("a call without a body of its own is answered in events")
+        if syntax is None:
+            return answer
+        batches = _read(answer, self._stage(call, syntax))
+
+        async def aclose() -> None:
+            await batches.aclose()
+            await answer.aclose()
+
+        return ended(EventAnswer(batches=batches, aclose=aclose, limits=answer.limits), stops)
+
+    async def count(self, call: Call) -> int | None:
+        """Count the prompt with the tools that are told in it."""
+        return await self._backend.count(self._told(call, self._syntax(call.request)))
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return the backend's models."""
+        return await self._backend.models()
+
+    async def aclose(self) -> None:
+        """Nothing is held: the backend belongs to whoever made it."""
+
+    def _syntax(self, request: Request) -> Syntax | None:
+        """Return how the answer to `request` is read; a text that is continued as it stands is not."""
+        if request.prompt is not None:
+            return None
+        syntax = chosen(self._policy.syntax, request.model)
+        if syntax is None or request.output is None or request.output.kind == "text":
+            return syntax
+        return marked(syntax)  # an answer that is JSON is no call for being JSON
+
+    def _told(self, call: Call, syntax: Syntax | None) -> Call:
+        request = call.request
+        if self._policy.tools:
+            known = syntax if syntax is not None and syntax.name != AUTO else get("hermes")
+            try:
+                request = told(request, known, call.losses)
+            except WireError as error:
+                failure = Failure(kind="invalid_request", message=error.problem, param=error.path)
+                raise FailureError(failure) from None
+        return replace(call, request=request, body=None)
+
+    def _stage(self, call: Call, syntax: Syntax) -> Stage[Event, Event]:
+        stage = TextStage(
+            syntax,
+            Declared.by(call.request),
+            lambda _candidate, _number: self._identify(),
+            call.losses,
+            repair=_repair() if self._policy.repair != "off" else None,
+            silent=self._policy.repair == "on",
+            thinking=_wants_thoughts(call.request.thinking),
+        )
+        custom = UnwrapCustom(call.request)
+        return Pipeline(stage, custom) if custom else stage
+
+
+async def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> AsyncGenerator[Sequence[Event], None]:
+    async for batch in answer.batches:
+        if events := [made for event in batch for made in stage.feed(event)]:
+            yield events
+    if rest := stage.close():
+        yield rest
+
+
+def _wants_thoughts(thinking: Thinking | None) -> bool | None:
+    """Return whether a request wants thoughts; `None` where it does not say."""
+    if thinking is None or (thinking.mode is None and thinking.effort is None):
+        return None
+    return thinking.mode != "disabled" and thinking.effort != "none"
+
+
+def _repair() -> Callable[..., str | None]:
+    from xenoglot.text.repair import repaired  # noqa: PLC0415  only this policy needs its library
+
+    return repaired
+
+
+def _identify() -> str:
+    return f"call_{secrets.token_hex(12)}"

@@ -1,0 +1,30 @@
+"""What a backend is that knows the tokens of its model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.tokens import TextRequest, Tokens, TokensRequest
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """A backend that tells the tokens of a prompt, and the text of tokens."""
+
+    async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
+        """Return the tokens of the prompt, as they would be sent to the model.
+
+        Raises:
+            FailureError: they cannot be told.
+        """
+        ...
+
+    async def detokenize(self, asked: TextRequest) -> str:
+        """Return the text of the tokens.
+
+        Raises:
+            FailureError: some are none of the model's.
+        """
+        ...

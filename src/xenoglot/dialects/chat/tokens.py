@@ -1,0 +1,94 @@
+"""`/tokenize` and `/detokenize` of vLLM: a text, or a conversation as it would be answered, as tokens, and back.
+
+Source: `vllm/entrypoints/serve/tokenize/protocol.py` (https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.tokens import TokensForm
+from xenoglot.dialects.chat.request_decoder import decode_request
+from xenoglot.errors import WireError
+from xenoglot.model.request import Prompt, Request
+from xenoglot.model.tokens import TextRequest, TokensRequest
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.tokens import Tokens
+
+_FIXED = {"add_generation_prompt": True, "add_special_tokens": False}
+"""What a conversation is always given: its model's template opens the answer, and has all special tokens."""
+
+
+def decode_tokenize(value: JSON) -> TokensRequest:
+    """Return the question in `value`; the prompt is a text, or the messages of a conversation.
+
+    Raises:
+        WireError: a field is missing, of the wrong type, or of a value that there is no answer to.
+    """
+    reader = Reader(value)
+    texts = reader.take("return_token_strs", bool) or False
+    if "messages" in reader:
+        return TokensRequest(request=_conversation(reader), texts=texts)
+    model, prompt = reader.need("model", str), reader.need("prompt", str)
+    special = reader.take("add_special_tokens", bool) is not False
+    return TokensRequest(request=Request(model=model, prompt=Prompt(texts=(prompt,))), special=special, texts=texts)
+
+
+def encode_tokens(tokens: Tokens) -> JSONObject:
+    """Return the answer: the tokens, how many they are, and how many the model holds."""
+    texts = None if tokens.texts is None else list(tokens.texts)
+    numbers = list(tokens.numbers)
+    return {"count": len(numbers), "max_model_len": tokens.longest, "tokens": numbers, "token_strs": texts}
+
+
+def decode_detokenize(value: JSON) -> TextRequest:
+    """Return the question in `value`.
+
+    Raises:
+        WireError: a field is missing or of the wrong type.
+    """
+    reader = Reader(value)
+    model, path = reader.need("model", str), reader.at("tokens")
+    tokens = reader.need("tokens", list)
+    for index, token in enumerate(tokens):
+        if type(token) is not int:
+            raise expected(f"{path}[{index}]", "int", token)
+    return TextRequest(model=model, tokens=tuple(tokens))
+
+
+def encode_text(text: str) -> JSONObject:
+    """Return the answer: the text."""
+    return {"prompt": text}
+
+
+def _conversation(reader: Reader) -> Request:
+    """Return the messages as a request for an answer to them."""
+    for key, fixed in _FIXED.items():
+        if reader.take(key, bool) not in (None, fixed):
+            raise WireError(reader.at(key), f"expected {str(fixed).lower()}, or nothing")
+    if reader.take("continue_final_message", bool) and not _ends_in_answer(reader):
+        raise WireError(reader.at("continue_final_message"), "the last message is not the assistant's")
+    if "chat_template" in reader:
+        raise WireError(reader.at("chat_template"), "the model's own template is used, and no other")
+    return decode_request(reader.rest())
+
+
+def _ends_in_answer(reader: Reader) -> bool:
+    match reader.peek("messages"):
+        case [*_, {"role": "assistant"}]:
+            return True
+        case _:
+            return False
+
+
+TOKENS = TokensForm(
+    path="/v1/tokenize",
+    back_path="/v1/detokenize",
+    decode_request=decode_tokenize,
+    encode_response=encode_tokens,
+    decode_back=decode_detokenize,
+    encode_back=encode_text,
+)

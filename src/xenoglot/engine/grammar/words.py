@@ -1,0 +1,99 @@
+"""Words as grammar: any at all, up to a marker that begins something else; and thoughts, which come to an end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from xenoglot.engine.grammar.characters import LAST, without
+from xenoglot.engine.grammar.gbnf import literal, one_of, repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.engine.grammar.characters import Ranges
+    from xenoglot.engine.grammar.gbnf import Rules
+
+Place: TypeAlias = Literal["anywhere", "line", "start"]
+"""Where a marker counts: anywhere in the words, at the start of a line, or only before all words."""
+
+LINE_LENGTH: Final = 400
+SHORTEST_LINE: Final = 20
+"""Characters of a line of a bounded thought: a quarter of it, within these."""
+MOST_LINES: Final = 1000
+
+SURROGATES: Final = (0xD800, 0xDFFF)
+
+BLANKS: Final = repeat(one_of([(0x0A, 0x0A), (0x20, 0x20)]), 0, 2)
+"""What a model may write between two markers."""
+
+NOTHING: Final = '""'
+
+
+def words_until(rules: Rules, marker: str, then: str, place: Place = "anywhere") -> str:
+    """Return the rule for words that end anywhere; or in `marker`, and then `then` has to follow.
+
+    `place` is where the marker counts. The states are the beginnings of the marker, as in the automaton of Knuth,
+    Morris and Pratt: what is no marker yet may still become one.
+    """
+    if place == "start":
+        return _words_until_at_start(rules, marker, then)
+    if place == "line":  # the marker with the end of the line before it; at the start, the line before has just ended
+        return _states(rules, f"\n{marker}", then)[1]
+    return _states(rules, marker, then)[0]
+
+
+def _states(rules: Rules, marker: str, then: str) -> list[str]:
+    names = [rules.reserve() for _ in marker]
+    for state, name in enumerate(names):
+        ways = {character: _next(marker, marker[:state] + character) for character in dict.fromkeys(marker)}
+        on = {character: then if to == len(marker) else names[to] for character, to in ways.items() if to}
+        known = [f"{literal(character)} {way}" for character, way in on.items()]
+        rules.define(name, " | ".join([f"{one_of(all_but(on))} {names[0]}", *known, NOTHING]))
+    return names
+
+
+def _words_until_at_start(rules: Rules, marker: str, then: str) -> str:
+    """Return the rule for words whose marker counts only before them, behind blanks."""
+    names, anything = [rules.reserve() for _ in marker], _anything(rules)
+    for state, (name, character) in enumerate(zip(names, marker, strict=True)):
+        on = [f"{literal(character)} {names[state + 1] if state + 1 < len(marker) else then}"]
+        blanks = "" if state else "".join({" ", "\n"} - {character})
+        on += [f"{one_of([(ord(blank), ord(blank))])} {name}" for blank in sorted(blanks)]
+        rules.define(name, " | ".join([f"{one_of(all_but({character, *blanks}))} {anything}", *on, NOTHING]))
+    return names[0]
+
+
+def _anything(rules: Rules) -> str:
+    """Return the rule for any words."""
+    return rules.shared("anything", f"{one_of(all_but(''))} anything | {NOTHING}")
+
+
+def words_not_from(rules: Rules, characters: Iterable[str]) -> str:
+    """Return the expression for any words that do not begin with one of `characters`, or with blanks."""
+    return f"({one_of(all_but({*characters, ' ', chr(10)}))} {_anything(rules)} | {NOTHING})"
+
+
+def thought(rules: Rules, opened: str, close: str, longest: int) -> str:
+    """Return the expression for a thought of about `longest` characters at most: `opened`, its lines, `close`.
+
+    A model that goes round in circles would never come to what it is to write. So that the bound needs no
+    look-ahead, the thought cannot hold the first two characters of its end.
+    """
+    first, second = close[0], close[1]
+    character = rules.shared(
+        "thinking", f"{one_of(all_but({first, chr(10)}))} | {literal(first)} {one_of(all_but({second, chr(10)}))}"
+    )
+    length = min(LINE_LENGTH, max(SHORTEST_LINE, longest // 4))
+    line = rules.shared("line", f'{repeat(character, 0, length)} "\\x0A"')
+    lines = repeat(line, 0, min(MOST_LINES, longest // length))
+    return f"{literal(opened)} {lines} {repeat(character, 0, length)} {literal(close)} {BLANKS}"
+
+
+def all_but(characters: Iterable[str]) -> Ranges:
+    """Return the code points of all characters but these."""
+    return without([(1, LAST)], [SURROGATES, *((ord(character), ord(character)) for character in characters)])
+
+
+def _next(marker: str, text: str) -> int:
+    """Return how much of `marker` the longest end of `text` is the beginning of."""
+    return next(size for size in range(len(text), -1, -1) if text.endswith(marker[:size]) and size <= len(marker))

@@ -1,0 +1,36 @@
+"""The tokens of prompts and the texts of tokens, for whoever asks for nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.engine.failures import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.engine.runtime import Runtime
+
+
+async def tokens_of_prompt(text: str, runtime: Runtime, *, special: bool) -> list[int]:
+    """Return the tokens of a text of any length, and with `special` those that texts of the model begin with."""
+    return await (runtime.tokens_of_text(text) if special else runtime.tokens_of_bare_text(text))
+
+
+async def texts_of(tokens: Sequence[int], runtime: Runtime) -> tuple[str, ...]:
+    """Return the text of each token by itself; what is no whole character reads U+FFFD."""
+    known = {token: await runtime.text_of([token]) for token in set(tokens)}
+    return tuple(known[token] for token in tokens)
+
+
+async def checked_text(tokens: Sequence[int], runtime: Runtime) -> str:
+    """Return the text of tokens.
+
+    Raises:
+        FailureError: one is none of this model's.
+    """
+    vocabulary = (await runtime.facts()).vocabulary
+    for index, token in enumerate(tokens):
+        if not 0 <= token < vocabulary:
+            raise refused(f"$.tokens[{index}]", f"expected the number of a token, 0 to {vocabulary - 1}")
+    return await runtime.text_of([*tokens])

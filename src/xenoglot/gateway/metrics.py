@@ -1,0 +1,102 @@
+"""What the gateway and its embedded models have done, as Prometheus reads it.
+
+Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4); names by
+https://prometheus.io/docs/practices/naming/: base units, and `_total` behind what only grows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.engine.measures import Measured, Measures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.observe import Record
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Value: TypeAlias = "float | int | None"
+Sample: TypeAlias = "tuple[dict[str, str], Value]"
+
+
+class _Metric(Struct, frozen=True):
+    """A row of the table below: the name behind `xenoglot_engine_`, what it tells, and where that is."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    value: Callable[[Measures], Value]
+
+
+ENGINE = (
+    _Metric("slots", "gauge", "Requests that can run at once.", lambda said: said.slots),
+    _Metric("slots_busy", "gauge", "Requests that run.", lambda said: said.running),
+    _Metric("queue_requests", "gauge", "Requests that wait for a slot.", lambda said: said.waiting),
+    _Metric("refused_requests_total", "counter", "Requests refused with 429.", lambda said: said.refused),
+    _Metric("finished_requests_total", "counter", "Requests answered to their end.", lambda said: said.finished),
+    _Metric("broken_off_requests_total", "counter", "Requests that failed or were left.", lambda said: said.broken_off),
+    _Metric("prompt_tokens_total", "counter", "Tokens of prompts.", lambda said: said.prompt_tokens),
+    _Metric("cached_prompt_tokens_total", "counter", "Those of them remembered.", lambda said: said.cached_tokens),
+    _Metric("prompt_seconds_total", "counter", "Time spent on reading prompts.", lambda said: said.prompt_seconds),
+    _Metric("generated_tokens_total", "counter", "Tokens written.", lambda said: said.generated_tokens),
+    _Metric("generation_seconds_total", "counter", "Time spent on writing.", lambda said: said.generation_seconds),
+    _Metric("prompt_tokens_per_second", "gauge", "As recent requests saw it.", lambda said: said.prompt_rate),
+    _Metric("generation_tokens_per_second", "gauge", "As recent requests saw it.", lambda said: said.generation_rate),
+    _Metric("restarts_total", "counter", "Starts after the first.", lambda said: max(0, said.starts - 1)),
+)
+"""What is told of each embedded model."""
+
+
+class Tally:
+    """Counts requests by what the route table, the configuration and HTTP call them: never by what a client wrote."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._tokens: Counter[tuple[str, str]] = Counter()
+
+    def add(self, record: Record) -> None:
+        """Count a request that is over."""
+        self._requests[record.route or "", str(record.status or "")] += 1
+        usage = record.usage
+        if usage is not None and record.backend is not None:
+            self._tokens[record.backend, "input"] += usage.input_tokens or 0
+            self._tokens[record.backend, "output"] += usage.output_tokens or 0
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was counted."""
+        requests = [({"route": route, "status": status}, n) for (route, status), n in sorted(self._requests.items())]
+        tokens = [({"backend": backend, "kind": kind}, n) for (backend, kind), n in sorted(self._tokens.items())]
+        yield from _family("xenoglot_gateway_requests_total", "counter", "Requests that are over.", requests)
+        yield from _family("xenoglot_gateway_tokens_total", "counter", "Tokens, by the backends' usage.", tokens)
+
+
+def exposition(tally: Tally, running: int, backends: Iterable[Backend]) -> bytes:
+    """Return all metrics; `running` requests are under way, this one included."""
+    measures = [backend.measures() for backend in backends if isinstance(backend, Measured)]
+    lines = [*tally.lines()]
+    lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests that are under way.", [({}, running)])
+    for metric in ENGINE:
+        samples: list[Sample] = [({"model": said.model}, metric.value(said)) for said in measures]
+        lines += _family(f"xenoglot_engine_{metric.name}", metric.kind, metric.help, samples)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
+    """Yield the lines of one metric; what was not measured has none."""
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        if value is not None:
+            said = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+            yield f"{name}{{{said}}} {value}" if said else f"{name} {value}"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

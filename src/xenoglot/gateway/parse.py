@@ -1,0 +1,70 @@
+"""`POST /v1/parse`: text in, structure out; no model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import ConfigurationError, FailureError, WireError
+from xenoglot.gateway.relay import invalid
+from xenoglot.gateway.respond import send_json
+from xenoglot.model.failure import Failure
+from xenoglot.text.parsing import decode_parse, encode_parsed, parse
+from xenoglot.text.repair import repaired, require
+
+if TYPE_CHECKING:
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.json import JSONObject
+    from xenoglot.text.payload_repaired import Repair
+
+PARSE = "/v1/parse"
+
+
+async def serve(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Parse a text.
+
+    Raises:
+        FailureError: the request is not lawful.
+    """
+    body = await exchange.read_body(gateway.config.server.body_limit)
+    try:
+        parsed = await asyncio.to_thread(_parsed, body)  # a long text takes its time
+    except WireError as error:
+        raise FailureError(invalid(error)) from None
+    except ConfigurationError as error:
+        raise FailureError(Failure(kind="invalid_request", message=str(error), param="$.syntax")) from None
+    await send_json(exchange, record, parsed)
+
+
+def _parsed(body: bytes) -> JSONObject:
+    asked, losses = decode_parse(decode_json(body)), Losses()
+    for name in asked.unknown:
+        losses.dropped("$", name, "the endpoint has no such field")
+    made = parse(
+        asked.text,
+        losses,
+        syntax=asked.syntax,
+        model=asked.model,
+        tools=asked.tools,
+        thinking=asked.thinking,
+        repair=_repair() if asked.repair else None,
+    )
+    return encode_parsed(made, losses)
+
+
+def _repair() -> Repair:
+    """Return what mends JSON.
+
+    Raises:
+        FailureError: the extra for it is not installed.
+    """
+    try:
+        require()
+    except ConfigurationError as error:
+        raise FailureError(Failure(kind="unsupported", message=str(error), param="$.repair")) from None
+    return repaired

@@ -1,0 +1,63 @@
+"""Endpoints for tokens: a prompt as the numbers of its tokens by the model's own tokenizer, and numbers as a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.tokens import Tokenizer
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import FailureError
+from xenoglot.gateway.asked import noted, refusing, told
+from xenoglot.gateway.respond import send_json
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from xenoglot.backends.backend import Backend
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.tokens import TokensForm
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.observe import Record
+
+
+async def tokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Tell the tokens of a prompt.
+
+    Raises:
+        FailureError: nobody here knows them.
+        WireError: the request is not one of the form.
+    """
+    asked = form.decode_request(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    name = asked.request.model
+    record.asked(name, stream=False)
+    route = gateway.route(name, dialect.default_tag)
+    losses = noted(record, route)
+    tokenizer = _tokenizer(gateway.backend(route.backend), name)
+    with refusing():
+        found = await tokenizer.tokenize(replace(asked, request=replace(asked.request, model=route.model)), losses)
+    await send_json(exchange, record, form.encode_response(found), more=told(record, dialect))
+
+
+async def detokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    """Tell the text of tokens.
+
+    Raises:
+        FailureError: nobody here knows it.
+        WireError: the request is not one of the form.
+    """
+    asked = form.decode_back(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    record.asked(asked.model, stream=False)
+    route = gateway.route(asked.model, dialect.default_tag)
+    noted(record, route)
+    tokenizer = _tokenizer(gateway.backend(route.backend), asked.model)
+    text = await tokenizer.detokenize(replace(asked, model=route.model))
+    await send_json(exchange, record, form.encode_back(text))
+
+
+def _tokenizer(backend: Backend, model: str) -> Tokenizer:
+    if isinstance(backend, Tokenizer):
+        return backend
+    message = f"the tokens of `{model}` are not known here: only those of the embedded models are"
+    raise FailureError(Failure(kind="unsupported", message=message))

@@ -1,0 +1,157 @@
+"""Embeddings from another server: the client's bytes between the same forms, written anew between others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from tests.backends.test_remote import KEY, sent, upstream
+from tests.backends.wire import leakless, response
+from xenoglot.backends.embedding import Embedder, EmbeddingAnswer, EmbeddingCall
+from xenoglot.codec.dialect import get
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import FailureError, LossError
+from xenoglot.model.embedding import Embeddings
+from xenoglot.model.failure import Failure
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.model.json import JSON
+
+OPENAI: EmbeddingForm = get("chat").embeddings[0]
+OLLAMA: EmbeddingForm = get("ollama").embeddings[0]
+GEMINI: EmbeddingForm = get("gemini").embeddings[0]
+BODY = b'{"input": "a",  "model": "m", "x": 1.0}'
+ANSWER = (
+    b'{"object":"list", "data":[{"object":"embedding","index":0,"embedding":"AACAPw=="}],"model":"big","usage":null}'
+)
+NO = b'{"error":{"message":"no","type":"invalid_request_error"}}'
+VECTORS = Embeddings(vectors=((1.0,),), model="big", extra=None)
+
+
+def call(form: EmbeddingForm, body: bytes, *, strict: bool = False, model: str | None = None) -> EmbeddingCall:
+    """A client's request in `form`, for the model it names or another."""
+    request = form.decode_request(json.loads(body))
+    renamed = request if model is None else replace(request, model=model)
+    return EmbeddingCall(request=renamed, losses=Losses(strict=strict), form=form, body=body)
+
+
+async def failure_of(*responses: bytes, dialect: str = "chat", asked: EmbeddingCall) -> Failure:
+    """What the client is told."""
+    async with upstream(*responses, dialect=dialect) as (remote, _):
+        with pytest.raises(FailureError) as raised:
+            await remote.embed(asked)
+    return raised.value.failure
+
+
+@leakless
+async def test_between_the_same_forms_the_bytes_pass_untouched() -> None:
+    async with upstream(response(ANSWER)) as (remote, wire):
+        assert isinstance(remote, Embedder)
+        answer = await remote.embed(call(OPENAI, BODY))
+        line, headers, body = sent(wire)
+    assert (line, headers["authorization"], body) == ("POST /v1/embeddings HTTP/1.1", f"Bearer {KEY}", BODY)
+    assert answer.body == ANSWER
+    assert answer.embeddings.vectors == ((1.0,),)
+
+
+@leakless
+async def test_only_the_name_of_the_model_is_replaced() -> None:
+    async with upstream(response(ANSWER)) as (remote, wire):
+        await remote.embed(call(OPENAI, BODY, model="big"))
+        assert sent(wire)[2] == b'{"input":"a","model":"big","x":1.0}'
+
+
+CROSSINGS: dict[str, tuple[str, EmbeddingForm, JSON, str, JSON, JSON]] = {
+    "openai-to-ollama": (
+        "ollama",
+        OPENAI,
+        {"model": "m", "input": ["a"]},
+        "/api/embed",
+        {"model": "m", "input": ["a"], "truncate": False},
+        {"model": "m", "embeddings": [[1.0]], "prompt_eval_count": 2},
+    ),
+    "openai-to-gemini": (
+        "gemini",
+        OPENAI,
+        {"model": "m", "input": ["a"]},
+        "/v1beta/models/m:batchEmbedContents",
+        {"requests": [{"model": "models/m", "content": {"parts": [{"text": "a"}]}}]},
+        {"embeddings": [{"values": [1.0]}], "usageMetadata": {"promptTokenCount": 2}},
+    ),
+    "ollama-to-openai": (
+        "responses",
+        OLLAMA,
+        {"model": "m", "input": "a", "truncate": False},
+        "/v1/embeddings",
+        {"model": "m", "input": ["a"]},
+        {"data": [{"embedding": [1.0]}], "usage": {"prompt_tokens": 2, "total_tokens": 2}},
+    ),
+    "gemini-to-gemini": (
+        "gemini",
+        GEMINI,
+        {"model": "m", "requests": [{"content": {"parts": [{"text": "a"}]}, "title": "t"}]},
+        "/v1beta/models/m:batchEmbedContents",
+        {"requests": [{"model": "models/m", "content": {"parts": [{"text": "a"}]}, "title": "t"}]},
+        {"embeddings": [{"values": [1.0]}], "usageMetadata": {"promptTokenCount": 2}},
+    ),
+}
+
+
+@leakless
+@pytest.mark.parametrize("case", CROSSINGS)
+async def test_across(case: str) -> None:
+    dialect, form, asked, path, written, answered = CROSSINGS[case]
+    async with upstream(response(json.dumps(answered).encode()), dialect=dialect) as (remote, wire):
+        answer = await remote.embed(call(form, json.dumps(asked).encode(), strict=True))
+        line, _, body = sent(wire)
+    assert (line, json.loads(body)) == (f"POST {path} HTTP/1.1", written)
+    assert answer.embeddings.vectors == ((1.0,),)
+    assert answer.embeddings.usage == Usage(input_tokens=2)
+
+
+@leakless
+async def test_what_would_be_lost_is_refused_where_that_is_the_policy() -> None:
+    async with upstream(dialect="ollama") as (remote, wire):
+        with pytest.raises(LossError, match="user dropped"):
+            await remote.embed(call(OPENAI, b'{"model":"m","input":"a","user":"u"}', strict=True))
+        assert wire.requests == []
+
+
+@leakless
+async def test_a_server_without_such_an_endpoint() -> None:
+    told = "`m` makes no embeddings: ask for another model"
+    expected = Failure(kind="unsupported", message=told)
+    assert await failure_of(dialect="messages", asked=call(OPENAI, BODY)) == expected
+
+
+@leakless
+@pytest.mark.parametrize(
+    ("answer", "dialect", "kind", "message"),
+    [
+        pytest.param(response(b"<html>"), "chat", "upstream", "not understood", id="no-json"),
+        pytest.param(response(b'{"data": 1}'), "chat", "upstream", "$.data: expected list", id="no-vectors"),
+        pytest.param(
+            response(b'{"embeddings": []}'), "ollama", "upstream", "expected 1 vectors, got 0", id="too-few-across"
+        ),
+        pytest.param(
+            response(NO).replace(b"200 OK", b"404 Not Found"),
+            "chat",
+            "not_found",
+            "no",
+            id="refused",
+        ),
+    ],
+)
+async def test_what_is_no_answer(answer: bytes, dialect: str, kind: str, message: str) -> None:
+    failure = await failure_of(answer, dialect=dialect, asked=call(OPENAI, BODY))
+    assert failure.kind == kind
+    assert message in failure.message
+
+
+def test_an_answer_need_not_be_bytes() -> None:
+    assert EmbeddingAnswer(embeddings=VECTORS).body is None
