@@ -136,6 +136,7 @@ def test_a_signature_in_the_words_of_another_face_of_google_is_taken() -> None:
         (Reasoning(text="Hm.", signature="CiQB", origin=Origin(dialect="gemini", provider="other")), None),
         (Reasoning(text="Hm.", signature="x", origin=Origin(dialect="messages")), None),
         (Reasoning(text="Hm."), None),
+        (Reasoning(text="Hm.", signature="no bytes!", origin=Origin(dialect="gemini")), None),
     ],
 )
 def test_only_what_the_server_sealed_goes_back(part: Reasoning, wire: str | None) -> None:

@@ -641,3 +641,11 @@ def test_a_thought_of_another_maker_stays_behind_where_the_server_is_known() -> 
     request = RESPONSES.decode_request({"model": "m", "input": thoughts})
     assert encoded(request, Target(provider="acme"))[0]["input"] == thoughts[1:]
     assert encoded(request)[0]["input"] == thoughts
+
+
+def test_a_text_without_words_is_left_out_and_what_stands_beside_it_is_told() -> None:
+    """No server takes an `output_text` without a word; a mark on it marks nothing."""
+    silent = said("assistant", Text(text="", cache=CacheMark()))
+    body, losses = encoded(Request(model="m", messages=(HI, silent, HI)))
+    assert body["input"] == [asked("user", "Hi"), asked("user", "Hi")]
+    assert losses == ["$.messages[1].content[0] cache dropped (what the model said takes no cache mark)"]

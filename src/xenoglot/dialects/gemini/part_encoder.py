@@ -164,8 +164,8 @@ class PartEncoder:
 
     def _may_return(self, part: Reasoning, target: Target) -> bool:
         """Whether the server of this request sealed the thought."""
-        origin = part.origin
-        if origin is None or origin.dialect != NAME or not (part.signature or part.encrypted):
+        origin, seal = part.origin, part.signature or part.encrypted
+        if origin is None or origin.dialect != NAME or not seal or not is_base64(seal):
             return False
         return None in (origin.provider, target.provider) or origin.provider == target.provider
 

@@ -10,6 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.dialects.responses.input_decoder import TOOL_ERROR
 from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.output_text import encode_output_text
 from xenoglot.dialects.responses.parts import encode_input
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 
@@ -63,9 +64,9 @@ class InputEncoder:
         if (own := own_fields(message.extra, where, self._losses)) and not self._crossing.home:
             self._losses.dropped(where, ", ".join(own), "the turn is written as items")
         placed = [
-            (part, f"{where}.content[{index}]")
+            (part, at)
             for index, part in enumerate(message.content)
-            if self._crossing.home or not (isinstance(part, Text) and not part.text)
+            if not self._unsaid(part, at := f"{where}.content[{index}]")
         ]
         parts = [part for part, _ in placed]
         for start, end in spans(parts):
@@ -73,6 +74,15 @@ class InputEncoder:
             if item is not None:
                 self._items.append(item)
         self._kinds |= {part.id: part.kind for part in parts if isinstance(part, ToolCall)}
+
+    def _unsaid(self, part: Part, where: str) -> bool:
+        """Return whether a part is left out: a text without words, which a server refuses, with all beside it."""
+        if self._crossing.home or not isinstance(part, Text) or part.text:
+            return False
+        encode_output_text(part, where, self._losses, whole=False)  # what it would lose, it loses here too
+        if part.citations:
+            self._losses.dropped(where, "citations", "they stand on a text without words")
+        return True
 
     def _asked(self, message: Message, where: str) -> None:
         """Write each result as an item of its own, then what else the turn says (pitfall-4)."""
