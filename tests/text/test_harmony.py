@@ -40,10 +40,10 @@ CASES = [
     pytest.param(
         "<|channel|>final <|constrain|>json<|message|>{}<|return|>", [{"text": "{}"}], id="a final answer of a type"
     ),
-    pytest.param(TWICE, [{"text": TWICE}], id="two channels"),
+    pytest.param(TWICE, [NOW], id="two channels"),
     pytest.param(
         "<|channel|>musing<|message|>x<|end|>",
-        [{"text": "<|channel|>musing<|message|>x<|end|>"}],
+        [{"reasoning": "x"}],
         id="a channel that nobody knows",
     ),
     pytest.param("<|start|>user<|message|>x<|end|>", [{"text": "<|start|>user<|message|>x<|end|>"}], id="another role"),

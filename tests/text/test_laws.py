@@ -35,7 +35,11 @@ NOBODY: Final = declared([Declaration(name="zz_nobody")])
 
 def markers(row: Syntax) -> tuple[str, ...]:
     """Return all that a row looks for."""
-    calls = [mark for form in row.calls for mark in (*form.begin, *form.end, *form.open, *form.close, *form.between)]
+    calls = [
+        mark
+        for form in (*row.calls, *row.slips)
+        for mark in (*form.begin, *form.end, *form.open, *form.close, *form.between)
+    ]
     thoughts = [mark for one in row.thoughts for mark in (*one.open, *one.close)]
     return (*calls, *thoughts, *row.dropped)
 
@@ -137,6 +141,7 @@ def test_calls_come_back(name: str, calls: list[tuple[str, str]]) -> None:
 HOSTILE: Final = (
     *("<", "{", "[", '"', "\\", "\n", " ", "`", "x", "<|", "</", "[{", '{"name": ', '{"a": ', "(", "a(", ",", "'"),
     *('<tool_call>{"name": "', '<tool_call>{"arguments": {', '<tool_call>{"name": "now", "arguments": ["', "<think>\n"),
+    *("{{", "`<tool_call>", "</think><", '<tool_call>{"a": 1, ', "<tool_call>```json", "</s>b", '"<|im_end|>'),
     *("<tool_call>x", "</think>\n", "```json\n", "<function=now><parameter=a>", "get_weather("),
 )
 ANY: Final = (syntax.AUTO, "json", "pythonic")

@@ -22,7 +22,9 @@ THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
 TAGS: Final = Calls(open=("<call>",), close=("</call>",), payload=JSONCalls())
 
 
-def row(*calls: Calls, thoughts: tuple[Thoughts, ...] = (THINK,), dropped: tuple[str, ...] = ("<|end|>",)) -> Syntax:
+def row(
+    *calls: Calls, thoughts: tuple[Thoughts, ...] = (THINK,), dropped: tuple[str, ...] = ("<|end|>", "</s>")
+) -> Syntax:
     """Return a syntax of our own."""
     return Syntax(name="ours", title="Ours", source="", calls=calls or (TAGS,), thoughts=thoughts, dropped=dropped)
 
@@ -107,10 +109,15 @@ def test_blanks_beside_markup_are_markup(text: str, pieces: list[Piece]) -> None
     [
         pytest.param("</think>\na", [Words("a")], id="at-the-start"),
         pytest.param("t\n</think>\n\na", [Words("t\n"), Words("a")], id="behind-words"),
+        pytest.param("</think>a", [Words("a")], id="at-the-start-with-words-behind"),
         pytest.param("a</think>", [Words("a")], id="at-the-end"),
+        pytest.param("a</think>\n\nb", [Words("a\n\nb")], id="at-the-end-of-a-line"),
+        pytest.param(f"a</think>{NOW}", [Words("a"), *called()], id="before-a-call"),
+        pytest.param("a</think><call", [Words("a</think><call")], id="before-no-call"),
         pytest.param("a </think> b", [Words("a </think> b")], id="within-a-line"),
         pytest.param("<think>t</think>a</think>\nb", [*thought("t"), Words("a</think>\nb")], id="there-was-a-thought"),
         pytest.param("</think>\na</think>\n", [Words("a</think>\n")], id="only-once"),
+        pytest.param("a <think>b</think>\n", [Words("a <think>b</think>\n")], id="opened-among-words"),
     ],
 )
 def test_orphan_end_of_a_thought(text: str, pieces: list[Piece]) -> None:
@@ -162,6 +169,49 @@ def test_calls_in_a_thought(text: str, pieces: list[Piece]) -> None:
     assert read(inside, text) == pieces
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        pytest.param(f"<think>t{NOW}</think>a", [*thought("t"), *called(), Words("a")], id="at-once"),
+        pytest.param(f"<think>t{NOW}u</think>\na", [*thought("t"), *called(), Words("u\na")], id="behind-words"),
+    ],
+)
+def test_a_thought_that_a_call_ended_may_still_be_closed(text: str, pieces: list[Piece]) -> None:
+    """Kimi K2 does so: https://github.com/vybestack/llxprt-code/issues/749."""
+    inside = row(thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),))
+    assert read(inside, text) == pieces
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"Write `{NOW}`.", id="a-call"),
+        pytest.param(f"Write ``{NOW}``.", id="a-call-in-two-backticks"),
+        pytest.param("`<|end|>` ends a turn.", id="a-control-token"),
+        pytest.param("Write `</think>\nand", id="the-end-of-a-thought"),
+        pytest.param(f'say("{NOW}")', id="in-quotes"),
+        pytest.param("<s>old</s> new", id="a-token-that-is-html"),
+        pytest.param("ends = ['<|end|>', f'<|end|>{more}']", id="in-single-quotes"),
+    ],
+)
+def test_what_is_quoted_stays(text: str) -> None:
+    """F-W1, A-W10: prose tells of markers."""
+    assert read(row(), text) == [Words(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        pytest.param(f"```{NOW}```", [Words("```"), *called(), Words("```")], id="in-a-block-of-code"),
+        pytest.param(f"See `ls`{NOW}", [Words("See `ls`"), *called()], id="behind-code"),
+        pytest.param("no more</s>", [Words("no more")], id="a-token-that-is-html-at-the-end"),
+        pytest.param('She said "yes"<|end|>', [Words('She said "yes"')], id="behind-a-quotation"),
+    ],
+)
+def test_what_is_not_quoted_counts(text: str, pieces: list[Piece]) -> None:
+    assert read(row(), text) == pieces
+
+
 def test_calls_in_a_thought_are_thought_of_where_the_row_does_not_say() -> None:
     assert read(row(), f"<think>{NOW}</think>") == thought(NOW)
 
@@ -188,7 +238,9 @@ FORMS: Final = (
         pytest.param('<call>add {"a": 1}</call>', called("add", '{"a": 1}'), id="first"),
         pytest.param("<call>ghost {}</call>", [Words("<call>ghost {}</call>")], id="refused"),
         pytest.param("<call>?</call>", [Words("<call>?</call>")], id="neither"),
-        pytest.param(f"<call>{NOW}", [Words("<call>"), *called()], id="a-marker-behind-what-was-none"),
+        pytest.param(f"<call>{NOW}", called(), id="a-marker-written-twice"),
+        pytest.param(f"{NOW}</call>", called(), id="an-end-written-twice"),
+        pytest.param(f"<call>?{NOW}", [Words("<call>?"), *called()], id="a-marker-behind-what-was-none"),
     ],
 )
 def test_forms_with_one_marker_are_tried_side_by_side(text: str, pieces: list[Piece]) -> None:

@@ -30,8 +30,23 @@ MEANT = {
     "a word": ("null", None),
     "half a pair": ('{"a": "\\ud83d"}', None),
     "too deep": ("{" * 50_000, None),
+    "long": ("{'a': ['" + "x', 'y" * 8_000 + "']}", '{"a":["' + 'x","y' * 8_000 + '"]}'),
+    "deep": ("[" * 60 + "{'a': 1}" + "]" * 60, "[" * 60 + '{"a":1}' + "]" * 60),
     "too long": ("{'a': '" + "x" * LONGEST + "'}", None),
 }
+
+
+ENDLESS = {
+    "quotes behind words": "{" + 'u"' * 30_000,
+    "quotes before words": '["' + 'a"' * 30_000,
+    "brackets": "[{" * 2_000 + '"' * 50_000,
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+def test_what_would_take_too_long_is_left_alone(text: str) -> None:
+    """The library takes minutes for each: it looks for the end of a string again at every quote."""
+    assert repaired(text) is None
 
 
 @pytest.mark.parametrize(("text", "meant"), MEANT.values(), ids=MEANT)

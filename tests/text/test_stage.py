@@ -173,6 +173,29 @@ MADE: Final[dict[str, tuple[Sequence[Event], Sequence[Event], Sequence[str]]]] =
         ],
         [],
     ),
+    "cited-in-a-call": (
+        [start(), said(CALL[:60]), CITED, said(CALL[60:]), said(" b"), end(), finished()],
+        [
+            *(called()[0], ArgumentsDelta(text='{"city": "P'), ArgumentsDelta(text='aris"}')),
+            *(end(), start(), CITED, said(" b"), end(), waiting()),
+        ],
+        [],
+    ),
+    "cited-in-a-call-and-no-words": (
+        [start(), said(BROKEN), CITED, end(), finished("length")],
+        [*called('{"ci'), finished("length")],
+        ["citations dropped"],
+    ),
+    "a-call-over-two-blocks-of-which-one-comes-whole": (
+        [start(), said(BROKEN), end(), start(), BlockEnded(part=Text(text='ty": "Paris"}}')), finished()],
+        [*called('{"ci')[:2], ArgumentsDelta(text='ty": "Paris"}'), end(), waiting()],
+        [],
+    ),
+    "an-empty-block-in-a-call": (
+        [start(), said(BROKEN), end(), start(), end(), start(), said('ty": "Paris"}}'), end(), finished()],
+        [*called('{"ci')[:2], ArgumentsDelta(text='ty": "Paris"}'), end(), waiting()],
+        [],
+    ),
     "failed-while-holding": (
         [start(), said("a <tool_ca"), FAILED],
         [start(), said("a "), said("<tool_ca"), end(), FAILED],

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
-from xenoglot.model.content import CacheMark, Image, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult
+from xenoglot.model.content import CacheMark, Extra, Image, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.text.payload_json import JSONCalls
 from xenoglot.text.syntax import Calls, Syntax, Telling
@@ -187,6 +187,31 @@ def test_cache_marks_stay_at_the_end_of_what_they_marked() -> None:
     parts = [part for turn in made.messages for part in turn.content if isinstance(part, Text)]
     assert [part.cache for part in parts] == [None, short, long, short, long]
     assert [str(loss) for loss in losses] == ["$ tools emulated (told in the system turn, in the form `row`)"]
+
+
+def test_turns_that_become_one_are_one_text() -> None:
+    """But where more is said of a text, or the prompt is to be cached up to it."""
+    mark = CacheMark()
+    results = [Message(role="tool", content=(ToolResult(call_id=name, name=name),)) for name in ("a", "b")]
+    picture = Image(source=Remote(url="https://pictures.example/1.png"))
+    words = (Text(text="One.\n"), Text(text="Two.", cache=mark))
+    others = (Text(text="Three."), picture)
+    said_of = Message(role="user", content=(Text(text="Four.", extra=Extra(dialect="chat", fields={"a": 1})),))
+    users = [Message(role="user", content=content) for content in (words, (), others, (Text(text="Five."),))]
+    made = told(Request(model="m", messages=(*results, *users, said_of)), ROW, Losses())
+    assert made.messages == (
+        Message(
+            role="user",
+            content=(
+                Text(text="<a>\n<b>\nOne.\n"),
+                Text(text="Two.", cache=mark),
+                Text(text="\nThree."),
+                picture,
+                Text(text="Five."),
+                Text(text="\nFour.", extra=Extra(dialect="chat", fields={"a": 1})),
+            ),
+        ),
+    )
 
 
 def test_tools_stand_behind_the_first_words_of_the_system() -> None:

@@ -49,7 +49,7 @@ def _read(form: Calls, section: Section) -> Reading:
         yield from form.payload.read(section)
         section.settle()
         if (yield from section.accept(form.close)):
-            yield from _repeated(form.close, section)
+            yield from _repeated([end for end in form.close if not _begins(form.open, end)], section)
         elif form.close and (yield from _crowded(form, section)):
             continue
         if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
@@ -60,6 +60,11 @@ def _repeated(markers: Sequence[str], section: Section) -> Reading:
     """Pass over a marker that is written again: models stutter."""
     while (yield from section.accept(markers)):
         pass
+
+
+def _begins(markers: Sequence[str], beginning: str) -> bool:
+    """Return whether one of `markers` begins so: that a code block ends and that one begins is told by the same."""
+    return any(marker.startswith(beginning) for marker in markers)
 
 
 def _crowded(form: Calls, section: Section) -> Generator[None, None, bool]:

@@ -12,7 +12,10 @@ MOST_BEFORE: Final = 256
 MOST_HELD: Final = 65_536
 """The most characters that are held back within, while they may be the end: more white space ends nothing."""
 
-_OPENING = re.compile(r"\s*```[ \t]*(?:json)?\s*(?=[{\[\"\d-])", re.IGNORECASE)
+_OPENING = re.compile(
+    r"\s*```[ \t]*(?:json(?:\s+(?=[\dtfn-])|\s*(?=[{\[\"]))|\s*(?=[{\[\"\d-]))",  # `json5` is another language
+    re.IGNORECASE,
+)
 _BEGINS = re.compile(r"\s*(?:`{0,2}|```[ \t]*(?:j|js|jso|json\s*|\s*))", re.IGNORECASE)
 _TOKEN = re.compile(r"\s+|`+|[^\s`]+")
 _TICKS: Final = 3

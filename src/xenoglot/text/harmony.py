@@ -2,8 +2,9 @@
 
 Theory of operation. A message is `<|start|>` header `<|message|>` body, and an end token. Header by header it is known
 what the body is: thoughts (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared
-tool, in either part of the header). A message to anybody else stays as it is, tokens and all. The prompt ends in
-`<|start|>assistant`, so the first header begins behind that; what begins with no header is words.
+tool, in either part of the header). A message to anybody else stays as it is, tokens and all. A garbled header says
+what can be found in it; a message of no known channel is a thought. The prompt ends in `<|start|>assistant`, so the
+first header begins behind that; what begins with no header is words.
 Source: https://github.com/openai/harmony/blob/main/docs/format.md
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from xenoglot.text.pieces import Arguments, CallBegun, CallEnded, Thought, ThoughtEnded, Words
+from xenoglot.text.pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
 from xenoglot.text.scanner import Markers
 from xenoglot.text.section import LONGEST_BLANK
 from xenoglot.text.values import members
@@ -31,7 +32,6 @@ _CHANNEL: Final = "<|channel|>"
 _MESSAGE: Final = "<|message|>"
 _CONSTRAIN: Final = "<|constrain|>"
 _ENDS: Final = ("<|end|>", "<|return|>", "<|call|>")
-_RECIPIENT: Final = "to="
 
 _MARKERS: Final = Markers((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
 _BODY: Final = Markers((_START, _CHANNEL, *_ENDS))
@@ -43,6 +43,15 @@ _HEADER = re.compile(
     re.VERBOSE,
 )
 """A header whose blanks are single ones."""
+
+_ROLES: Final = Markers(("to=", *(f"assistant{blank}{mark}" for mark in ("to=", _CHANNEL) for blank in ("", " "))))
+"""What a header begins with that has no token of its own."""
+
+_TO = re.compile(r"(?<!\w)to=([^\s<]+)")
+_FOREIGN = re.compile(r"<\|start\|>(?! ?assistant)")
+"""A message of somebody else: a result that the model made up."""
+
+_NAMED = re.compile(r"<\|channel\|>\s?(analysis|commentary|final)")
 
 _BLANKS = re.compile(rf"\s{{0,{LONGEST_BLANK + 1}}}")
 
@@ -104,11 +113,9 @@ class Harmony:
             return self._end_blank(ended=ended)
         if place == 0 and not marker and not ended:
             return False  # it may become a token
-        if self._mode == "first" and not marker:
-            return self._read_recipient(start, ended=ended)
         if place or not marker:
-            self._mode = "words"
-        elif marker in _ENDS:
+            return self._read_role(start, ended=ended)
+        if marker in _ENDS:
             self._at = start + len(marker)
             self._mode = "between"
         else:
@@ -121,13 +128,13 @@ class Harmony:
             self._give(len(self._text))
         return False
 
-    def _read_recipient(self, start: int, *, ended: bool) -> bool:
-        """Look for a recipient: the prompt may have begun the header, and said the role."""
-        begun = self._text[start : start + len(_RECIPIENT)]
-        if begun == _RECIPIENT:
+    def _read_role(self, start: int, *, ended: bool) -> bool:
+        """Look for a header without its token: the prompt may have begun it, or the model forgot it."""
+        place, marker = _ROLES.find(self._text[start : start + _ROLES.longest], 0, ended=ended)
+        if place == 0 and marker:
             self._header = start
             return True
-        if not ended and _RECIPIENT.startswith(begun):
+        if place == 0 and not ended:
             return False
         self._mode = "words"
         return True
@@ -189,20 +196,26 @@ class Harmony:
         if not marker and not over:
             return False
         self._header = None
-        found = _HEADER.fullmatch(" ".join(window[:place].split())) if marker == _MESSAGE else None
-        if found is None:
-            self._refuse(start, window)
+        header = " ".join(window[:place].split())
+        if marker != _MESSAGE:
+            self._refuse(start, window, 0)
+        elif found := _HEADER.fullmatch(header):
+            self._begin(found["before"] or found["behind"], found["channel"], start + place + len(marker))
+        elif _CHANNEL in header and not _FOREIGN.match(header):  # garbled, as about every 25th of gpt-oss-20b is
+            to, channel = _TO.findall(header), _NAMED.search(header)
+            known = next((name for name in to if self._declared.resolve(name) is not None), None)
+            self._begin(known, "analysis" if channel is None else channel[1], start + place + len(marker))
+            self._made.append(Lost("header", "approximated", "it was garbled"))
         else:
-            self._begin(found, start + place + len(marker))
+            self._refuse(start, window, place + len(marker))
         return True
 
-    def _begin(self, header: re.Match[str], end: int) -> None:
-        """Begin the message of `header`, which ends at `end`."""
+    def _begin(self, recipient: str | None, channel: str | None, end: int) -> None:
+        """Begin a message to `recipient` in `channel`; its header ends at `end`."""
         self._leave(marked=True)
         said, self._at = self._text[self._at : end], end
-        recipient = header["before"] or header["behind"]
         if recipient is None:
-            self._mode = "thought" if header["channel"] == "analysis" else "words"
+            self._mode = "thought" if channel == "analysis" else "words"
         elif (name := self._declared.resolve(recipient)) is not None:
             self._mode = "call"
             self._arguments = []
@@ -211,8 +224,12 @@ class Harmony:
             self._mode = "raw"
             self._made.append(Words(said))
 
-    def _refuse(self, start: int, window: str) -> None:
-        """Go on as before: what looked like a header is part of the text that it stands in."""
+    def _refuse(self, start: int, window: str, end: int) -> None:
+        """Go on as before: what looked like a header is part of the text that it stands in.
+
+        It is all of it where it ends as headers do (`end`), and else its first token.
+        """
         if self._mode in ("first", "between"):
             self._mode = "raw"
-        self._give(start + next(len(token) for token in (_START, _CHANNEL, window[:1]) if window.startswith(token)))
+        first = next(len(token) for token in (_START, _CHANNEL, window[:1]) if window.startswith(token))
+        self._give(start + (end or first))

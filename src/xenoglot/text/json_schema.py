@@ -119,7 +119,7 @@ def _compiled(schema: JSON, path: str) -> jsonschema_rs.Validator:
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             raise WireError(path, "it refers to what is not in it; nothing else is looked up") from None
-        raise WireError(path + _path(error.instance_path)[1:], f"expected {_expected(error)}") from None
+        raise WireError(path + _path(error.instance_path)[1:], f"no JSON Schema: expected {_expected(error)}") from None
     except (ValueError, OverflowError, RecursionError):
         raise WireError(path, "no JSON Schema that can be compiled") from None
 

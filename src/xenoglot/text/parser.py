@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 SLICE: Final = 4096
 """Characters that are looked at together: what has been read is cut off their front, and that has to stay cheap."""
 
-_TICKS: Final = 3
-_IN_CODE: Final = re.compile(r"(?<!`)`{1,2}\Z")
-"""One backtick or two, which begin code within a line; three begin a block of it."""
+_BEFORE: Final = 4
+"""Characters before a marker that are looked at."""
+
+_QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\Z""")
+"""A quote that begins: what stands behind it is spoken of. Three backticks begin a block of code, which is none."""
+
+_HTML: Final = frozenset({"</s>"})
 
 _BREAKS: Final = re.compile(r"[\r\n]{1,8}\Z")
 """Line breaks before the end of a thought; more than anybody writes are part of it."""
@@ -56,7 +60,7 @@ class Parser:
         self._thoughts: Thoughts | None = None  # what is open
         self._fresh = True  # there are no words since the beginning, or since the last markup
         self._marked = False  # there was markup before
-        self._last = "\n"  # the last characters that were words, as many as _TICKS
+        self._last = "\n"  # the last characters that were words, as many as `_BEFORE`
         self._checked = 0  # up to here the text holds no marker that counts
         self._lead = False  # the blanks that come now belong to the marker before them
         self._mused = False  # there was a thought
@@ -67,7 +71,7 @@ class Parser:
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
         if text and self._idle and self._table.words.absent(text):
-            self._last = (self._last + text)[-_TICKS:]
+            self._last = (self._last + text)[-_BEFORE:]
             return (Words(text),)
         return self._run(text, ended=False)
 
@@ -148,14 +152,12 @@ class Parser:
 
     def _take_marker(self, place: int, marker: str, *, ended: bool) -> bool:
         at_start = self._fresh and not self._text[:place].strip()
-        before = (self._last + self._text[max(0, place - _TICKS) : place])[-_TICKS:]
+        before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
         at_line = at_start or before.endswith("\n")
-        if not at_start and _IN_CODE.search(before) is not None:
-            self._checked = place + 1
-            return True
+        if not at_start and _QUOTED.search(before) is not None:
+            return self._pass_over(place, marker)
         if marker in self._table.dropped:
-            self._drop(place, marker, at_start=at_start)
-            return True
+            return self._take_dropped(place, marker, at_start=at_start, ended=ended)
         if (thoughts := self._table.opening(marker, start=at_start)) is not None:
             self._open(place, marker, thoughts)
             return True
@@ -165,17 +167,32 @@ class Parser:
             return True
         if marker in self._table.orphans:
             return self._take_orphan(place, marker, ended=ended)
+        return self._pass_over(place, marker)
+
+    def _pass_over(self, place: int, marker: str) -> bool:
+        """Leave a marker among the words. Where it opens a thought, the one that ends it is one of words too."""
+        self._mused = self._mused or self._table.opening(marker, start=True) is not None
         self._checked = place + 1
         return True
 
-    def _drop(self, place: int, marker: str, *, at_start: bool) -> None:
-        """Remove a control token; blanks before it that no word precedes go on waiting."""
+    def _take_dropped(self, place: int, marker: str, *, at_start: bool, ended: bool) -> bool:
+        """Remove a control token; blanks before it that no word precedes go on waiting.
+
+        One that is a tag of HTML too (`</s>`) counts only behind markup, and where nothing stands behind it.
+        """
+        if not at_start and marker in _HTML:
+            if self._text[place + len(marker) :]:
+                return self._pass_over(place, marker)
+            if not ended:
+                self._say(place)
+                return False
         if not at_start:
             self._say(place)
             place = 0
         self._text = self._text[:place] + self._text[place + len(marker) :]
         self._checked = 0
         self._marked = True
+        return True
 
     def _take_orphan(self, place: int, marker: str, *, ended: bool) -> bool:
         """Remove the end of a thought that never began: once, where no words are before it, or an end is behind it.
@@ -184,17 +201,18 @@ class Parser:
         """
         behind = place + len(marker)
         following, call = self._table.words.find(self._text, behind, ended=ended)
-        if not ended and (behind == len(self._text) or (following == behind and not call)):
-            self._say(place)
-            return False
         at_start = self._fresh and not self._text[:place].strip()
+        if not ended and (behind == len(self._text) or (following == behind and not call)):
+            self._say(0 if at_start else place)
+            return False
         at_end = self._text[behind : behind + 1] in ("", "\n", "\r")
         at_call = following == behind and bool(self._table.forms(call))
         if self._mused or not (at_start or at_end or at_call):
             self._checked = place + 1
             return True
         self._say(0 if at_start else place)
-        self._mused = self._lead = True
+        self._mused = True
+        self._lead = at_start or self._last.endswith("\n")  # blanks behind it part the words, where nothing else does
         self._after_markup(len(marker) + (place if at_start else 0))
         return True
 
@@ -223,13 +241,14 @@ class Parser:
         said, self._text = self._text[:count], self._text[count:]
         self._checked = max(0, self._checked - count)
         self._made.append(Words(said))
-        self._last = (self._last + said)[-_TICKS:]
+        self._last = (self._last + said)[-_BEFORE:]
         self._fresh = False
 
     def _after_markup(self, count: int) -> None:
         self._text = self._text[count:]
         self._checked = 0
         self._fresh = self._marked = True
+        self._last = "\n"
 
     # ---- thoughts
 
@@ -257,7 +276,7 @@ class Parser:
         elif marker in self._table.dropped:
             self._text = inner + self._text[place + len(marker) :]
         elif marker:
-            self._call_in_thought(place, marker, len(kept))
+            self._call_in_thought(thoughts, place, marker, len(kept))
         else:
             self._muse(kept)
             self._text = self._text[len(kept) :]
@@ -266,10 +285,11 @@ class Parser:
                 self._end_thought(0)
         return bool(marker)
 
-    def _call_in_thought(self, place: int, marker: str, kept: int) -> None:
-        at_line = not self._text[:place].strip() or self._text[place - 1] == "\n"
+    def _call_in_thought(self, thoughts: Thoughts, place: int, marker: str, kept: int) -> None:
+        before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
+        at_line = before.endswith("\n")
         forms = [form for form in self._table.forms(marker) if counts(form.place, start=at_line, line=at_line)]
-        if not forms:
+        if not forms or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
             self._checked = place + 1
             return
         self._muse(self._text[:kept])
@@ -296,6 +316,7 @@ class Parser:
     def _muse(self, text: str) -> None:
         if text:
             self._made.append(Thought(text))
+            self._last = (self._last + text)[-_BEFORE:]
 
     def _end_thought(self, count: int) -> None:
         self._made.append(ThoughtEnded())
@@ -349,6 +370,6 @@ class Parser:
     def _note_last(self, piece: Piece) -> None:
         if isinstance(piece, Words):
             self._fresh = False
-            self._last = piece.text[-_TICKS:]
+            self._last = piece.text[-_BEFORE:]
         else:
             self._fresh = self._marked = True

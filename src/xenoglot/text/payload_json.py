@@ -11,12 +11,21 @@ from xenoglot.text import json_text
 from xenoglot.text.section import LONGEST_HELD, CutError, MismatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.text.section import Reading, Section
 
 _SILENT: Final = frozenset({"type", "id", "call_id", "tool_call_id", "index"})
 """Keys beside name and arguments that tell nothing of the call: it gets an id of ours, and its kind is known."""
+
+_NAMES: Final = ("tool_name", "function_name", "tool")
+_ARGUMENTS: Final = ("input", "args", "params")
+"""Keys that models write between markers in place of their own."""
+
+_FENCES: Final = ("```json", "```")
+
+
+NO_FIELD: Final = "a call has no such field"
 
 
 class JSONCalls(Struct, frozen=True, kw_only=True):
@@ -28,9 +37,9 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     a marker.
     """
 
-    name: tuple[str, ...] = ("name",)
+    name: tuple[str, ...] = ("name", "function")
     arguments: tuple[str, ...] = ("arguments", "parameters")
-    wrapper: tuple[str, ...] = ("function",)
+    wrapper: tuple[str, ...] = ("function", "tool_call", "function_call")
     keyed: bool = False
     listed: bool = False
     strict: bool = False
@@ -38,11 +47,17 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
 
     def read(self, section: Section, /) -> Reading:
         """Read one object, or a list."""
+        fenced = bool(section.stops) and (yield from section.accept(_FENCES))
         yield from section.blank()
-        if (yield from section.peek()) != "[":
+        if (yield from section.peek()) == "[":
+            section.take(1)
+            yield from self._list(section)
+        else:
             yield from self._object(section)
-            return
-        section.take(1)
+        if fenced:
+            yield from section.accept(_FENCES[1:])
+
+    def _list(self, section: Section) -> Reading:
         yield from self._object(section)
         while (yield from section.accept((",",))):
             if (yield from section.accept(("]",))):
@@ -64,6 +79,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     def _object(self, section: Section) -> Reading:
         section.begin()
         yield from section.expect(("{",))
+        doubled = yield from section.accept(("{",), blanks=False)  # a prompt told so: it escaped them for a template
         call = _Call(section)
         whole = yield from self._members(section, call)
         if not call.told:
@@ -71,6 +87,8 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
         if whole:
             section.complete()
         section.end()
+        if doubled:
+            yield from section.accept(("}",), blanks=False)
         yield from _surplus(section)
 
     def _members(self, section: Section, call: _Call) -> Generator[None, None, bool]:
@@ -102,19 +120,32 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
             call.wrapped = True
             section.take(1)
             return (yield from self._members(section, call))
-        if key in self.name and call.name is None:
+        if call.name is None and (yield from self._is_name(section, key)):
             call.name = yield from json_text.name(section)
             return True
-        if key in self.arguments and not call.has_arguments:
+        if not call.has_arguments and (yield from self._is_arguments(section, key)):
             return (yield from call.read_arguments())
         return (yield from self._other(section, call, key))
+
+    def _is_name(self, section: Section, key: str) -> Generator[None, None, bool]:
+        if key not in self.name and (self.strict or key not in _NAMES):
+            return False
+        return (yield from section.peek()) == '"' or key == self.name[0]
+
+    def _is_arguments(self, section: Section, key: str) -> Generator[None, None, bool]:
+        if key in self.arguments:
+            return True
+        return not self.strict and key in _ARGUMENTS and (yield from section.peek()) == "{"
 
     def _other(self, section: Section, call: _Call, key: str) -> Generator[None, None, bool]:
         if self.strict and not call.told and key not in _SILENT:
             raise MismatchError
-        if key not in _SILENT:
-            section.lost(key, "a call has no such field")
-        return (yield from json_text.raw_value(section, lambda _: None))
+        if key in _SILENT:
+            return (yield from json_text.raw_value(section, lambda _: None))
+        if call.told:
+            section.lost(key, NO_FIELD)
+            return (yield from json_text.raw_value(section, lambda _: None))
+        return (yield from json_text.raw_value(section, call.beside(key)))
 
 
 def _surplus(section: Section) -> Reading:
@@ -127,13 +158,15 @@ class Named(Struct, frozen=True, kw_only=True):
     """A name with a JSON object behind it: `prefix`, the name, `infix`, the object, `suffix`.
 
     Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it, which is
-    passed over. Where there is no `infix`, the name ends where a blank or the object begins.
+    passed over. Where there is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is
+    written, of the call that is `{number}` from 0 on.
     """
 
     prefix: tuple[str, ...] = ()
     infix: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
     mark: tuple[str, ...] = ()
+    spelled: str = "{name}"
     starts: str = ""
 
     def read(self, section: Section, /) -> Reading:
@@ -161,7 +194,11 @@ class Named(Struct, frozen=True, kw_only=True):
         """Return one text for each call."""
         prefix, infix, suffix = ((spellings or ("",))[0] for spellings in (self.prefix, self.infix, self.suffix))
         between = infix or " "
-        return [f"{prefix}{name}{between}{arguments or '{}'}{suffix}" for name, arguments in calls]
+        names = (self.spelled.format(name=name, number=number) for number, (name, _) in enumerate(calls))
+        return [
+            f"{prefix}{name}{between}{arguments or '{}'}{suffix}"
+            for name, (_, arguments) in zip(names, calls, strict=True)
+        ]
 
     @staticmethod
     def _bare(section: Section) -> bool:
@@ -199,6 +236,13 @@ class _Call:
         self._section = section
         self._early: list[str] = []
         self._early_size = 0
+        self._said = False  # something of the arguments was
+        self._beside: dict[str, list[str]] = {}
+
+    def beside(self, key: str) -> Callable[[str], None]:
+        """Return what takes the value of the member `key`, which may be an argument that stands beside the name."""
+        parts = self._beside[key] = []
+        return parts.append
 
     def tell(self) -> None:
         """Begin the call, its name being known.
@@ -208,11 +252,22 @@ class _Call:
         """
         if self.name is None:
             raise MismatchError
+        given = "".join(self._early) if self.has_arguments else self._given()
+        for key in self._beside:
+            self._section.lost(key, NO_FIELD)
         self.told = True
         self._section.name(self.name)
-        self._section.arguments("".join(self._early) if self.has_arguments else "")
-        if not self.has_arguments:
-            self._section.arguments("{}")
+        self._section.arguments(given)
+
+    def _given(self) -> str:
+        """Return as arguments what stands beside the name, and is a parameter of the tool; all else is lost."""
+        schema = self._section.schema(self.name or "")
+        known = schema.get("properties") if isinstance(schema, dict) else None
+        names = [key for key in self._beside if isinstance(known, dict) and key in known]
+        values = [f"{encode_json(key).decode()}: {''.join(self._beside.pop(key))}" for key in names]
+        if values:
+            self._section.lost("arguments", "they stood beside the name", "approximated")
+        return f"{{{', '.join(values)}}}"
 
     def read_arguments(self) -> Generator[None, None, bool]:
         """Read the value of the arguments, and pass it on as soon as it is known whose they are."""
@@ -224,6 +279,8 @@ class _Call:
         if char == '"':  # the object, written as a string
             yield from json_text.string(section, self._emit)
             whole = True
+            if not self._said:
+                self._emit("{}")
         elif char == "n":
             whole = yield from json_text.raw_value(section, lambda _: None)
             self._emit("{}")
@@ -234,6 +291,7 @@ class _Call:
         return whole
 
     def _emit(self, text: str) -> None:
+        self._said = self._said or bool(text)
         if self.told:
             self._section.arguments(text)
             return

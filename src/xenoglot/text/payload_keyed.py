@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 DEEPEST: Final = 32
 """Lists and objects in each other; a call ends where they are nested more deeply."""
 
-_NAME = re.compile(r"[^\s{}<>|]+")
+_NAME = re.compile(r"[^\s{}()<>|]+")
 _KEY = re.compile(r"[^\s{}\[\]<>|:,\"]+")
-_BARE = re.compile(r"[^,{}\[\]<]+")
+_BARE = re.compile(r"[^,{}\[\]()<]+")
+_MEMBER = re.compile(r",\s{0,16}[^\s{}\[\]<>|:,]{1,64}:")
+_MOST_AHEAD: Final = 256
+"""Characters behind a comma that are looked at for the quote of a string that began without one."""
 
 
 class Keyed(Struct, frozen=True, kw_only=True):
     """`prefix` name, then an object as in JSON, but that keys are bare and strings between `quote`s.
 
-    Keys in quotes, and strings in those of JSON or none at all, are read too.
+    Keys in quotes, and strings in those of JSON or none at all, are read too; so are parentheses in place of the
+    braces or around them, and a string that only ends in its quote.
     """
 
     quote: str
@@ -41,11 +45,13 @@ class Keyed(Struct, frozen=True, kw_only=True):
         section.begin()
         yield from section.expect((self.prefix,))
         name = yield from word(section, _NAME)
-        yield from section.expect(("{",))
+        opened = yield from section.expect(("{", "({", "("))
         section.name(name)
-        reader = _Reader(self.quote, section, section.schema(name))
+        reader = _Reader(self.quote, section, section.schema(name), ")" if opened == "(" else "}")
         try:
             yield from reader.members(section.schema(name), 0)
+            if opened == "({":
+                yield from section.accept((")",))
         except CutError:
             if not section.stopped or not reader.between:
                 raise
@@ -81,8 +87,9 @@ class Keyed(Struct, frozen=True, kw_only=True):
 class _Reader:
     """Arguments as they are read, and leave as JSON."""
 
-    def __init__(self, quote: str, section: Section, root: JSON) -> None:
+    def __init__(self, quote: str, section: Section, root: JSON, end: str) -> None:
         self.between = True  # a member was read to its end, or none has begun
+        self._end = end  # of the arguments
         self._quote = quote
         self._section = section
         self._root = root
@@ -92,7 +99,7 @@ class _Reader:
         """Read the members of an object, behind its brace, and that which ends it."""
         section, count = self._section, 0
         section.arguments("{")
-        while not (yield from section.accept(("}",))):
+        while not (yield from section.accept((self._end if not depth else "}",))):
             if (yield from section.accept((",",))):
                 continue
             yield from section.blank()
@@ -153,7 +160,7 @@ class _Reader:
             case '"':
                 yield from json_text.raw_value(section, section.arguments)
             case _:
-                yield from self._bare(schema)
+                yield from self._bare(schema, depth)
 
     def _string(self, schema: JSON) -> Reading:
         section = self._section
@@ -179,12 +186,25 @@ class _Reader:
             else:
                 emit(section.take(1))
 
-    def _bare(self, schema: JSON) -> Reading:
-        """Read a number, a word, or a string without its quotes."""
+    def _bare(self, schema: JSON, depth: int) -> Reading:
+        """Read a number, a word, or a string without its quotes, or without the first of them."""
         section = self._section
-        said = ""
-        while (yield from section.peek()) not in ",{}[]" and not (yield from section.at_stop()):
-            said += section.run(_BARE) or section.take(1)
-        if not said:
+        ends = self._end if depth == 1 else ""
+        said, quoted = "", ""
+        while not quoted and (char := (yield from section.peek())) not in f"{{}}[]{ends}":
+            if (char == "," and (depth > 1 or (yield from self._parts()))) or (yield from section.at_stop()):
+                break
+            quoted = yield from section.accept((self._quote,), blanks=False)
+            said += "" if quoted else section.run(_BARE) or section.take(1)
+        if not said and not quoted:
             raise MismatchError
-        section.arguments(typed(said.strip(), schema, self._root))
+        admitted = kinds(schema, self._root)
+        textual = quoted and (admitted is None or "string" in admitted)
+        section.arguments(f'"{escaped(said)}"' if textual else typed(said.strip(), schema, self._root))
+
+    def _parts(self) -> Generator[None, None, bool]:
+        """Return whether the comma that stands here parts two members, and is none of a string without its quotes."""
+        behind = yield from self._section.ahead(_MOST_AHEAD)
+        if self._quote not in behind or _MEMBER.match(behind) is not None:
+            return True
+        return behind[1:].lstrip().startswith(self._quote)

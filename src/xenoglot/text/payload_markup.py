@@ -105,6 +105,7 @@ class _Call:
             yield from self._object()
             return
         try:
+            yield from self._stray(form.parameter_end)
             found = yield from self._following()
         except CutError:
             found = ""
@@ -146,7 +147,8 @@ class _Call:
         """Read one parameter behind its opening tag, and the tag behind it."""
         form, section = self._form, self._section
         name, mark = self._unclosed().get(opening) or (yield from self._key())
-        yield from section.expect(form.value)
+        yield from self._stray(form.name_end)
+        yield from section.accept(form.value)
         section.arguments(f'{", " if self._given else "{"}"{escaped(name)}": ')
         self._given.add(name)
         schema = property_schema(self._schema, name, self._schema)
@@ -156,8 +158,14 @@ class _Call:
             closers = tuple(form.wrapped[1] + end for end in closers)
         return (yield from self._value(value, closers))
 
+    def _stray(self, tags: tuple[str, ...]) -> Reading:
+        """Pass over tags that have no place here, where keys and values have tags of their own (GLM 4.7 stutters)."""
+        while self._form.value and (yield from self._section.accept(tags)):
+            pass
+
     def _key(self) -> Generator[None, None, tuple[str, str]]:
         """Read the name of a parameter, and what ends it."""
+        yield from self._stray(self._form.parameter)
         name = (yield from word(self._section, _KEY)).strip()
         return name, (yield from self._section.expect(self._form.name_end))
 

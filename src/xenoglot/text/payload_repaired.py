@@ -27,12 +27,14 @@ Repair: TypeAlias = Callable[[str, JSON], str | None]
 
 def repairing(syntax: Syntax, repair: Repair) -> Syntax:
     """Return `syntax` with a second form beside each in JSON that has markers: what only the second reads is mended."""
-    calls = tuple(both for form in syntax.calls for both in _with_twin(form, repair))
+    calls, slips = (
+        tuple(both for form in forms for both in _with_twin(form, repair)) for forms in (syntax.calls, syntax.slips)
+    )
     own = syntax.own
     if isinstance(own, partial):  # it chooses between parsers; the usual one reads what stands here
         usual, *others = own.args
         own = partial(own.func, repairing(usual, repair), *others)
-    return replace(syntax, calls=calls, own=own)
+    return replace(syntax, calls=calls, slips=slips, own=own)
 
 
 def _with_twin(form: Calls, repair: Repair) -> Iterator[Calls]:

@@ -6,8 +6,7 @@ closed, a fence around it. What is mended is a guess: whoever uses it says so.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self, SupportsIndex
 
 from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.errors import ConfigurationError, WireError
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 LONGEST: Final = 65_536
 """The most characters that are mended."""
 
-MOST_WORK: Final = 131_072
-"""The most characters times brackets within each other, for at each bracket all may be read anew: half a second."""
+MOST_LOOKS: Final = 1_000_000
+"""How often the text may be looked at: the library reads parts of it anew at each quote and each bracket."""
 
-_BRACKET = re.compile(r"[\[\](){}]")
+_PER_LOOK: Final = 64
+"""Characters of a part that cost as much as one."""
 
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -71,21 +71,61 @@ def _guessed(text: str) -> JSON:
     import json_repair  # noqa: PLC0415  an extra
 
     begin = min((place for place in (text.find("{"), text.find("[")) if place >= 0), default=-1)
-    if begin < 0 or len(text) > LONGEST or len(text) * _depth(text) > MOST_WORK:
+    if begin < 0 or len(text) > LONGEST:
         return None
     try:
-        return json_repair.loads(text[begin:], skip_json_loads=True)
-    except (ValueError, RecursionError):  # nested too deeply
+        return _plain(json_repair.loads(_Metered(text[begin:], [MOST_LOOKS]), skip_json_loads=True))
+    except (_TooLongError, ValueError, RecursionError):  # or nested too deeply
         return None
 
 
-def _depth(text: str) -> int:
-    """Return how many brackets are open at most, those in strings counted too: nobody knows yet which are strings."""
-    deepest = depth = 0
-    for found in _BRACKET.finditer(text):
-        depth = depth + 1 if found[0] in "[({" else max(depth - 1, 0)
-        deepest = max(deepest, depth)
-    return deepest
+def _plain(value: JSON) -> JSON:
+    """Return `value` with strings that are nothing more."""
+    match value:
+        case str():
+            return str(value)
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+class _TooLongError(Exception):
+    """The text was looked at more often than is allowed."""
+
+
+class _Metered(str):
+    """A text that counts how often it is looked at, in what is `left`, for whatever is made of it too.
+
+    The library cannot be interrupted, and may take a time quadratic in the length of the text or worse.
+    """
+
+    __slots__ = ("_left",)
+
+    def __new__(cls, text: str, _left: list[int], /) -> Self:
+        return super().__new__(cls, text)
+
+    def __init__(self, _text: str, left: list[int], /) -> None:
+        self._left = left
+
+    def __getitem__(self, place: SupportsIndex | slice) -> str:
+        found = super().__getitem__(place)
+        left = self._left
+        left[0] -= 1
+        if isinstance(place, slice):
+            left[0] -= len(found) // _PER_LOOK
+            found = _Metered(found, left)
+        if left[0] < 0:
+            raise _TooLongError
+        return found
+
+    def __add__(self, other: str) -> str:
+        return _Metered(super().__add__(other), self._left)
+
+    def __radd__(self, other: str) -> str:
+        return _Metered(other + str(self), self._left)
 
 
 def _written(value: JSON) -> str | None:

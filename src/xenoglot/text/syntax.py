@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -68,6 +69,8 @@ class Calls(Struct, frozen=True, kw_only=True):
     Every marker may have several spellings, of which the first is the one to write; none means that there is no such
     marker. `between` are separators that may stand between two calls. Blanks between markers are markup too. A form
     without `begin` and `open` is known by the characters that its payload starts with, and only before all words.
+    `padding` is written behind `open` and before `close`, or, where neither is, within `begin` and `end`; `joint`
+    between two calls that have no separator.
     `auto` is whether the form is recognised where nothing is known of the model.
     """
 
@@ -77,6 +80,8 @@ class Calls(Struct, frozen=True, kw_only=True):
     open: tuple[str, ...] = ()
     close: tuple[str, ...] = ()
     between: tuple[str, ...] = ()
+    padding: str = ""
+    joint: str = "\n"
     place: Place = "anywhere"
     auto: bool = True
 
@@ -92,7 +97,7 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no thoughts;
     with `asked`, only where it wants some.
 
-    `calls`: a call inside ends the thought, and is one.
+    `calls`: a call inside ends the thought, and is one; with `line`, only at the start of a line.
     """
 
     open: tuple[str, ...]
@@ -100,6 +105,7 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     implied: bool = False
     asked: bool = False
     calls: bool = False
+    line: bool = False
     place: Place = "start"
 
     def begun(self, thinking: bool | None) -> bool:  # noqa: FBT001  what a request says of it, if anything
@@ -139,6 +145,8 @@ class Syntax(Struct, frozen=True, kw_only=True):
     note: str = ""
     models: tuple[str, ...] = ()
     calls: tuple[Calls, ...] = ()
+    slips: tuple[Calls, ...] = ()
+    """Forms that its models are not taught, and slip into: they are read, and never asked for."""
     thoughts: tuple[Thoughts, ...] = ()
     dropped: tuple[str, ...] = ()
     telling: Telling | None = None
@@ -173,7 +181,10 @@ def get(name: str) -> Syntax:
         return _detecting(_usual())
     found = _rows().get(name)
     if found is None:
-        raise ConfigurationError(f"there is no text syntax `{name}`; there are: {', '.join((AUTO, OFF, *names()))}")
+        known = (AUTO, OFF, *names())
+        near = get_close_matches(name, known, n=1)
+        advice = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+        raise ConfigurationError(f"there is no text syntax `{name}`; {advice}")
     return found
 
 
@@ -215,7 +226,8 @@ def marked(syntax: Syntax) -> Syntax:
 
 
 def _marked(syntax: Syntax) -> Syntax:
-    return replace(syntax, calls=tuple(form for form in syntax.calls if form.markers))
+    calls, slips = (tuple(form for form in forms if form.markers) for forms in (syntax.calls, syntax.slips))
+    return replace(syntax, calls=calls, slips=slips)
 
 
 def _detecting(usual: Syntax) -> Syntax:
@@ -231,12 +243,12 @@ def _usual() -> Syntax:
     calls: dict[Calls, None] = {}
     thoughts: list[Thoughts] = []
     for row in _rows().values():
-        calls |= dict.fromkeys(form for form in row.calls if form.auto)
+        calls |= dict.fromkeys(form for form in (*row.calls, *row.slips) if form.auto)
         known = {marker for one in thoughts for marker in one.open}
         for one in row.thoughts:
             opens = tuple(marker for marker in one.open if marker not in known)
             if opens:
-                thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, place="start"))
+                thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, line=one.line))
     return Syntax(
         name=AUTO, title="any", source="", note="by the first marker seen", calls=tuple(calls), thoughts=tuple(thoughts)
     )

@@ -20,7 +20,7 @@ class Table:
         self.dropped = frozenset(syntax.dropped)
         self.orphans = frozenset(close for thoughts in syntax.thoughts for close in thoughts.close)
         self._syntax = syntax
-        self._calls = syntax.calls if calls else ()
+        self._calls = (*syntax.calls, *syntax.slips) if calls else ()
         begins = {marker for form in self._calls for marker in form.markers}
         opens = {marker for thoughts in syntax.thoughts for marker in thoughts.open}
         self.words = Markers({*self.dropped, *self.orphans, *begins, *opens})

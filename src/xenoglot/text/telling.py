@@ -267,25 +267,38 @@ def _with_system(messages: Sequence[Message], told: Text | None) -> tuple[Messag
 def _joined(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with neighbours joined that were one turn: calls behind words, words behind results."""
     joined: list[Message] = []
-    for message in messages:
-        last = joined[-1] if joined else None
-        if last is not None and last.role == message.role and message.role in ("user", "assistant"):
-            joined[-1] = replace(last, content=_content(last.content, message.content))
-        else:
-            joined.append(message)
+    for _, run in groupby(enumerate(messages), key=_joins):
+        turns = [message for _, message in run]
+        joined.append(turns[0] if len(turns) == 1 else replace(turns[0], content=_content(turns)))
     return joined
 
 
-def _content(before: tuple[Part, ...], behind: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the parts of two turns; words of one and words of the other become one text, with a line's end between.
+def _joins(numbered: tuple[int, Message]) -> str | int:
+    """Return what is the same for neighbours that are joined."""
+    number, message = numbered
+    return message.role if message.role in ("user", "assistant") else number
+
+
+def _content(turns: Iterable[Message]) -> tuple[Part, ...]:
+    """Return the parts of several turns; words of one and words of the next become one text, with a line's end between.
 
     They stay two where a prompt is to be cached up to the end of the first, or more is said of the second.
     """
-    match (before[-1:], behind[:1]):
-        case ((Text(text=said) as first,), (Text(text=more) as second,)):
-            line = more if said.endswith("\n") else f"\n{more}"
-            if first.cache is None and second == Text(text=more, cache=second.cache):
-                return (*before[:-1], replace(first, text=said + line, cache=second.cache), *behind[1:])
-            return (*before, replace(second, text=line), *behind[1:])
-        case _:
-            return (*before, *behind)
+    runs: list[list[Part]] = []
+    for turn in turns:
+        for index, part in enumerate(turn.content):
+            before = runs[-1][-1] if runs and not index else None
+            if not isinstance(before, Text) or not isinstance(part, Text):
+                runs.append([part])
+                continue
+            line = part if before.text.endswith("\n") else replace(part, text=f"\n{part.text}")
+            if before.cache is None and part == Text(text=part.text, cache=part.cache):
+                runs[-1].append(line)
+            else:
+                runs.append([line])
+    return tuple(map(_one, runs))
+
+
+def _one(run: Sequence[Part]) -> Part:
+    texts = [part for part in run if isinstance(part, Text)]
+    return replace(texts[0], text="".join(part.text for part in texts), cache=texts[-1].cache) if texts else run[0]

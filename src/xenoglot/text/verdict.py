@@ -39,9 +39,10 @@ class Verdict(Struct, frozen=True):
         return self.cut or str(self.problems[0])
 
     def failure(self, tries: int = 1) -> Failure:
-        """Return why there is no answer, after as many tries."""
+        """Return why there is no answer, after as many tries; clients that ask again by themselves need not."""
         asked = f" (asked {tries} times)" if tries > 1 else ""
-        return Failure(kind="upstream", message=f"the model's answer is not what was asked for: {self.reason}{asked}")
+        message = f"the model's answer is not what was asked for: {self.reason}{asked}"
+        return Failure(kind="upstream", message=message, futile=tries > 1 or self.cut is not None)
 
     def told(self) -> str:
         """Return what the model is told, for its next try."""

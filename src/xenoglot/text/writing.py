@@ -22,5 +22,9 @@ def in_form(form: Calls, calls: Sequence[tuple[str, str]]) -> str:
     begin, end, opened, closed = (
         spelled[0] if spelled else "" for spelled in (form.begin, form.end, form.open, form.close)
     )
-    between = form.between[0] if form.between else "\n"
+    between = form.between[0] if form.between else form.joint
+    if form.open or form.close:
+        opened, closed = f"{opened}{form.padding}", f"{form.padding}{closed}"
+    else:
+        begin, end = f"{begin}{form.padding}", f"{form.padding}{end}"
     return begin + between.join(f"{opened}{said}{closed}" for said in form.payload.write(calls)) + end

@@ -28,7 +28,8 @@ _GEMMA: Final = (
                 payload=Pythonic(listed=False, starts="[" + LETTERS),
                 place="line",
             ),
-            Calls(open=("```tool_code\n", "```json\n"), close=("```",), payload=JSONCalls(strict=True), place="line"),
+            Calls(open=("```tool_code\n",), close=("```",), payload=JSONCalls(strict=True), place="line"),
+            Calls(open=("```json\n",), close=("```",), payload=JSONCalls(strict=True), place="line", auto=False),
             Calls(payload=Pythonic(), place="start", auto=False),
             Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
         ),
@@ -50,7 +51,12 @@ _GEMMA: Final = (
         note="Strings stand between <escape> tokens. It stops where the tool's answer would begin.",
         models=("*functiongemma*",),
         calls=(
-            Calls(open=("<start_function_call>",), close=("<end_function_call>",), payload=Keyed(quote="<escape>")),
+            Calls(
+                open=("<start_function_call>",),
+                close=("<end_function_call>",),
+                joint="",
+                payload=Keyed(quote="<escape>"),
+            ),
         ),
         dropped=("<start_function_response>", *_TURN_ENDS),
         telling=Telling(
@@ -70,8 +76,9 @@ _GEMMA: Final = (
         models=("*gemma-4*", "gemma4*"),
         calls=(
             Calls(
-                open=("<|tool_call>",),
+                open=("<|tool_call>", "<|tool_call|>"),
                 close=("<tool_call|>", "<tool_call|><tool_call|>"),
+                joint="",
                 payload=Keyed(quote='<|"|>'),
             ),
         ),

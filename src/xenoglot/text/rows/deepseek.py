@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.text.payload_json import Named
+from xenoglot.text.rows.forms import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _BAR: Final = "\N{FULLWIDTH VERTICAL LINE}"
@@ -29,7 +30,12 @@ _FENCED: Final = Calls(
     close=_CLOSE,
     payload=Named(infix=("\n```json\n", "```json"), suffix=("\n```", "```")),
 )
-_UNFENCED: Final = Calls(begin=_BEGIN, end=_END, open=_OPEN, close=_CLOSE, payload=Named(infix=_SEPARATOR))
+_UNFENCED: Final = Calls(begin=_BEGIN, end=_END, open=_OPEN, close=_CLOSE, joint="", payload=Named(infix=_SEPARATOR))
+_LONE: Final = tuple(
+    Calls(open=form.open[:marks], close=_CLOSE, end=_END, payload=form.payload)
+    for form, marks in ((_FENCED, len(_OPEN) * len(_SEPARATOR)), (_UNFENCED, len(_OPEN) - 1))
+)
+"""Calls without the markers of their section, which models forget."""
 
 _RESULT: Final = f"<{_BAR}tool▁output▁begin{_BAR}>{{content}}<{_BAR}tool▁output▁end{_BAR}>"
 _TOLD: Final = (
@@ -41,7 +47,7 @@ _FENCED_TOLD: Final = Telling(
         f"{_TOLD}{_BEGIN[0]}{_OPEN[0]}function{_SEPARATOR[0]}function_name\n"
         f'```json\n{{"argument": "value"}}\n```{_CLOSE[0]}{_END[0]}'
     ),
-    result=_RESULT,
+    result=f"<{_BAR}tool▁outputs▁begin{_BAR}>{_RESULT}<{_BAR}tool▁outputs▁end{_BAR}>",
 )
 
 ROWS: Final = (
@@ -52,7 +58,8 @@ ROWS: Final = (
         note="The kind, a separator, the name, and the object in a code block. The bars are U+FF5C, the blanks U+2581.",
         models=("deepseek-v2.5*", "deepseek-v3*", "deepseek-coder-v2*", "cogito-2.1*", "cogito-v2.1*", "cogito*671b*"),
         calls=(_FENCED,),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",)),),
+        slips=(_UNFENCED, *_LONE),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
         dropped=_STOPS,
         telling=_FENCED_TOLD,
     ),
@@ -63,7 +70,8 @@ ROWS: Final = (
         note="As V3, with thoughts that the prompt opens. Distilled models spell the markers in several ways.",
         models=("*deepseek-r1*", "deepseek.r1*", "r1-1776*"),
         calls=(_FENCED,),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True),),
+        slips=(_UNFENCED, *_LONE, *FORGOTTEN),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True),),
         dropped=_STOPS,
         telling=_FENCED_TOLD,
     ),
@@ -74,7 +82,8 @@ ROWS: Final = (
         note="Name, separator, object: neither kind nor code block. It thinks where the prompt says so.",
         models=("deepseek-v3.1*", "deepseek-v3_1*"),
         calls=(_UNFENCED,),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True),),
+        slips=(_FENCED, *reversed(_LONE)),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_STOPS,
         telling=Telling(
             tools=(

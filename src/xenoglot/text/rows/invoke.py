@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from xenoglot.text.payload_json import JSONCalls
 from xenoglot.text.payload_markup import Markup
 from xenoglot.text.payload_nested import Nested
+from xenoglot.text.rows.forms import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _HUB: Final = "https://huggingface.co/"
@@ -19,19 +22,25 @@ _TOOLS: Final = (
 )
 
 
-def _invoke(prefix: str = "", **more: tuple[str, ...]) -> Markup:
+def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
+    """Return calls with tags that begin with one of `prefixes`."""
+    tags = prefixes or ("",)
     return Markup(
-        call=(f'<{prefix}invoke name="', f"<{prefix}invoke name='", f"<{prefix}invoke name="),
+        call=_named("invoke", tags),
         call_name_end=('">', "'>", ">"),
-        call_end=(f"</{prefix}invoke>",),
-        parameter=(f'<{prefix}parameter name="', f"<{prefix}parameter name='", f"<{prefix}parameter name="),
-        parameter_end=(f"</{prefix}parameter>",),
+        call_end=tuple(f"</{prefix}invoke>" for prefix in tags),
+        parameter=_named("parameter", tags),
+        parameter_end=tuple(f"</{prefix}parameter>" for prefix in tags),
         name_end=more.get("name_end", ('">', "'>", ">")),
         texts=more.get("texts", ()),
         jsons=more.get("jsons", ()),
         trim="nothing" if "texts" in more else "line",
         object="texts" in more,
     )
+
+
+def _named(tag: str, prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"<{prefix}{tag} name={quote}" for prefix in prefixes for quote in ('"', "'", ""))
 
 
 _SAID: Final = {
@@ -42,6 +51,10 @@ _SAID: Final = {
 """DeepSeek says of each value whether it is a string."""
 
 _DSML: Final = "｜DSML｜"  # noqa: RUF001  full-width bars are what the model writes
+_MARKS: Final = (_DSML, "‖DSML‖", "｜｜DSML｜｜", "|DSML|")  # noqa: RUF001  the same
+"""The mark as it is meant, and as models and servers garble it."""
+
+_SECTIONS: Final = ("function_calls", "tool_calls")
 _GCML: Final = "｜GCML｜"  # noqa: RUF001  the same
 
 
@@ -63,15 +76,25 @@ ROWS: Final[tuple[Syntax, ...]] = (
         models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
         calls=(
             Calls(
-                begin=(f"<{_DSML}function_calls>", f"<{_DSML}tool_calls>"),
-                end=(f"</{_DSML}function_calls>", f"</{_DSML}tool_calls>"),
-                payload=_invoke(_DSML, **_SAID),
+                begin=tuple(f"<{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
+                end=tuple(f"</{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
+                padding="\n",
+                payload=_invoke(*_MARKS, **_SAID),
+            ),
+            # the section's own tag is forgotten now and then
+            Calls(
+                open=_named("invoke", _MARKS),
+                end=tuple(f"</{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
+                payload=replace(_invoke(*_MARKS, **_SAID), call=()),
             ),
         ),
         thoughts=(_THINK_IMPLIED,),
         dropped=("<｜end▁of▁sentence｜>",),  # noqa: RUF001  as above
         telling=Telling(
-            tools=_marked(_DSML, "function_calls"), result="<result>{content}</result>", role="tool", tool="function"
+            tools=_marked(_DSML, "function_calls"),
+            result="<function_results>\n<result>{content}</result>\n</function_results>",
+            role="tool",
+            tool="function",
         ),
     ),
     Syntax(
@@ -98,9 +121,18 @@ ROWS: Final[tuple[Syntax, ...]] = (
         name="minimax_m2",
         title="MiniMax M2",
         source=f"{_HUB}MiniMaxAI/MiniMax-M2/blob/main/chat_template.jinja",
-        note="The prompt opens the thoughts. Now and then the quotes of a name are forgotten.",
+        note="The prompt opens the thoughts. Quotes of a name may be missing, or the outer tags; or they are Claude's.",
         models=("*minimax-m2*",),
-        calls=(Calls(begin=("<minimax:tool_call>",), end=("</minimax:tool_call>",), payload=_invoke()),),
+        calls=(
+            Calls(
+                begin=("<minimax:tool_call>", "<function_calls>"),
+                end=("</minimax:tool_call>", "</function_calls>"),
+                padding="\n",
+                payload=_invoke(),
+            ),
+            Calls(open=_named("invoke", ("",))[:2], end=("</minimax:tool_call>",), payload=replace(_invoke(), call=())),
+        ),
+        slips=FORGOTTEN,
         thoughts=(_THINK_IMPLIED,),
         dropped=("[e~[",),
         telling=Telling(

@@ -7,6 +7,7 @@ from typing import Final
 from xenoglot.text.payload_json import JSONCalls, Named
 from xenoglot.text.payload_reframr import FreeText
 from xenoglot.text.rows import json_lists
+from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _OPEN: Final = ("<tool_call>",)
@@ -14,9 +15,10 @@ _CLOSE: Final = ("</tool_call>",)
 _HUB: Final = "https://huggingface.co/"
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
 
-_TAGGED: Final = Calls(open=_OPEN, close=_CLOSE, payload=JSONCalls())
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
-_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True)
+_TAGGED: Final = (TAGGED_JSON,)
+_SLIPS: Final = (TAGGED_FUNCTION, FUNCTION, TAGGED_NAME, *FORGOTTEN)
+_THINK: Final = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
+_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
 _CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _IN_TAGS: Final = Telling(
@@ -39,7 +41,8 @@ _HERMES: Final = (
             *("deephermes*", "openhermes*", "qwen2*", "qwen2.5*", "qwen3*", "qwen-max*", "qwen-plus*", "qwen-turbo*"),
             *("exaone-4*", "exaone4*", "exaone-deep*", "ling-*", "ring-*", "trinity*", "motif-2*", "jan-*", "lucy*"),
         ),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=_CHATML_ENDS,
         telling=_IN_TAGS,
@@ -50,7 +53,8 @@ _HERMES: Final = (
         source=f"{_HUB}Qwen/Qwen3-30B-A3B-Thinking-2507/blob/main/tokenizer_config.json",
         note="As Hermes; but the prompt ends in the opening tag, so an answer begins inside the thought.",
         models=("qwq*", "qwen3*thinking*", "qwen3-vl*thinking*", "openreasoning*"),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=_CHATML_ENDS,
         telling=_IN_TAGS,
@@ -62,11 +66,17 @@ _HERMES: Final = (
         note="Told to write <tool_call>, it often writes <tools>, a line an object, a code block, or a bare object.",
         models=("qwen2.5-coder*", "qwen2_5-coder*"),
         calls=(
-            _TAGGED,
+            *_TAGGED,
             Calls(open=("<tools>",), close=("</tools>",), payload=JSONCalls()),
-            Calls(open=("```json\n", "```\n"), close=("```",), payload=JSONCalls(strict=True), place="line"),
-            Calls(payload=JSONCalls(strict=True), auto=False),
+            Calls(
+                open=("```json\n", "```\n"),
+                close=("```",),
+                payload=JSONCalls(strict=True),
+                place="line",
+                auto=False,
+            ),
         ),
+        slips=_SLIPS,
         dropped=_CHATML_ENDS,
         telling=_IN_TAGS,
     ),
@@ -76,7 +86,8 @@ _HERMES: Final = (
         source=f"{_HUB}XiaomiMiMo/MiMo-7B-RL/blob/main/tokenizer_config.json",
         note="The template of Qwen 2.5, with thoughts. MiMo V2 writes the form of Qwen3-Coder.",
         models=("mimo-7b*", "mimo-vl*"),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=_CHATML_ENDS,
         telling=_IN_TAGS,
@@ -87,7 +98,8 @@ _HERMES: Final = (
         source=f"{_HUB}ibm-granite/granite-4.0-h-tiny/blob/main/chat_template.jinja",
         note="As Hermes; it likes to write the arguments as a string that holds the object.",
         models=("granite-4*", "granite4*"),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=("<|end_of_text|>",),
         telling=_IN_TAGS,
@@ -103,7 +115,8 @@ _OTHERS: Final = (
         source=f"{_HUB}baidu/ERNIE-4.5-21B-A3B-Thinking/blob/main/tokenizer_config.json",
         note="As Hermes; words may stand in <response> tags.",
         models=("ernie-4.5*", "ernie4.5*", "ernie-4_5*"),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=_ERNIE_WORDS,
         telling=_IN_TAGS,
@@ -114,7 +127,8 @@ _OTHERS: Final = (
         source=f"{_HUB}baidu/ERNIE-4.5-21B-A3B-Thinking/blob/main/tokenizer_config.json",
         note="The prompt ends in the opening tag, so an answer begins inside the thought.",
         models=("ernie-4.5*thinking*", "ernie-x1*"),
-        calls=(_TAGGED,),
+        calls=_TAGGED,
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=_ERNIE_WORDS,
         telling=_IN_TAGS,

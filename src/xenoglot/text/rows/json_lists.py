@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.text.payload_json import JSONCalls
+from xenoglot.text.rows.forms import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _HUB: Final = "https://huggingface.co/"
@@ -15,7 +16,8 @@ _BARE: Final = JSONCalls(strict=True)
 _BARE_LIST: Final = JSONCalls(listed=True, strict=True)
 _THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
 
-_FENCED: Final = Calls(open=("```json\n", "```\n"), close=("```",), place="line", payload=_BARE_LIST)
+_FENCED: Final = Calls(open=("```json\n", "```\n"), close=("```",), place="line", payload=_BARE_LIST, auto=False)
+"""Behind words only where the family is known: any answer may show an object in a code block."""
 _WRAPPED: Final = Calls(
     begin=tuple(f'{{{blank}"{key}":' for key in ("tool_calls", "tool_call") for blank in ("", " ", "\n  ", "\n    ")),
     end=("}",),
@@ -198,6 +200,7 @@ _PREFIXED: Final = (
         note="No marker behind the list. Granite 3.2 tells in words where a thought begins and ends.",
         models=("granite-3*", "granite3*"),
         calls=(Calls(begin=("<|tool_call|>", "<tool_call>"), end=("</tool_call>", "<|/tool_call|>"), payload=_LIST),),
+        slips=FORGOTTEN,
         thoughts=(
             _THINK,
             Thoughts(
@@ -218,6 +221,7 @@ _PREFIXED: Final = (
             _FUNCTOOLS,
             Calls(begin=("<|tool_call|>",), end=("<|/tool_call|>", "</|tool_call|>"), payload=_LIST),
         ),
+        slips=FORGOTTEN,
         thoughts=(_THINK,),
         dropped=("<|end|>", "<|endoftext|>"),
         telling=Telling(

@@ -6,6 +6,7 @@ from typing import Final
 
 from xenoglot.text.payload_markup import Markup
 from xenoglot.text.rows import invoke
+from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _HUB: Final = "https://huggingface.co/"
@@ -20,22 +21,8 @@ _TOOLS: Final = (
 
 # ---- Qwen3-Coder's: <function=NAME><parameter=KEY>VALUE</parameter></function>
 
-_FUNCTION: Final = Markup(
-    call=("<function=",),
-    call_end=("</function>",),
-    parameter=("<parameter=",),
-    parameter_end=("</parameter>",),
-    padded=True,
-)
-_QWEN_CALLS: Final = (
-    Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_FUNCTION),
-    # the outer tags are forgotten now and then, both of them or the first
-    Calls(
-        open=("<function=",),
-        close=("</tool_call>",),
-        payload=Markup(call_end=("</function>",), parameter=("<parameter=",), parameter_end=("</parameter>",)),
-    ),
-)
+_QWEN_CALLS: Final = (TAGGED_FUNCTION, FUNCTION)
+_SLIPS: Final = (TAGGED_JSON, TAGGED_NAME, *FORGOTTEN)
 _QWEN_TELLING: Final = Telling(
     tools=(
         f"{_TOOLS}<tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>\n\n"
@@ -51,6 +38,7 @@ _QWEN: Final = (
         note="One line break on each side of a value is the tags'. Booleans and nothing may be spelt as in Python.",
         models=("*qwen3-coder*", "qwen3coder*", "qwen3_coder*", "ornith*"),
         calls=_QWEN_CALLS,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
@@ -62,6 +50,7 @@ _QWEN: Final = (
         note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
         models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "*mimo-v2*"),
         calls=_QWEN_CALLS,
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
@@ -73,6 +62,7 @@ _QWEN: Final = (
         note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
         models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*"),
         calls=_QWEN_CALLS,
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
@@ -84,6 +74,7 @@ _QWEN: Final = (
         note="As Qwen3-Coder; the prompt opens the thoughts.",
         models=("*step-3.5*", "step3.5*", "step3p5*", "step-3p5*", "*step-3.7*", "step3.7*"),
         calls=_QWEN_CALLS,
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
@@ -98,6 +89,7 @@ _QWEN: Final = (
             Calls(
                 open=("<seed:tool_call>",),
                 close=("</seed:tool_call>",),
+                padding="\n",
                 payload=Markup(
                     call=("<function=",),
                     call_end=("</function>",),
@@ -200,6 +192,7 @@ _GLM: Final = (
             "poolside*",
         ),
         calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),),
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
         telling=Telling(
@@ -214,7 +207,8 @@ _GLM: Final = (
         source=f"{_HUB}zai-org/GLM-4.7/blob/main/chat_template.jinja",
         note="As GLM 4.5 without line breaks; the prompt opens the thoughts.",
         models=("*glm-4.7*", "glm4.7*", "glm-4p7*", "*glm-5*", "glm5*"),
-        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="")),),
+        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="")),),
+        slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
         telling=Telling(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.wire import to_text
 from xenoglot.text import functionary
 from xenoglot.text.payload_code import Code
 from xenoglot.text.payload_json import JSONCalls, Named
 from xenoglot.text.payload_pythonic import Pythonic
 from xenoglot.text.python_text import LETTERS
 from xenoglot.text.rows import deepseek, python_lists, tagged
+from xenoglot.text.rows.forms import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _HUB: Final = "https://huggingface.co/"
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
@@ -84,10 +89,11 @@ _MISTRAL: Final = Syntax(
         *("open-mixtral*", "mathstral*", "voxtral*", "labs-*stral*", "mamba-codestral*"),
     ),
     calls=(
-        Calls(open=_MISTRAL_OPEN, payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
+        Calls(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
         Calls(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True)),
         Calls(open=_MISTRAL_OPEN, payload=Named()),
     ),
+    slips=FORGOTTEN,
     thoughts=(Thoughts(open=("[THINK]", "<think>"), close=("[/THINK]", "</think>")),),
     dropped=("</s>",),
     telling=Telling(
@@ -108,8 +114,13 @@ _KIMI_CALLS: Final = Calls(
     end=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     open=("<|tool_call_begin|>",),
     close=("<|tool_call_end|>",),
-    payload=Named(infix=("<|tool_call_argument_begin|>",)),
+    joint="",
+    payload=Named(infix=("<|tool_call_argument_begin|>",), spelled="functions.{name}:{number}"),
 )
+_KIMI_LONE: Final = Calls(
+    open=_KIMI_CALLS.open, close=_KIMI_CALLS.close, end=_KIMI_CALLS.end, payload=_KIMI_CALLS.payload
+)
+"""Calls without the markers of their section, which the model forgets."""
 _KIMI_TOLD: Final = Telling(
     tools=(
         "You may call these functions:\n{tools}\n\nTo call any of them, write for each its name, its number from 0 on, "
@@ -128,6 +139,7 @@ _KIMI: Final = (
         note="The name stands in an id, `functions.name:0`; K2 Thinking calls from inside its thoughts too.",
         models=("kimi-k2*", "kimi-linear*", "kimi-dev*"),
         calls=(_KIMI_CALLS,),
+        slips=(_KIMI_LONE,),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
         dropped=("<|im_end|>",),
         telling=_KIMI_TOLD,
@@ -139,6 +151,7 @@ _KIMI: Final = (
         note="As Kimi K2; but the prompt ends in the opening tag, so an answer begins inside the thought.",
         models=("kimi-k2.5*", "kimi-k2.6*", "kimi-k2-5*", "kimi-k2-6*"),
         calls=(_KIMI_CALLS,),
+        slips=(_KIMI_LONE,),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True, implied=True),),
         dropped=("<|im_end|>",),
         telling=_KIMI_TOLD,
@@ -149,6 +162,17 @@ _KIMI: Final = (
 
 _COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True)
 _ACTIONS: Final = Calls(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
+
+
+def _actions(calls: Sequence[tuple[str, str]]) -> str:
+    """Return calls as the template writes them: a list with numbers."""
+    said = ",\n".join(
+        f'    {{"tool_call_id": "{number}", "tool_name": {to_text(name)}, "parameters": {arguments or "{}"}}}'
+        for number, (name, arguments) in enumerate(calls)
+    )
+    return f"<|START_ACTION|>[\n{said}\n]<|END_ACTION|>"
+
+
 _COHERE_TOKENS: Final = (
     *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"),
 )
@@ -203,6 +227,7 @@ _COHERE: Final = (
         note="A list between markers, from which a comma may be missing; words stand between markers too.",
         models=("command-r7b*", "c4ai-command-r7b*", "command-a*", "c4ai-command-a*"),
         calls=(_ACTIONS,),
+        write=_actions,
         thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),),
         dropped=_COHERE_TOKENS,
         telling=_ACTIONS_TOLD,
@@ -214,6 +239,7 @@ _COHERE: Final = (
         note="As Command A; but the prompt ends in the opening marker, so an answer begins inside the thought.",
         models=("north-*", "command-a-plus*"),
         calls=(_ACTIONS,),
+        write=_actions,
         thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",), implied=True),),
         dropped=_COHERE_TOKENS,
         telling=_ACTIONS_TOLD,

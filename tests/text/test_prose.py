@@ -1,0 +1,54 @@
+"""Answers that call nobody stay as they are, whoever wrote them; and they leave as they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.text.test_laws import ROWS, markers
+from tests.text.vectors import declared
+from xenoglot.text import syntax
+from xenoglot.text.parser import parser
+from xenoglot.text.pieces import Words
+
+ROOT: Final = Path(__file__).parent.parent
+PROSE: Final[dict[str, str]] = json.loads((ROOT / "vectors" / "prose.json").read_text(encoding="utf-8"))
+DOCS: Final = sorted((ROOT.parent / "docs").rglob("*.md"))
+
+FENCES: Final = frozenset({"object-behind-words"})
+"""A code block behind words that holds a call of a declared tool; some families are known to write so."""
+FENCING: Final = frozenset({"json", "xlam", "qwen25_coder", "gemma3"})
+
+LONGEST_HELD: Final = 24
+"""Characters beyond the longest marker: a code block of JSON waits for the first key that is none of a call."""
+
+
+def read(row: str, *chunks: str) -> str | None:
+    """Return the words that `row` makes of `chunks`; nothing where it makes anything else."""
+    stage = parser(syntax.get(row), declared(), thinking=False)
+    pieces = [piece for chunk in chunks for piece in stage.feed(chunk)] + list(stage.close(stopped=True))
+    words = [piece.text for piece in pieces if isinstance(piece, Words)]
+    return "".join(words) if len(words) == len(pieces) else None
+
+
+@pytest.mark.parametrize(
+    ("row", "name"), [(row, name) for row in ROWS for name in PROSE if name not in FENCES or row not in FENCING]
+)
+def test_prose_stays_as_it_is(row: str, name: str) -> None:
+    text = PROSE[name]
+    assert [read(row, text), read(row, *text)] == [text, text]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_prose_leaves_as_it_comes(row: str) -> None:
+    longest = max((len(marker) for marker in markers(syntax.get(row))), default=0)
+    held = 0
+    for path in DOCS[:8]:
+        stage, given = parser(syntax.get(row), declared(), thinking=False), 0
+        for fed, character in enumerate(path.read_text(encoding="utf-8")[:3000], 1):
+            given += sum(len(piece.text) for piece in stage.feed(character) if isinstance(piece, Words))
+            held = max(held, fed - given)
+    assert held <= longest + LONGEST_HELD
