@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from drive.writer import Writer
 from tests.matrix.speaker import Speaker
 from xenoglot.codec import dialect as dialects
 
@@ -25,6 +26,17 @@ PATIENCE = 180
 
 TURNS = [name for name in dialects.names() if not name.endswith(("completion", "completions", "generate"))]
 """Dialects in which a conversation with tools can be held; the others continue a text."""
+
+FAMILIES = ("hermes", "qwen3_coder", "gpt_oss", "deepseek_v31")
+"""Of the models that write their calls as text."""
+
+CONFIG = """
+[upstreams.main]
+dialect = "chat"
+base_url = "{url}"
+text_syntax = "{syntax}"
+emulate = {{ tools = true }}
+"""
 
 
 class Stage(Struct, frozen=True):
@@ -54,10 +66,9 @@ class Stage(Struct, frozen=True):
 
 
 @contextmanager
-def gateway(speaker: Speaker, folder: Path) -> Iterator[str]:
-    """Run a gateway in front of `speaker` as a process; give its URL."""
-    command = [sys.executable, "-m", "xenoglot.cli", "serve", "--port", "0"]
-    command += ["--upstream", speaker.url, "--dialect", speaker.dialect.name]
+def gateway(folder: Path, *flags: str) -> Iterator[str]:
+    """Run a gateway as a process; give its URL."""
+    command = [sys.executable, "-m", "xenoglot.cli", "serve", "--port", "0", *flags]
     with (folder / "gateway.log").open("w") as log:
         environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "PYTHONUNBUFFERED": "1"}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
@@ -73,8 +84,28 @@ def gateway(speaker: Speaker, folder: Path) -> Iterator[str]:
 @pytest.fixture(params=TURNS)
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     """Give a stage with a server of each dialect behind the gateway."""
-    home, work = tmp_path / "home", tmp_path / "work"
+    with (
+        Speaker(dialects.get(request.param)) as speaker,
+        staged(tmp_path, speaker, "--upstream", speaker.url, "--dialect", request.param) as stage,
+    ):
+        yield stage
+
+
+@pytest.fixture(params=FAMILIES)
+def writing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Stage, Writer]]:
+    """Give a stage with a server that takes no tools behind the gateway, and the model of each family there."""
+    with Speaker(dialects.get("chat"), piece=5) as speaker:
+        config = tmp_path / "xenoglot.toml"
+        config.write_text(CONFIG.format(url=speaker.url, syntax=request.param))
+        with staged(tmp_path, speaker, "--config", str(config)) as stage:
+            yield stage, Writer(request.param)
+
+
+@contextmanager
+def staged(folder: Path, speaker: Speaker, *flags: str) -> Iterator[Stage]:
+    """Give a stage whose gateway is run with `flags`."""
+    home, work = folder / "home", folder / "work"
     home.mkdir()
     work.mkdir()
-    with Speaker(dialects.get(request.param)) as speaker, gateway(speaker, tmp_path) as url:
+    with gateway(folder, *flags) as url:
         yield Stage(url=url, speaker=speaker, home=home, work=work)

@@ -20,7 +20,7 @@ QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC":
 
 def claude(stage: Stage, prompt: str) -> list[JSONObject]:
     """Return the messages of one run."""
-    flags = ("--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Read,WebSearch,ToolSearch")
+    flags = ("--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Read,Edit,WebSearch,ToolSearch")
     printed = stage.run("claude", "-p", prompt, *flags, ANTHROPIC_BASE_URL=stage.url, ANTHROPIC_API_KEY="none", **QUIET)
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 

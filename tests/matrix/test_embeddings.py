@@ -239,7 +239,7 @@ def test_the_numbers_of_an_answer(embedded: EmbeddedHouse, client: openai.OpenAI
     after = samples(embedded)
     assert answer.usage is not None
     grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
-    of_writer = f'{{model="{WRITER}"}}'
+    of_writer = f'{{model="{WRITER}",backend="embedded"}}'
     assert {
         "prompt": grown[f"xenoglot_engine_prompt_tokens_total{of_writer}"],
         "generated": grown[f"xenoglot_engine_generated_tokens_total{of_writer}"],

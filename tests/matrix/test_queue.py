@@ -41,7 +41,7 @@ def test_who_finds_no_room_is_told_when_to_come_again(line: dict[str, object]) -
             assert 1 <= int(error.response.headers["retry-after"]) <= 60
         with urllib.request.urlopen(f"{embedded.url}/metrics") as answer:  # noqa: S310  our gateway
             told = answer.read().decode()
-    assert 'xenoglot_engine_refused_requests_total{model="smollm2-135m-instruct"} 2\n' in told
+    assert 'xenoglot_engine_refused_requests_total{model="smollm2-135m-instruct",backend="embedded"} 2\n' in told
 
 
 def test_a_model_file_for_embeddings_can_be_named() -> None:
