@@ -180,3 +180,17 @@ async def test_one_that_was_broken_off_keeps_its_room_for_a_while(line: Line, mo
     assert line.inside == ["a"]
     await line.tasks["b"]
     assert line.inside == ["a", "b"]
+
+
+async def test_who_comes_again_is_not_refused_for_those_who_came_meanwhile() -> None:
+    line = Line(Admission(slots=1, longest_line=1))
+    await line.come("runs", 1, 1)
+    await line.come("waits", 1, 1)
+    again = asyncio.create_task(line.admission.enter(1, 1, CAPACITY, again=True))
+    await settle()
+    with pytest.raises(FailureError):
+        await line.admission.enter(1, 1, CAPACITY)
+    for name in ("runs", "waits"):
+        await line.leave(name)
+    (await again).release()
+    assert line.admission.queue == Queue(running=0, waiting=0, refused=1)

@@ -365,6 +365,8 @@ async def test_who_leaves_while_waiting_is_forgotten(engine: Engine) -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
     assert text(await response(engine, asked(QUESTION)))
+    measures = engine.measures()
+    assert (measures.finished, measures.broken_off, measures.refused) == (1, 2, 0)
 
 
 async def test_an_answer_nobody_reads_gives_its_room_back(engine: Engine) -> None:

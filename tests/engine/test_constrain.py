@@ -218,6 +218,7 @@ def test_what_is_not_held_is_told() -> None:
 HERMES = Manner(tools=True, form=form_of(syntaxes.get("hermes").calls[0]))
 LLAMA = Manner(tools=True, form=form_of(syntaxes.get("json").calls[0]))
 THINKING = Thoughts(open=("<think>",), close=("</think>",))
+HELD_IN_OURS = Manner(tools=True)
 MUSING = replace(HERMES, thoughts=THINKING)
 IN_THOUGHT = replace(HERMES, thoughts=replace(THINKING, implied=True))
 CALL = '{"name": "clock", "arguments": {}}'
@@ -262,8 +263,19 @@ def passes(manner: Manner, text: str, **fields: object) -> bool:
         pytest.param(LLAMA, {}, '{"name": "cloak"}', False, id="bare-undeclared"),
         pytest.param(LLAMA, {}, "Hi {}", True, id="bare-words"),
         pytest.param(LLAMA, {"output": FORM}, '{"reply": {"ok": true}}', True, id="bare-with-a-form-is-ours"),
-        pytest.param(UNTAUGHT, {}, f"{CALL}\n{CALL}", True, id="ours-two-calls"),
-        pytest.param(UNTAUGHT, {}, "\n".join([CALL] * (MOST_UNTAUGHT_CALLS + 1)), False, id="ours-in-circles"),
+        pytest.param(UNTAUGHT, {}, CALL, True, id="ours-one-call"),
+        pytest.param(UNTAUGHT, {}, f"{CALL}\n{CALL}", False, id="ours-twice-where-nobody-asks-for-it"),
+        pytest.param(UNTAUGHT, {"parallel_tool_calls": True}, f"{CALL}\n{CALL}", True, id="ours-two-calls"),
+        pytest.param(
+            UNTAUGHT,
+            {"parallel_tool_calls": True},
+            "\n".join([CALL] * (MOST_UNTAUGHT_CALLS + 1)),
+            False,
+            id="ours-in-circles",
+        ),
+        pytest.param(
+            HELD_IN_OURS, {"tool_choice": REQUIRED}, f"{CALL}\n{CALL}", True, id="ours-of-one-that-knows-calls"
+        ),
         pytest.param(UNTAUGHT, {}, f'{CALL}\n{{"reply": "Hi"}}', False, id="ours-call-and-reply"),
         pytest.param(MUSING, {}, f"<think>\nHm.\n</think>\n\nSo.\n{TAGGED}", True, id="mused"),
         pytest.param(MUSING, {}, f"So.\n{TAGGED}", True, id="not-mused"),
@@ -319,3 +331,24 @@ def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
     ]
     forced = held(asked("Hi", tools=(CLOCK,), tool_choice=NAMED), Manner(tools=True))
     assert (forced.told, texts(forced)) == ((), TIME)
+
+
+@pytest.mark.parametrize(
+    ("syntax", "choice", "told"),
+    [
+        pytest.param("qwen25_coder", None, True, id="other-ways"),
+        pytest.param("qwen25_coder", REQUIRED, False, id="other-ways-but-forced"),
+        pytest.param("granite_fc", None, False, id="one-way"),
+    ],
+)
+def test_a_family_that_calls_in_other_ways_too(syntax: str, choice: ToolChoice | None, *, told: bool) -> None:
+    row = syntaxes.get(syntax)
+    manner = Manner(tools=True, syntax=row, form=form_of(row.calls[0]))
+    call = asked("Hi", tools=(replace(CLOCK, strict=True),), tool_choice=choice, parallel_tool_calls=False)
+    constrain(call.request, call.losses, manner)
+    why = "no grammar holds the other ways in which this family of models calls"
+    expected = [
+        Loss("$", "parallel_tool_calls", "approximated", why),
+        Loss("$.tools[0]", "strict", "approximated", why),
+    ]
+    assert list(call.losses) == (expected if told else [])

@@ -9,7 +9,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.text import syntax as syntaxes
 from xenoglot.text.syntax import Thoughts
 
-THINK = Thoughts(open=("<think>",), close=("</think>",))
+THINK = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
 
 
 def told(manner: Manner) -> tuple[bool, str | None, str | None, Thoughts | None]:

@@ -44,3 +44,9 @@ async def test_nothing_is_loaded_before_it_is_asked(weights: Weights) -> None:
         ready=False,
     ) as gateway:
         assert gateway.router.names == ("smollm2-135m-instruct", "a", "all-minilm-l6-v2")
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m-instruct", "all-minilm-l6-v2"])
+async def test_a_name_that_another_one_has(name: str, weights: Weights) -> None:
+    with pytest.raises(ConfigurationError, match=rf"embedded\.models\.\S*{name}\S*: .*another embedded model"):
+        await starts({"models": {name: {"gguf": str(weights.path)}}})

@@ -42,8 +42,8 @@ def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
 
 
 def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measured() -> None:
-    lines = exposition(Tally(), 1, [Backend(), Measured()]).decode().split("\n")
-    named = '{model="a \\"b\\"\\\\\\n"}'
+    lines = exposition(Tally(), 1, {"a": Backend(), "b": Measured()}).decode().split("\n")
+    named = '{model="a \\"b\\"\\\\\\n",backend="b"}'
     told = {
         line.removesuffix(named + " " + line.rpartition(" ")[2]): line.rpartition(" ")[2]
         for line in lines
@@ -60,6 +60,12 @@ def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measu
     assert len(told) == len(ENGINE) - 2
     assert "xenoglot_gateway_requests_running 1" in lines
     assert lines[-1] == ""
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    lines = exposition(Tally(), 1, {"a": Measured(), "b": Measured()}).decode().split("\n")
+    named = [line.rpartition(" ")[0] for line in lines if line and not line.startswith("#")]
+    assert len(named) == len(set(named))
 
 
 def test_what_only_grows_is_called_a_total() -> None:

@@ -94,8 +94,10 @@ class Admission:
         """How long the line is now."""
         return Queue(running=self._running, waiting=len(self._line), refused=self._refused)
 
-    async def enter(self, slots: int, tokens: int, capacity: int) -> Ticket:
+    async def enter(self, slots: int, tokens: int, capacity: int, *, again: bool = False) -> Ticket:
         """Wait for one's turn; `tokens` of `capacity` and `slots` are held until the ticket is given back.
+
+        Whoever was in and comes `again` with the rest of it waits at the end of the line, however long that is.
 
         Raises:
             FailureError: too many wait already, or this one has waited too long.
@@ -104,7 +106,7 @@ class Admission:
         if not self._line and self._fits(ticket, capacity):
             self._take(ticket)
             return ticket
-        if len(self._line) >= self._longest_line:
+        if len(self._line) >= self._longest_line and not again:
             self._refused += 1
             raise crowded(self.patience())
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -118,14 +119,23 @@ class Engine:
         call.losses.settle()
         if call.request.sampling.max_tokens == 0:
             return _known(unspoken(job.plan))
-        ticket = await self._admission.enter(job.slots, job.tokens, job.context)
+        ticket = await self._turn(job)
         try:
             reply = await self._runtime.complete(job.fields)
         except BaseException:
+            self._meter.add((), finished=False)
             ticket.release_soon()
             raise
         run = _Run(reply, ticket, Completion(job.plan), job.stops, self._meter)
         return EventAnswer(batches=run.batches(), aclose=run.aclose)
+
+    async def _turn(self, job: _Job) -> Ticket:
+        """Wait for the turn of `job`; whoever leaves before has left, too."""
+        try:
+            return await self._admission.enter(job.slots, job.tokens, job.context)
+        except CancelledError:
+            self._meter.add((), finished=False)
+            raise
 
     async def count(self, call: Call) -> int | None:
         """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""

@@ -126,13 +126,15 @@ class _Constraining:
 
     def _unheld(self, tools: dict[int, Tool]) -> Constraint:
         """Leave a model free whose calls no grammar holds."""
-        why = "no grammar holds the calls of this family of models"
+        self._note_unheld(tools, "no grammar holds the calls of this family of models")
+        return Constraint(told=tuple(tools.values()))
+
+    def _note_unheld(self, tools: dict[int, Tool], why: str) -> None:
         if self._request.parallel_tool_calls is False:
             self._losses.approximated("$", "parallel_tool_calls", why)
         for index, tool in tools.items():
             if tool.strict:
                 self._losses.approximated(f"$.tools[{index}]", "strict", why)
-        return Constraint(told=tuple(tools.values()))
 
     def _formed(self) -> Constraint | None:
         """Hold the words to the form of the output, if one is asked for."""
@@ -161,6 +163,8 @@ class _Constraining:
             value = _value(self._rules, self._output, self._losses)
             return Constraint(self._thoughtful(f"{whole} | {value}"), (), _described(self._output), told)
         if form.marker:
+            if self._manner.otherwise:
+                self._note_unheld(tools, "no grammar holds the other ways in which this family of models calls")
             return Constraint(self._free(form, f"{BLANKS} {_row(form.lead[1:], calls)}"), told=told)
         words = words_not_from(self._rules, {(*form.lead, branch.prefix)[0][0] for branch in branches})
         return Constraint(self._thoughtful(f"{whole} | {words}"), told=told)
@@ -177,10 +181,13 @@ class _Constraining:
         return [branch for branch, _ in found], _row((), f"{one} {more}", form.tail)
 
     def _most(self, form: Form) -> int:
-        """Return how many calls there may be: whoever names a tool wants that call, unless several are asked for."""
+        """Return how many calls there may be, where nobody says whether several.
+
+        Whoever names a tool wants that call; and one that has not learnt to call says the same again, and no more.
+        """
         choice, several = self._request.tool_choice, self._request.parallel_tool_calls
         named = choice is not None and choice.mode == "required" and len(choice.names) == 1
-        if several is False or (named and several is None):
+        if not (several if several is not None else self._manner.tools and not named):
             return 1
         return MOST_UNTAUGHT_CALLS if form is PLAIN else MOST_CALLS
 

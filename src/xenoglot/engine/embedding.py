@@ -33,7 +33,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.backends.backend import Call
     from xenoglot.backends.embedding import EmbeddingCall
@@ -47,7 +47,9 @@ MOST_INPUTS: Final = 2048
 """As many texts as one request may have, as OpenAI's servers take."""
 
 AT_ONCE: Final = 32
-"""Texts that the runtime is given at a time: behind them others get their turn, and a client that left is noticed."""
+TOKENS_AT_ONCE: Final = 2048
+"""Texts that the runtime is given at a time, and their tokens together: about a second's work, which it does to its end
+even for a client that has left. Behind it others get their turn."""
 
 LONGEST_TEXT: Final = 1024
 """Tokens of a text at most, whatever the weights say: memory for all of them is taken at the start."""
@@ -96,8 +98,8 @@ class EmbeddingEngine:
         limit = (await runtime.facts()).context
         texts = [await _tokens(request, index, runtime, limit) for index in range(len(request.inputs))]
         vectors: list[Vector] = []
-        for start in range(0, len(texts), AT_ONCE):
-            vectors += await self._vectors(runtime, texts[start : start + AT_ONCE])
+        for piece in pieces(texts):
+            vectors += await self._vectors(runtime, piece, again=bool(vectors))
         made = tuple(self._sized(vector, request.dimensions) for vector in vectors)
         usage = Usage(input_tokens=sum(map(len, texts)))
         return EmbeddingAnswer(embeddings=Embeddings(vectors=made, model=self.name, usage=usage))
@@ -155,9 +157,9 @@ class EmbeddingEngine:
         self._process = EngineProcess(weights, shape(weights, self._settings))
         return Runtime(self._process, self._transport)
 
-    async def _vectors(self, runtime: Runtime, texts: Sequence[Sequence[int]]) -> list[Vector]:
-        """Return the vectors of a few texts, when it is their turn."""
-        ticket = await self._admission.enter(1, 0, 0)
+    async def _vectors(self, runtime: Runtime, texts: Sequence[Sequence[int]], *, again: bool) -> list[Vector]:
+        """Return the vectors of a few texts, when it is their turn; `again` for others of a request that has begun."""
+        ticket = await self._admission.enter(1, 0, 0, again=again)
         try:
             started = time.monotonic()
             packed = await runtime.vectors(texts)
@@ -181,6 +183,18 @@ class EmbeddingEngine:
         if dimensions > len(vector):
             raise refused("$.dimensions", f"found {dimensions}, expected at most {len(vector)}")
         return normal(vector[:dimensions])
+
+
+def pieces(texts: Sequence[Sequence[int]]) -> Iterator[Sequence[Sequence[int]]]:
+    """Yield the texts, a few at a time: in their order, and at least one."""
+    start = tokens = 0
+    for index, text in enumerate(texts):
+        if index > start and (index - start >= AT_ONCE or tokens + len(text) > TOKENS_AT_ONCE):
+            yield texts[start:index]
+            start, tokens = index, 0
+        tokens += len(text)
+    if texts:
+        yield texts[start:]
 
 
 def shape(weights: Weights, settings: Settings) -> Settings:

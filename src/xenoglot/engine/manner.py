@@ -31,6 +31,13 @@ class Manner(Struct, frozen=True, kw_only=True):
     form: Form | None = None
     thoughts: Thoughts | None = None
 
+    @property
+    def otherwise(self) -> bool:
+        """Whether calls may begin in other ways than in `form`, too: they are read, but nothing holds them."""
+        held, row = self.form, self.syntax
+        forms = () if row is None else (*row.calls, *row.slips)
+        return held is not None and any(held.marker not in calls.markers for calls in forms)
+
 
 UNTAUGHT: Final = Manner()
 """Weights that learnt neither calls nor thoughts."""

@@ -78,8 +78,8 @@ def _without_words(events: Sequence[Event]) -> Sequence[Event]:
 def _syntax(manner: Manner, request: Request) -> Syntax:
     """Return the family's row; without tools only its thoughts are looked for."""
     row = manner.syntax or Syntax(name="thoughts", title="thoughts", source="the chat template")
-    thoughts = () if manner.thoughts is None else (manner.thoughts,)
-    return replace(row, thoughts=thoughts, calls=row.calls if request.tools else ())
+    row = replace(row, thoughts=() if manner.thoughts is None else (manner.thoughts,))
+    return row if request.tools else replace(row, calls=(), slips=())
 
 
 def _declared(request: Request) -> Declared:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from xenoglot.engine.measures import Measured, Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.observe import Record
@@ -77,13 +77,18 @@ class Tally:
         yield from _family("xenoglot_gateway_tokens_total", "counter", "Tokens, by the backends' usage.", tokens)
 
 
-def exposition(tally: Tally, running: int, backends: Iterable[Backend]) -> bytes:
-    """Return all metrics; `running` requests are under way, this one included."""
-    measures = [backend.measures() for backend in backends if isinstance(backend, Measured)]
+def exposition(tally: Tally, running: int, backends: Mapping[str, Backend]) -> bytes:
+    """Return all metrics; `running` requests are under way, this one included.
+
+    Models are told with their backends, too: two may be called the same.
+    """
+    measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, Measured)]
     lines = [*tally.lines()]
     lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests that are under way.", [({}, running)])
     for metric in ENGINE:
-        samples: list[Sample] = [({"model": said.model}, metric.value(said)) for said in measures]
+        samples: list[Sample] = [
+            ({"model": said.model, "backend": name}, metric.value(said)) for name, said in measures
+        ]
         lines += _family(f"xenoglot_engine_{metric.name}", metric.kind, metric.help, samples)
     return "".join(f"{line}\n" for line in lines).encode()
 

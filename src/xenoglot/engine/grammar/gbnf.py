@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 MOST_RULES: Final = 4000
 LONGEST_TEXT: Final = 256 * 1024
@@ -88,6 +88,11 @@ class Rules:
     def shared(self, name: str, expression: str) -> str:
         """Write the rule `name` unless it is there; return the name."""
         return name if name in self._rules else self.define(name, expression)
+
+    @property
+    def bodies(self) -> Mapping[str, str]:
+        """The rules by their names."""
+        return self._rules
 
     def text(self, root: str) -> str:
         """Return the grammar whose whole text is `root`."""

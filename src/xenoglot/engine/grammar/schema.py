@@ -30,6 +30,7 @@ from xenoglot.engine.grammar.keywords import (
 )
 from xenoglot.engine.grammar.numbers import INTEGER, NUMBER
 from xenoglot.engine.grammar.patterns import PatternError, fitted
+from xenoglot.engine.grammar.places import too_many_places
 from xenoglot.engine.grammar.references import constraints, followed, merged, resolve
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ LONGEST_NAME: Final = 60
 """Characters of a property's name in a path."""
 
 SCALARS: Final = {"boolean": '("true" | "false")', "null": '"null"'}
+
+ALIKE: Final = "too much of the schema begins alike for the embedded model: what to write has to be clear sooner"
 
 UNHELD: Final = (
     "not",
@@ -81,17 +84,21 @@ class SchemaGrammar:
         self._named: dict[str, str] = {}
         self._entered: frozenset[str] = frozenset()  # references followed since the last bracket
         self._depth = 0
+        self._branching = False  # with `anyOf` or a pattern: the rest is told apart by its first character
 
     def root(self) -> str:
         """Return the expression for the values that are valid.
 
         Raises:
-            FailureError: the schema is wrong, or nothing is valid for it, or it is too large.
+            FailureError: the schema is wrong, or nothing is valid for it, or it is too large or too ambiguous.
         """
         try:
-            return self._value(self._document, self._path)
+            root = self._value(self._document, self._path)
         except GrammarTooLargeError:
             raise refused(self._path, "the schema is too large for the embedded model") from None
+        if self._branching and too_many_places(self._rules.bodies, root):
+            raise refused(self._path, ALIKE)
+        return root
 
     def _value(self, schema: JSON, path: str) -> str:
         if schema is True or schema == {}:
@@ -147,6 +154,7 @@ class SchemaGrammar:
         return whole
 
     def _any_of(self, schema: JSONObject, keyword: str, path: str) -> str:
+        self._branching = True
         others = constraints(schema, keyword)
         branches = []
         for index, part in enumerate(schemas(schema, keyword, path)):
@@ -203,6 +211,7 @@ class SchemaGrammar:
         return f'"\\"" {repeat(character(self._rules), least, longest)} "\\""'
 
     def _matched(self, pattern: str, least: int, most: int | None, path: str) -> str | None:
+        self._branching = True
         try:
             matched = fitted(pattern, least, most)
         except PatternError as error:
