@@ -553,6 +553,13 @@ def test_ask_prints_the_answer(upstream: Running, dialect: str) -> None:
     assert (request.model, request.sampling.max_tokens, request.sampling.temperature) == ("m", 9, 0.5)
 
 
+def test_ask_leaves_out_thoughts_in_text() -> None:
+    with run({"scripted": Scripted(answer("<thi", "nk>French?</think>", "Bonjour."))}) as running:
+        asked = ["ask", "--upstream", running.url, "--model", "m", "Bonjour?"]
+        assert xenoglot_does(*asked) == Done(0, "<think>French?</think>Bonjour.\n", "")
+        assert xenoglot_does(*asked, "--text-syntax", "hermes") == Done(0, "Bonjour.\n", "")
+
+
 def test_ask_reads_the_question_from_standard_input(upstream: Running) -> None:
     flags = [*behind(upstream, "chat"), "--model", "m"]
     done = xenoglot_does("ask", *flags, "-", given="Où?\xff".encode("latin-1"), TEST_KEY=KEY)

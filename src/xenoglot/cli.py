@@ -242,12 +242,13 @@ def _question(options: argparse.Namespace, prompt: str) -> Request:
 
 async def _print_answer(config: Config, request: Request) -> int:
     from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.reading import reading  # noqa: PLC0415  as above
 
     losses = Losses()
     async with assembled(config) as gateway:
         route = gateway.route(request.model)
         call = Call(request=replace(request, model=route.model), losses=losses)
-        answer = await gateway.backend(route.backend).answer(call)
+        answer = await reading(gateway.backend(route.backend), route).answer(call)
         if isinstance(answer, ByteAnswer):
             raise TypeError("a call without a body of its own is answered in events")
         async with aclosing(answer):

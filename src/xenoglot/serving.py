@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xenoglot.backends.structured import Emulate
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 
@@ -15,6 +18,7 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     name: str | None = None,
     prompts: bool | None = None,
     text_syntax: str = "auto",
+    emulate: Emulate | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
     client_key_env: str | None = None,
@@ -25,7 +29,8 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     pipeline of the transformers library, a model of it with its `tokenizer`, an object with a tokenizer that has
     `apply_chat_template` and with `generate_async`, or a backend. A `tokenizer` beside a function of a prompt counts.
     `text_syntax` is how it writes tool calls and thoughts: the name of a syntax, or `off`; `auto` goes by its name, or
-    by what it writes. A backend says itself what they are.
+    by what it writes. `emulate` is how its answers are brought to the JSON schemas that requests ask for. A backend
+    says itself what they are.
 
     It answers to its own name and, saying so, in place of any other. Port 0 takes a free one; the line that says where
     it serves goes to standard output. `client_key_env` names the environment variable that holds the clients' keys.
@@ -39,7 +44,9 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     from xenoglot.gateway.config import check  # noqa: PLC0415
     from xenoglot.gateway.server import serve as serve_config  # noqa: PLC0415
 
-    backend = backend_of(model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax)
+    backend = backend_of(
+        model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax, emulate=emulate
+    )
     keys = {} if client_key_env is None else {"keys": {"env": [client_key_env]}}
     config = check({"server": {"host": host, "port": port}, **keys}, os.environ, "xenoglot.serve", _ARGUMENTS)
     serve_config(config, say=_say, assemble=alone(backend))

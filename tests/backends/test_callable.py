@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import typing
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.callable import Callable, Said
+from xenoglot.backends.callable import Callable, Said, Speaker
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
@@ -69,12 +70,45 @@ def whole(_request: Request) -> Response:
     return WHOLE
 
 
+def iterator(_request: Request) -> Iterator[str]:
+    return iter(["one", " ", "two"])
+
+
+class Later:
+    """An asynchronous iterator that is no generator, as streamers and the streams of SDKs are."""
+
+    def __init__(self) -> None:
+        self._words = iter(["one", " ", "two"])
+
+    def __aiter__(self) -> Later:
+        return self
+
+    async def __anext__(self) -> str:
+        for word in self._words:
+            return word
+        raise StopAsyncIteration
+
+
+def later(_request: Request) -> Later:
+    return Later()
+
+
+async def in_time(request: Request) -> Iterator[str]:
+    return generator(request)
+
+
+def half_a_character(_request: Request) -> Iterator[str]:
+    yield "a\ud800"
+    yield "\ud83d\ude00"
+
+
 def silent(_request: Request) -> Iterator[str]:
     yield from ()
 
 
 WHOLE = Response(id="r", candidates=(Candidate(content=(Text(text="hi"),), finish=Finish(reason="length")),))
 STOP = Finish(reason="stop")
+FAILED = Failure(kind="internal", message="the model function failed")
 
 
 async def events_of(backend: Callable) -> list[Event]:
@@ -95,6 +129,10 @@ def said(*parts: object, finish: Finish = STOP, usage: Usage | None = None) -> R
         pytest.param(coroutine, said(Text(text="one two")), id="coroutine"),
         pytest.param(generator, said(Text(text="one two")), id="A5-generator"),
         pytest.param(async_generator, said(Text(text="one two")), id="async-generator"),
+        pytest.param(iterator, said(Text(text="one two")), id="iterator"),
+        pytest.param(later, said(Text(text="one two")), id="asynchronous-iterator"),
+        pytest.param(in_time, said(Text(text="one two")), id="coroutine-that-gives-a-generator"),
+        pytest.param(half_a_character, said(Text(text="a\ufffd\U0001f600")), id="half-a-character"),
         pytest.param(whole, WHOLE, id="a-whole-response"),
         pytest.param(silent, said(), id="pitfall-73-nothing-said"),
         pytest.param(
@@ -144,6 +182,137 @@ async def test_a_failure_is_its_requests_alone_and_tells_nothing(caplog: pytest.
     assert fold(through(events, Grammar())) == Failure(kind="internal", message="the model function failed")
     assert caplog.records[0].getMessage().startswith("the function behind `broken` failed: builtins.KeyError at ")
     assert "secret" not in caplog.text
+
+
+def gives(*things: object) -> Speaker:
+    """A generator of `things` behind a word."""
+
+    def giver(_request: Request) -> Iterator[object]:
+        yield "a"
+        yield from things
+        yield "z"
+
+    return giver
+
+
+def gives_later(thing: object) -> Speaker:
+    async def giver(_request: Request) -> AsyncIterator[object]:
+        yield "a"
+        yield thing
+
+    return giver
+
+
+@pytest.mark.parametrize(
+    ("thing", "told"),
+    [
+        pytest.param(None, "a `NoneType`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="none"),
+        pytest.param(b"secret", "a `bytes`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="bytes"),
+        pytest.param(7, "a `int`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="number"),
+        pytest.param(["secret"], "a `list`; expected a `str`, a part, `Usage`, `Finish` or `Response`", id="list"),
+        pytest.param(WHOLE, "more than a `Response`, which is said alone", id="response-behind-a-word"),
+    ],
+)
+@pytest.mark.parametrize("giver", [gives, gives_later])
+async def test_what_means_nothing_is_no_end_and_no_word(
+    caplog: pytest.LogCaptureFixture, giver: typing.Callable[[object], Speaker], thing: object, told: str
+) -> None:
+    """A stream that says nonsense has failed: it neither ends as if it were whole, nor passes that on."""
+    with caplog.at_level(logging.ERROR):
+        events = await events_of(Callable(giver(thing)))
+    assert fold(through(events, Grammar())) == FAILED
+    assert caplog.messages == [f"the function behind `giver` said {told}"]
+
+
+@pytest.mark.parametrize(
+    "error", [StopIteration(), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError(), TimeoutError()], ids=repr
+)
+@pytest.mark.parametrize("kind", ["function", "generator"])
+async def test_whatever_is_raised_fails_the_answer_and_not_the_process(kind: str, error: BaseException) -> None:
+    """`StopIteration` in a thread would never be told by asyncio, and an exit would end the loop."""
+
+    def function(_request: Request) -> str:
+        raise error
+
+    def stepped(request: Request) -> Iterator[str]:
+        yield "so far"
+        yield function(request)
+
+    events = await asyncio.wait_for(events_of(Callable(function if kind == "function" else stepped)), 20)
+    assert fold(through(events, Grammar())) == FAILED
+
+
+@pytest.mark.parametrize("error", [StopIteration(), SystemExit(1), asyncio.CancelledError()], ids=repr)
+async def test_whatever_is_raised_in_the_loop_fails_the_answer_too(error: BaseException) -> None:
+    async def function(_request: Request) -> str:
+        raise error
+
+    assert fold(through(await events_of(Callable(function)), Grammar())) == FAILED
+
+
+async def test_an_answer_has_one_thread_from_its_first_step_to_its_last() -> None:
+    """What a generator holds open may belong to its thread: the mode of a library, a connection to a database."""
+    seen: list[int] = []
+    closed = threading.Event()
+
+    def threaded(_request: Request) -> Iterator[str]:
+        try:
+            for _ in range(20):
+                seen.append(threading.get_ident())
+                yield "x"
+        finally:
+            seen.append(threading.get_ident())
+            closed.set()
+
+    await asyncio.gather(*(events_of(Callable(generator)) for _ in range(4)), events_of(Callable(threaded)))
+    assert await asyncio.to_thread(closed.wait, 20)
+    assert seen == [seen[0]] * 21
+    assert seen[0] != threading.get_ident()
+
+
+async def test_what_runs_in_the_loop_keeps_no_thread() -> None:
+    """There are only so many: an engine that only gives an asynchronous generator needs one for no longer than that."""
+    ended = asyncio.Event()
+
+    async def words() -> AsyncIterator[str]:
+        yield "x"
+        await ended.wait()
+
+    answer = await Callable(lambda _request: words()).answer(Call(request=ASKED, losses=Losses()))
+    assert isinstance(answer, EventAnswer)
+    async with aclosing(answer):
+        await anext(answer.batches)
+        await asyncio.to_thread(_threads_are_over)
+        assert [thread for thread in threading.enumerate() if thread.name.startswith("xenoglot-model-")] == []
+
+
+async def test_a_generator_that_fails_when_it_is_closed_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    told = threading.Event()
+
+    def stubborn(_request: Request) -> Iterator[str]:
+        try:
+            yield "x"
+            yield "y"
+        finally:
+            told.set()
+            raise KeyError("secret")
+
+    answer = await Callable(stubborn).answer(Call(request=ASKED, losses=Losses()))
+    assert isinstance(answer, EventAnswer)
+    with caplog.at_level(logging.ERROR):
+        await anext(answer.batches)
+        await answer.aclose()
+        assert await asyncio.to_thread(told.wait, 20)
+        await asyncio.to_thread(_threads_are_over)
+    assert [message.partition(": builtins.KeyError at ")[0] for message in caplog.messages] == [
+        "the function behind `stubborn` failed when it was closed"
+    ]
+
+
+def _threads_are_over() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("xenoglot-model-"):
+            thread.join(20)
 
 
 async def test_a_client_that_leaves_closes_the_generator() -> None:

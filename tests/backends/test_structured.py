@@ -86,8 +86,8 @@ def called(arguments: str, name: str = "age", id: str = "call_1") -> ToolCall:  
     return ToolCall(id=id, name=name, arguments=arguments)
 
 
-def failed(message: str) -> Failure:
-    return Failure(kind="upstream", message=message)
+def failed(message: str, *, futile: bool = False) -> Failure:
+    return Failure(kind="upstream", message=message, futile=futile)
 
 
 class Asked:
@@ -181,7 +181,10 @@ OUTCOMES: dict[str, tuple[Emulate, Turn, Response | Failure, list[Loss]]] = {
     "cut": (
         Emulate(check=True),
         said('{"age": ', finish=Finish(reason="length")),
-        failed("the model's answer is not what was asked for: it was cut at `max_tokens` before its JSON was whole"),
+        failed(
+            "the model's answer is not what was asked for: it was cut at `max_tokens` before its JSON was whole",
+            futile=True,
+        ),
         [],
     ),
     "cut behind the end": (
@@ -297,7 +300,7 @@ async def test_a_model_that_does_not_learn_fails() -> None:
     assert await asked.events() == [
         Started(id="r", model="m"),
         UsageReported(usage=Usage(input_tokens=30, output_tokens=9)),
-        Failed(failure=failed(WRONG + " (asked 3 times)")),
+        Failed(failure=failed(WRONG + " (asked 3 times)", futile=True)),
     ]
 
 
@@ -405,7 +408,7 @@ REFUSED: dict[str, tuple[JSON, str, str]] = {
     ),
     "no type": (
         {"properties": {"a": {"type": "x"}}},
-        "$.output.schema.properties.a.type: expected one of 2 forms (`anyOf`)",
+        "$.output.schema.properties.a.type: no JSON Schema: expected one of 2 forms (`anyOf`)",
         "$.output.schema.properties.a.type",
     ),
 }
@@ -622,6 +625,20 @@ def test_what_is_wrong_is_told_in_the_clients_dialect(policy: Emulate) -> None:
     assert whole.value.status_code == 502
     assert message in str(whole.value)
     assert message in str(streamed.value)
+
+
+def test_a_client_does_not_ask_again_for_what_was_asked_for_again() -> None:
+    """The SDKs try three times at a 5xx: a model that was told what is wrong is not asked thrice as often."""
+    model = Scripted(said('{"name":"Ann","age":"7"}'))
+    with (
+        run({"main": Structured(model, Emulate(retries=1))}) as gateway,
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=2) as client,
+        pytest.raises(openai.InternalServerError),
+    ):
+        client.chat.completions.parse(
+            model="main", messages=[{"role": "user", "content": "Who?"}], response_format=Person
+        )
+    assert [len(request.messages) for request in model.requests] == [1, 3]
 
 
 def test_one_sees_whether_a_stream_was_held() -> None:

@@ -223,12 +223,13 @@ async def test_stop_strings_end_words_and_neither_calls_nor_thoughts() -> None:
         ("deepseek-r1", None, True),
         ("deepseek-r1", Thinking(mode="enabled"), True),
         ("deepseek-v3.1", None, False),
-        ("deepseek-v3.1", Thinking(effort="low"), True),
+        ("deepseek-v3.1", Thinking(effort="low"), False),
         ("deepseek-v3.1", Thinking(mode="disabled"), False),
         ("deepseek-v3.1", Thinking(display="omitted"), False),
     ],
 )
 async def test_where_an_answer_begins(model: str, thinking: Thinking | None, *, begun: bool) -> None:
+    """Claude Code always asks for thoughts, and servers of DeepSeek V3.1 know no such field."""
     asked = replace(ASKED, model=model, thinking=thinking)
     made = await parts(textual(Scripted(pieces("Hm.\n</think>\nYes."))), asked)
     finish = Finish(reason="stop", raw="stop", dialect="chat")

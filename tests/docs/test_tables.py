@@ -15,6 +15,7 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import How, Losses
 from xenoglot.gateway import config, embedded, endpoint, respond
+from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.keeper import NOT_KEPT
 from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, Record, line
 from xenoglot.model import content, events
@@ -33,7 +34,7 @@ Rows = list[list[str]]
 
 UNSET = "-"
 BOTH = [dialects.get("chat"), dialects.get("messages")]
-WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", config.Emulate: "table"}
+WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", Emulate: "table"}
 GAP = 1000  # tokens between two budgets, much smaller than any distance of theirs
 
 
@@ -98,7 +99,7 @@ KEYS = {
     "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target", "emulate"),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
-    "`[upstreams.NAME.emulate]`": keys(config.Emulate),
+    "`[upstreams.NAME.emulate]`": keys(Emulate),
     "`[store]`": keys(config.Store),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),

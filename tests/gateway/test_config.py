@@ -405,6 +405,17 @@ def test_flags_of_an_upstream_need_one() -> None:
     assert str(caught.value) == expected
 
 
+def test_a_syntax_is_that_of_the_upstream_or_of_the_model_file() -> None:
+    told = from_flags({}, gguf="a.gguf", text_syntax="hermes")
+    assert told.embedded == Embedded(gguf="a.gguf", text_syntax="hermes")
+    both = from_flags({}, gguf="a.gguf", upstream="http://127.0.0.1:9", text_syntax="hermes")
+    assert (both.embedded, both.upstreams["upstream"].text_syntax) == (Embedded(gguf="a.gguf"), "hermes")
+    with pytest.raises(ConfigurationError, match="--text-syntax: of an upstream, and none is given"):
+        from_flags({}, text_syntax="hermes")
+    with pytest.raises(ConfigurationError, match=r"--text-syntax: found .herms.: unknown; did you mean .hermes."):
+        from_flags({}, gguf="a.gguf", text_syntax="herms")
+
+
 def test_a_command_line_stands_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "xenoglot.toml"
     path.write_text("[server]\nport = 9000\ndrain_seconds = 1\n")

@@ -130,11 +130,26 @@ def test_s07_a_key_in_the_query_is_none_and_not_written_down(
         pytest.param("HEAD", "/api/hello", 200, id="claude-code-hello"),
         pytest.param("GET", "/api/hello", 405, id="get-hello"),
         pytest.param("GET", "/docs", 404, id="S17-no-documentation"),
-        pytest.param("GET", "/metrics", 200, id="S17-metrics-are-behind-the-key"),
+        pytest.param("GET", "/metrics", 200, id="S17-metrics-for-this-machine"),
     ],
 )
 def test_paths(open_gateway: Running, method: str, path: str, status: int) -> None:
     assert open_gateway.request(method, path, CHAT if method == "POST" else None).status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "said", "status"),
+    [("127.0.0.1", None, 200), ("127.0.0.1", False, 404), ("0.0.0.0", None, 404), ("0.0.0.0", True, 200)],  # noqa: S104
+)
+def test_s17_metrics_are_not_on_a_public_listener(
+    gateway_server: Callable[..., Running],
+    host: str,
+    said: bool | None,  # noqa: FBT001  a case
+    status: int,
+) -> None:
+    config = config_for("own", server=Server(host=host, metrics=said, drain_seconds=0.0))
+    running = gateway_server({"own": Scripted(HELLO)}, config)
+    assert running.request("GET", "/metrics").status == status
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,14 @@ import asyncio
 import collections.abc
 import inspect
 import logging
+import re
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
+from xenoglot.backends.stepping import CrowdedError, Steps
 from xenoglot.backends.stopping import ended, stop_stage
 from xenoglot.codec.blocks import Blocks
 from xenoglot.errors import whereabouts
@@ -28,9 +32,10 @@ from xenoglot.model.fold import unfold, unfold_part
 from xenoglot.model.response import Finish, Response, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
 
     from xenoglot.backends.backend import Answer, Call
+    from xenoglot.codec.loss import Losses
     from xenoglot.model.request import Request
 
 Said: TypeAlias = str | Part | Usage | Finish | Response
@@ -39,16 +44,30 @@ Said: TypeAlias = str | Part | Usage | Finish | Response
 Speaker: TypeAlias = "collections.abc.Callable[[Request], Any]"
 """A function of a request that says `Said`, in any of the four ways in which Python functions do."""
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_FAILED: Final = Failed(failure=Failure(kind="internal", message="the model function failed"))
+_CROWDED: Final = Failed(failure=Failure(kind="overloaded", message="the model is at work on too many answers"))
+
 _logger = logging.getLogger("xenoglot.backends")
+
+
+class _UnsayableError(Exception):
+    """The function said what means nothing; the text is ours, and quotes nothing."""
+
+
+class _End(Enum):
+    """What stands behind the last step, for a function may say `None`."""
+
+    END = auto()
 
 
 class Callable:
     """Wraps a function of one `Request`.
 
     It may be a plain function, a coroutine function, a generator or an async generator, and returns or yields `Said`;
-    a plain function may also return a generator of either kind, an iterator, or something to wait for.
-    What blocks runs in a thread, never in the event loop. An exception fails its request, not the process. When the
-    client leaves, a generator is closed where it stands.
+    what it returns may also be an iterator of either kind, or something to wait for.
+    What blocks runs in a thread of the answer's own. An exception fails its request, not the process, and so does what
+    is none of `Said`. When the client leaves, a generator is closed where it stands.
     """
 
     def __init__(self, function: Speaker, name: str | None = None) -> None:
@@ -62,7 +81,7 @@ class Callable:
             WireError: these are too long.
         """
         stage = stop_stage(call.request)
-        batches = self._batches(call.request)
+        batches = self._batches(call)
         return ended(EventAnswer(batches=batches, aclose=batches.aclose), stage)
 
     async def count(self, _call: Call) -> int | None:
@@ -76,30 +95,48 @@ class Callable:
     async def aclose(self) -> None:
         """Nothing is held."""
 
-    async def _batches(self, request: Request) -> AsyncGenerator[Sequence[Event], None]:
-        speech = _Speech()
+    async def _batches(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        speech = _Speech(call.losses)
         try:
-            async with aclosing(_said(self._function, request)) as source:
+            async with aclosing(_said(self._function, call.request, self.name)) as source:
                 async for said in source:
                     if events := speech.feed(said):
                         yield events
             if events := speech.close():
                 yield events
-        except Exception as error:  # noqa: BLE001  the function is not ours: what it raises is its own request's failure
+        except CrowdedError:
+            yield (_CROWDED,)
+        except _UnsayableError as error:
+            _logger.error("the function behind `%s` said %s", self.name, error)  # noqa: TRY400  no texts
+            yield (_FAILED,)
+        except BaseException as error:
+            if not _is_its_own(error):
+                raise
             _logger.error("the function behind `%s` failed: %s", self.name, whereabouts(error))  # noqa: TRY400  no texts
-            yield (Failed(failure=Failure(kind="internal", message="the model function failed")),)
+            yield (_FAILED,)
+
+
+def _is_its_own(error: BaseException) -> bool:
+    """Return whether the function raised `error`: an exit that it wants ends its answer, and not the process."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return isinstance(error, Exception | SystemExit)
 
 
 class _Speech:
     """What a function says, made into lawful events."""
 
-    def __init__(self) -> None:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
         self._blocks = Blocks()
         self._started = False
         self._finish: Finish | None = None
         self._complete = False
 
-    def feed(self, said: Said) -> list[Event]:
+    def feed(self, said: object) -> list[Event]:
+        if self._complete or (self._started and isinstance(said, Response)):
+            raise _UnsayableError("more than a `Response`, which is said alone")
         if isinstance(said, Response):
             self._complete = True
             return list(unfold(said))
@@ -107,14 +144,23 @@ class _Speech:
         self._started = True
         match said:
             case str():
-                events += self._blocks.grow("text", TextDelta(text=said), Text(text="")) if said else []
+                events += self._words(said) if said else []
             case Usage():
                 events.append(UsageReported(usage=said))
             case Finish():
                 self._finish = said
-            case part:
-                events += [*self._blocks.close(), *unfold_part(part)]
+            case _ if isinstance(said, Part):
+                events += [*self._blocks.close(), *unfold_part(said)]
+            case _:
+                kind = type(said).__name__
+                raise _UnsayableError(f"a `{kind}`; expected a `str`, a part, `Usage`, `Finish` or `Response`")
         return events
+
+    def _words(self, said: str) -> Sequence[Event]:
+        if _HALF.search(said):
+            self._losses.approximated("$.candidates[0]", "text", "half a character of UTF-16 is none: it is `\ufffd`")
+            said = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return self._blocks.grow("text", TextDelta(text=said), Text(text=""))
 
     def close(self) -> list[Event]:
         if self._complete:
@@ -124,59 +170,57 @@ class _Speech:
         return [*started, *self._blocks.close(), Finished(finish=finish)]
 
 
-async def _said(function: Speaker, request: Request) -> AsyncGenerator[Said, None]:
+async def _said(function: Speaker, request: Request, name: str) -> AsyncGenerator[object, None]:
     """Yield what `function` says, whichever kind of function it is.
 
-    A plain function is called in a thread; what it returns may be a generator, or something to wait for, in its turn.
+    A plain function is called in a thread; what it returns may be an iterator, or something to wait for, in its turn.
     """
-    if _is_asynchronous(function) or inspect.isgeneratorfunction(function):
-        made = function(request)
-    else:
-        made = await asyncio.to_thread(function, request)
-    match made:
-        case collections.abc.AsyncGenerator():
-            async with aclosing(made) as source:
-                async for said in source:
+    steps = Steps()
+    last = None
+    try:
+        if _is_asynchronous(function) or inspect.isgeneratorfunction(function):
+            made = function(request)
+        else:
+            made = await steps.run(partial(function, request))
+        while isinstance(made, collections.abc.Awaitable):
+            made = await made
+        if not isinstance(made, collections.abc.Iterator):
+            await steps.end()  # there is nothing more to do for it
+        match made:
+            case collections.abc.AsyncIterable():
+                async with aclosing(_each(made)) as source:
+                    async for said in source:
+                        yield said
+            case collections.abc.Iterator():
+                last = partial(_close, made, name)
+                while (said := await steps.run(partial(next, made, _End.END))) is not _End.END:
                     yield said
-        case collections.abc.Iterator():
-            async with aclosing(_in_thread(made)) as steps:
-                async for said in steps:
-                    yield said
-        case collections.abc.Awaitable():
-            yield await made
-        case said:
-            yield said
+            case said:
+                yield said
+    finally:
+        await steps.end(last)
 
 
 def _is_asynchronous(function: Speaker) -> bool:
     return inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
 
 
-async def _in_thread(source: Iterator[Said]) -> AsyncGenerator[Said, None]:
-    """Yield what `source` yields, each step of it in a thread.
-
-    A step cannot be interrupted: where we are cancelled in the middle of one, the source is closed after it.
-    """
-    loop = asyncio.get_running_loop()
-    step: asyncio.Future[Said | None] | None = None
+async def _each(made: AsyncIterable[object]) -> AsyncGenerator[object, None]:
+    """Yield what an asynchronous iterator gives, and close it if it can be closed."""
+    source = aiter(made)
     try:
-        while True:
-            step = loop.run_in_executor(None, _next, source)
-            said = await asyncio.shield(step)
-            if said is None:
-                return
+        async for said in source:
             yield said
     finally:
-        if step is None or step.done():
-            _close(source)
-        else:
-            step.add_done_callback(lambda _: _close(source))
+        if callable(aclose := getattr(source, "aclose", None)):
+            await aclose()
 
 
-def _next(source: Iterator[Said]) -> Said | None:
-    return next(source, None)
-
-
-def _close(source: Iterator[Said]) -> None:
-    if isinstance(source, collections.abc.Generator):
-        source.close()
+def _close(source: Iterator[object], name: str) -> None:
+    """Close a generator, or what else can be closed; in its thread."""
+    close = getattr(source, "close", None)
+    try:
+        if callable(close):
+            close()
+    except BaseException as error:  # noqa: BLE001  there is nobody left to whom it could be told
+        _logger.error("the function behind `%s` failed when it was closed: %s", name, whereabouts(error))  # noqa: TRY400

@@ -132,10 +132,13 @@ async def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> AsyncGenerat
 
 
 def _wants_thoughts(thinking: Thinking | None) -> bool | None:
-    """Return whether a request wants thoughts; `None` where it does not say."""
-    if thinking is None or (thinking.mode is None and thinking.effort is None):
-        return None
-    return thinking.mode != "disabled" and thinking.effort != "none"
+    """Return `False` where a request wants no thoughts, and `None` where nobody can tell what became of its wish.
+
+    Servers pass over a wish to think that their model's prompt has no place for. Words that are taken for a thought
+    are lost to whoever waits for an answer; thoughts that are taken for words are only too much.
+    """
+    unwanted = thinking is not None and (thinking.mode == "disabled" or thinking.effort == "none")
+    return False if unwanted else None
 
 
 def _repair() -> Callable[..., str | None]:

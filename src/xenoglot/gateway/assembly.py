@@ -20,8 +20,9 @@ from xenoglot.engine.backend import Engine
 from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING, Embedded, backend_of
+from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.schema import join
 from xenoglot.store.place import open_store
 
 if TYPE_CHECKING:
@@ -60,15 +61,17 @@ async def assembled(config: Config, *, ready: bool = True) -> AsyncGenerator[Gat
             if ready:
                 await engine.start()
             backends[EMBEDDED], model = engine, engine.name
+            maker = embedding(config.embedded or Embedded(), transport)
+            stack.push_async_callback(maker.aclose)
             for name, settings in config.embedded.models.items() if config.embedded else ():
+                if name in {engine.name, maker.name}:
+                    raise ConfigurationError(f"{join(MODELS, name)}: found the name of another embedded model")
                 own = Transport()
                 stack.push_async_callback(own.aclose)
                 backends[backend_of(name)] = other = beside(name, settings, own)
                 stack.push_async_callback(other.aclose)
                 if ready and settings.ready:
                     await other.start()
-            maker = embedding(config.embedded or Embedded(), transport)
-            stack.push_async_callback(maker.aclose)
             backends[EMBEDDING] = maker
         gateway = Gateway(config, backends, embedded_model=model, store=store)
         if gateway.keeper is not None:

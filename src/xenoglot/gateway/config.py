@@ -40,19 +40,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from xenoglot.backends.structured import Emulate as Schemas
-from xenoglot.backends.textual import Mending  # noqa: TC001  msgspec reads the annotation
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded
+from xenoglot.gateway.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.schema import Problems, join, read, shown, unknown
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
 from xenoglot.model.request import Sampling
 from xenoglot.store.place import OFF, place_problem
-from xenoglot.text import json_schema, repair
-from xenoglot.text import syntax as text_syntax
 from xenoglot.text.syntax import OFF as OFF_SYNTAX
 
 if TYPE_CHECKING:
@@ -90,26 +87,24 @@ class Server(Struct, frozen=True, kw_only=True):
     """Names, beside the loopback ones, that a request to a loopback address may give as its host."""
     allowed_origins: tuple[str, ...] = ()
     """Origins (`https://app.example`) whose pages a browser may let ask."""
+    metrics: bool | None = None
+    """Whether `/metrics` is there; where nothing is said, only where nobody but this machine can reach it (S17)."""
 
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
         return is_loopback(self.host)
 
+    @property
+    def tells_metrics(self) -> bool:
+        """Whether `/metrics` is there."""
+        return self.loopback if self.metrics is None else self.metrics
+
 
 class Keys(Struct, frozen=True, kw_only=True):
     """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
 
     env: tuple[str, ...] = ()
-
-
-class Emulate(Schemas, frozen=True, kw_only=True):
-    """What is done here for a model or a server that cannot: see `backends.textual`, too."""
-
-    tools: bool = False
-    """Whether tools are told in the prompt."""
-    repair: Mending = "off"
-    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -264,7 +259,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     if config.embedded is not None:
         check_embedded(config.embedded, problems)
         for path, name in config.embedded.syntaxes():
-            _check_syntax(name, path, problems)
+            check_syntax(name, path, problems)
     _check_models(config, plain, problems)
     _check_store(config, problems)
     if problems.lines:
@@ -328,32 +323,12 @@ def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems
     for key, value in upstream.headers.items():
         if problem := header_problem(key, value):
             problems.add(join(join(path, "headers"), key), problem)
-    _check_syntax(upstream.text_syntax, path, problems)
-    _check_emulate(upstream.emulate, path, problems)
+    check_syntax(upstream.text_syntax, path, problems)
+    check_emulate(upstream.emulate, path, problems)
     for key in ("connect", "first_byte", "idle", "total"):
         seconds = getattr(upstream.deadlines, key)
         if seconds is not None and not seconds > 0:
             problems.add(join(join(path, "deadlines"), key), f"found {seconds}; expected more than 0 seconds")
-
-
-def _check_syntax(name: str | None, path: str, problems: Problems) -> None:
-    """Note a text syntax that nobody knows; the rows are read only where one is named."""
-    if name is None or name in (OFF_SYNTAX, text_syntax.AUTO):
-        return
-    known = (text_syntax.AUTO, OFF_SYNTAX, *text_syntax.names())
-    if name not in known:
-        problems.add(join(path, "text_syntax"), f"found {shown(name)}: {unknown(name, known)}")
-
-
-def _check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
-    """Note what needs an extra that is not installed."""
-    needed = [("repair", repair.require)] if emulate.repair != "off" else []
-    needed += [("check", json_schema.require)] if emulate.checks else []
-    for key, require in needed:
-        try:
-            require()
-        except ConfigurationError as error:
-            problems.add(join(join(path, "emulate"), key), str(error))
 
 
 def _check_store(config: Config, problems: Problems) -> None:
@@ -392,8 +367,8 @@ def _check_model(model: Model, path: str, backends: tuple[str, ...], problems: P
         problems.add(f"{path}.upstream", f"required where there is more than one: {', '.join(backends)}")
     elif model.upstream is not None and model.upstream not in backends:
         problems.add(f"{path}.upstream", f"found {shown(model.upstream)}: {unknown(model.upstream, backends)}")
-    _check_syntax(model.text_syntax, path, problems)
-    _check_emulate(model.emulate or Emulate(), path, problems)
+    check_syntax(model.text_syntax, path, problems)
+    check_emulate(model.emulate or Emulate(), path, problems)
     for key, (low, high) in _RANGES.items():
         value = getattr(model.defaults, key)
         if value is not None and not low <= value <= high:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 EMBEDDED: Final = "embedded"
 """The name under which `[[models]]` mean the embedded models."""
 
+MODELS: Final = f"{EMBEDDED}.models"
+"""The table of those beside the usual one."""
+
 EMBEDDING: Final = "embedded/embeddings"
 """The backend of the embedded model for embeddings; no upstream can be called that."""
 
@@ -59,7 +62,7 @@ class Embedded(Struct, frozen=True, kw_only=True):
         """Yield the table of each model and the syntax it names."""
         yield EMBEDDED, self.text_syntax
         for name, model in self.models.items():
-            yield join(f"{EMBEDDED}.models", name), model.text_syntax
+            yield join(MODELS, name), model.text_syntax
 
 
 def backend_of(model: str) -> str:
@@ -71,5 +74,5 @@ def check_embedded(embedded: Embedded, problems: Problems) -> None:
     """Note names that no client can ask for, or that mean two models."""
     for name in embedded.models:
         if not name or not name.isprintable() or "*" in name or name == embedded.name:
-            path = join(f"{EMBEDDED}.models", name)
+            path = join(MODELS, name)
             problems.add(path, f"found {shown(name)}; expected a name of printable characters without `*`, of no other")

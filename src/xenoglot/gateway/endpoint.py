@@ -213,6 +213,8 @@ async def _health(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, reco
 
 
 async def _metrics(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    if not gateway.config.server.tells_metrics:
+        raise FailureError(Failure(kind="not_found", message="metrics are not told here; see `metrics` under [server]"))
     await send(exchange, record, 200, gateway.metrics(), media_type=MEDIA_TYPE)
 
 

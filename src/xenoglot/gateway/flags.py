@@ -25,6 +25,7 @@ _FLAGS = {
     "server.host": "--host",
     "server.port": "--port",
     "embedded.gguf": "--gguf",
+    "embedded.text_syntax": "--text-syntax",
 }
 
 
@@ -46,7 +47,9 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     Raises:
         ConfigurationError: something is wrong; the text names the flags.
     """
-    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env, "--text-syntax": text_syntax}
+    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
+    if gguf is None:
+        alone["--text-syntax"] = text_syntax
     if upstream is None and any(alone.values()):
         needless = ", ".join(flag for flag, value in alone.items() if value)
         message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
@@ -57,6 +60,8 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         plain["keys"] = {"env": [client_key_env]}
     if gguf is not None:
         plain["embedded"] = {"gguf": gguf}
+        if upstream is None and text_syntax is not None:
+            plain["embedded"]["text_syntax"] = text_syntax
     if upstream is not None:
         main = {"dialect": dialect or "chat", "base_url": upstream, "key_env": key_env, "text_syntax": text_syntax}
         plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}

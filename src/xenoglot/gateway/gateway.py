@@ -137,7 +137,7 @@ class Gateway:
 
     def metrics(self) -> bytes:
         """Return what Prometheus is told."""
-        return exposition(self.observer.tally, len(self._tasks), self.backends.values())
+        return exposition(self.observer.tally, len(self._tasks), self.backends)
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""

@@ -106,6 +106,6 @@ def advice(failure: Failure) -> Headers:
     if wait is None and failure.kind == "rate_limit":
         wait = USUAL_WAIT
     told: Headers = [] if wait is None else [("retry-after", str(max(0, math.ceil(min(wait, LONGEST_WAIT)))))]
-    if failure.kind in FUTILE:
+    if failure.futile or failure.kind in FUTILE:
         told.append(("x-should-retry", "false"))
     return told

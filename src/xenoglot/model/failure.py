@@ -80,7 +80,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     `message` is for a person and safe to show. `status` is the upstream's HTTP status, where there was one. `raw_type`
     and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
     `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
-    machine-readable part.
+    machine-readable part. `futile` says that the same request would fail again, where the kind alone does not.
     """
 
     kind: FailureKind
@@ -95,3 +95,4 @@ class Failure(Struct, frozen=True, kw_only=True):
     limit: int | None = None
     request_id: str | None = None
     details: JSON = None
+    futile: bool = False

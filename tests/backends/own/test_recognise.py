@@ -28,6 +28,18 @@ def of_request(request: Request) -> str:
     return request.model
 
 
+def of_more(said: str, style: str, *others: str, top_p: float, size: int = 1, **rest: str) -> str:
+    return f"{said} {style} {others} {top_p} {size} {rest}"
+
+
+def of_nothing() -> str:
+    return "x"
+
+
+def of_keywords(*, prompt: str = "") -> str:
+    return prompt
+
+
 class Model:
     """A model that is an object with a method of its own choosing."""
 
@@ -69,12 +81,30 @@ def test_what_is_recognised(model: object, settings: dict[str, object], kind: ty
 @pytest.mark.parametrize(
     ("model", "settings", "problem"),
     [
+        pytest.param(
+            of_more,
+            {"prompts": False},
+            "the function `of_more` is given the request alone; give `style`, `top_p` a default",
+            id="more",
+        ),
+        pytest.param(
+            of_more,
+            {"prompts": True},
+            "the function `of_more` is given the prompt, and settings by their names; give `style` a default",
+            id="more-than-settings",
+        ),
         pytest.param(Model, {}, "found the class `Model`; expected a function of a prompt", id="class"),
         pytest.param(Scripted, {}, "found the class `Scripted`; expected a function", id="class-of-backends"),
         pytest.param(
             "gpt2", {}, "found a `str`; expected a function of a prompt or of a request, a pipeline", id="name"
         ),
         pytest.param(Pipeline(), {}, "found a pipeline for `image-to-text`; expected one for `text-gen", id="pipeline"),
+        pytest.param(
+            of_nothing, {}, "the function `of_nothing` has no positional parameter; it is given a re", id="nothing"
+        ),
+        pytest.param(
+            of_keywords, {"prompts": True}, "the function `of_keywords` has no positional parameter; it", id="keywords"
+        ),
         pytest.param(
             of_request, {"tokenizer": ChatTokenizer()}, "`tokenizer` counts prompts, and this function", id="uncounted"
         ),

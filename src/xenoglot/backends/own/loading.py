@@ -26,12 +26,24 @@ def load(reference: str) -> Any:  # noqa: ANN401  it can be anything
         raise ConfigurationError(f"found `{reference}`; {_FORM}")
     found = _import(module)
     for place, name in enumerate(path.split(".")):
+        holder = ".".join([module, *path.split(".")[:place]])
         try:
             found = getattr(found, name)
         except AttributeError:
-            holder = ".".join([module, *path.split(".")[:place]])
-            raise ConfigurationError(f"`{holder}` has no `{name}`") from None
+            raise ConfigurationError(f"`{holder}`{_origin(found)} has no `{name}`") from None
+        except Exception as error:
+            raise ConfigurationError(f"`{name}` of `{holder}` cannot be had: {_described(error)}") from error
     return found
+
+
+def _origin(holder: object) -> str:
+    """Return where a module came from: one of another place may bear the name that was meant."""
+    path = getattr(holder, "__file__", None)
+    return f" ({path})" if path else ""
+
+
+def _described(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _import(module: str) -> Any:  # noqa: ANN401  a module
@@ -41,7 +53,10 @@ def _import(module: str) -> Any:  # noqa: ANN401  a module
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise ConfigurationError(f"there is no module `{error.name}` in {here} or where Python looks") from None
+            hint = f"; write `{module.removesuffix('.py')}`, without `.py`" if module.endswith(".py") else ""
+            raise ConfigurationError(
+                f"there is no module `{error.name}` in {here} or where Python looks{hint}"
+            ) from None
         raise ConfigurationError(f"`{module}` imports `{error.name}`, which is not installed") from error
-    except Exception as error:
-        raise ConfigurationError(f"`{module}` failed when it was imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a script that parses its own command line, say, ends the process
+        raise ConfigurationError(f"`{module}` failed when it was imported: {_described(error)}") from error

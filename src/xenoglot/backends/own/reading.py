@@ -8,11 +8,13 @@ from xenoglot.backends.callable import Callable
 from xenoglot.backends.own.prompted import Prompted
 from xenoglot.backends.own.templated import Templated
 from xenoglot.backends.own.transformers import Transformers
+from xenoglot.backends.structured import Structured
 from xenoglot.backends.textual import TextPolicy, Textual
 from xenoglot.text.syntax import AUTO, OFF, get
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
+    from xenoglot.backends.structured import Emulate
 
 
 class Read(Textual):
@@ -23,20 +25,29 @@ class Read(Textual):
         await self._backend.aclose()
 
 
-def reading(backend: Backend, syntax: str) -> Backend:
-    """Return `backend` with its text read by `syntax`: the name of one, `auto` or `off`.
+class Held(Structured):
+    """A model whose answers are brought to their schema, let go of with it."""
+
+    async def aclose(self) -> None:
+        """Let go of the model."""
+        await self._backend.aclose()
+
+
+def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Backend:
+    """Return `backend` with its text read by `syntax` (the name of one, `auto` or `off`), and held as `emulate` says.
 
     Tools are told in the prompt of a model that hears of none else: a function of a request sees them there, and many
     templates tell of them.
 
     Raises:
-        ConfigurationError: there is no such syntax.
+        ConfigurationError: there is no such syntax, or what is to be checked needs an extra that is not installed.
     """
     if syntax not in (AUTO, OFF):
         get(syntax)
-    if syntax == OFF:
-        return backend
-    return Read(backend, TextPolicy(syntax=syntax, tools=not _hears_of_tools(backend)))
+    read = backend
+    if syntax != OFF:
+        read = Read(backend, TextPolicy(syntax=syntax, tools=not _hears_of_tools(backend)))
+    return read if emulate is None or not emulate.acts else Held(read, emulate)
 
 
 def _hears_of_tools(backend: Backend) -> bool:

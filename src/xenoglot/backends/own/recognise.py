@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.own.prompted import Prompted, takes_prompt
 from xenoglot.backends.own.reading import reading
+from xenoglot.backends.own.settings import NAMES, required_of
 from xenoglot.backends.own.templated import Templated
 from xenoglot.backends.own.transformers import Transformers
 from xenoglot.errors import ConfigurationError
@@ -16,6 +18,7 @@ from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
+    from xenoglot.backends.structured import Emulate
 
 _BACKEND: Final = ("answer", "count", "models", "aclose")
 _PIPELINE: Final = ("task", "model", "tokenizer")
@@ -28,26 +31,28 @@ _EXPECTED: Final = (
 )
 
 
-def backend_of(
+def backend_of(  # noqa: PLR0913  what a model is, and how it is read
     model: Any,  # noqa: ANN401  to find out what it is, is the point
     *,
     tokenizer: Any = None,  # noqa: ANN401  the same
     name: str | None = None,
     prompts: bool | None = None,
     text_syntax: str = OFF,
+    emulate: Emulate | None = None,
 ) -> Backend:
     """Return the backend that `model` makes.
 
     A function is given a prompt where `prompts` says so, else where its first parameter is annotated as a `str`, or is
     called `prompt` and not annotated; any other is given the whole request. By `text_syntax` the calls and thoughts in
-    its text are read, unless it is a backend already, which says what they are.
+    its text are read, by `emulate` its answers are brought to the schemas of requests; unless it is a backend already,
+    which says what they are.
 
     Raises:
-        ConfigurationError: it is nothing that can be served, or there is no such syntax.
+        ConfigurationError: it is nothing that can be served, there is no such syntax, or an extra is not installed.
     """
     if _is_backend(model):
         return model
-    return reading(_made(model, tokenizer, name, prompts, special_tokens=text_syntax != OFF), text_syntax)
+    return reading(_made(model, tokenizer, name, prompts, special_tokens=text_syntax != OFF), text_syntax, emulate)
 
 
 def _made(model: Any, tokenizer: Any, name: str | None, prompts: bool | None, *, special_tokens: bool) -> Backend:  # noqa: ANN401, FBT001  see `backend_of`
@@ -62,7 +67,9 @@ def _made(model: Any, tokenizer: Any, name: str | None, prompts: bool | None, *,
     if inspect.isclass(model) or not callable(model):
         raise ConfigurationError(f"found {_described(model)}; {_EXPECTED}")
     function = _function(model)
-    if takes_prompt(function) if prompts is None else prompts:
+    prompted = takes_prompt(function) if prompts is None else prompts
+    _check_parameters(function, _name(model), prompted=prompted)
+    if prompted:
         return Prompted(function, name or _name(model), tokenizer=tokenizer)
     if tokenizer is not None:
         raise ConfigurationError("`tokenizer` counts prompts, and this function takes requests: say `prompts=True`")
@@ -100,6 +107,32 @@ def _of_library(model: Any, tokenizer: Any, name: str | None, *, special_tokens:
 def _function(model: Any) -> Any:  # noqa: ANN401  see `backend_of`
     """Return what tells its kind and its parameters: of an object that can be called, the method."""
     return model if inspect.isroutine(model) or isinstance(model, partial) else model.__call__
+
+
+def _check_parameters(function: Any, name: str, *, prompted: bool) -> None:  # noqa: ANN401  see `backend_of`
+    """Refuse a function that could never be called.
+
+    Raises:
+        ConfigurationError: it takes nothing, or has a parameter without a default that nobody would give a value.
+    """
+    if not _takes_one(function):
+        raise ConfigurationError(
+            f"the function `{name}` has no positional parameter; it is given {'a prompt' if prompted else 'a request'}"
+        )
+    known = chain.from_iterable(NAMES.values()) if prompted else ()
+    if missing := sorted(required_of(function, given=1).difference(known)):
+        wanted = ", ".join(f"`{one}`" for one in missing)
+        given = "the prompt, and settings by their names" if prompted else "the request alone"
+        raise ConfigurationError(f"the function `{name}` is given {given}; give {wanted} a default")
+
+
+def _takes_one(function: Any) -> bool:  # noqa: ANN401  see `backend_of`
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return True
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    return any(one.kind not in named for one in parameters)
 
 
 def _name(model: Any) -> str:  # noqa: ANN401  see `backend_of`

@@ -44,17 +44,29 @@ class Parameters(Struct, frozen=True):
 
 def parameters_of(function: Callable[..., Any], *, given: int) -> Parameters:
     """Return the parameters of `function` that are left when the first `given` have their values."""
+    left = _left(function, given)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return Parameters(
+        frozenset(one.name for one in left if one.kind in named),
+        rest=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in left),
+    )
+
+
+def required_of(function: Callable[..., Any], *, given: int) -> frozenset[str]:
+    """Return the names of the parameters without a default that are left when the first `given` have their values."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    left = (one for one in _left(function, given) if one.kind not in several)
+    return frozenset(one.name for one in left if one.default is inspect.Parameter.empty)
+
+
+def _left(function: Callable[..., Any], given: int) -> list[inspect.Parameter]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some that are written in C do not tell
-        return Parameters()
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return []
     places = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
     taken = {one.name for one in places[:given]}
-    return Parameters(
-        frozenset(one.name for one in parameters if one.kind in named and one.name not in taken),
-        rest=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters),
-    )
+    return [one for one in parameters if one.name not in taken]
 
 
 def settings_for(sampling: Sampling, parameters: Parameters, losses: Losses) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""What the configuration says of models that only write text, and of servers that cannot do all that is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.structured import Emulate as Schemas
+from xenoglot.backends.textual import Mending  # noqa: TC001  msgspec reads the annotation
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.schema import join, shown, unknown
+from xenoglot.text import json_schema, repair
+from xenoglot.text.syntax import AUTO, OFF, names
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.schema import Problems
+
+
+class Emulate(Schemas, frozen=True, kw_only=True):
+    """What is done here for a model or a server that cannot: see `backends.textual`, too."""
+
+    tools: bool = False
+    """Whether tools are told in the prompt."""
+    repair: Mending = "off"
+    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""
+
+
+def check_syntax(name: str | None, path: str, problems: Problems) -> None:
+    """Note a text syntax that nobody knows; the rows are read only where one is named."""
+    if name is None or name in (OFF, AUTO):
+        return
+    known = (AUTO, OFF, *names())
+    if name not in known:
+        problems.add(join(path, "text_syntax"), f"found {shown(name)}: {unknown(name, known)}")
+
+
+def check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
+    """Note what needs an extra that is not installed."""
+    needed = [("repair", repair.require)] if emulate.repair != "off" else []
+    needed += [("check", json_schema.require)] if emulate.checks else []
+    for key, require in needed:
+        try:
+            require()
+        except ConfigurationError as error:
+            problems.add(join(join(path, "emulate"), key), str(error))
