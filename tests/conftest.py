@@ -4,6 +4,7 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.engine.running import engine, running_engine, weights
 
@@ -12,6 +13,10 @@ __all__ = ["engine", "running_engine", "weights"]  # the embedded model, for who
 # The same examples on every machine, and no verdict by the clock: a test that fails, fails again.
 settings.register_profile("xenoglot", derandomize=True, deadline=None, database=None)
 settings.load_profile("xenoglot")
+
+# Hypothesis draws constants from the modules that happen to be imported. Which these are depends on the tests that ran
+# before in the same process, so the examples would, too.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.fixture(scope="session", autouse=True)

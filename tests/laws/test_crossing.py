@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from difflib import SequenceMatcher
+from itertools import groupby
 
 import pytest
 from hypothesis import given, settings
@@ -75,7 +76,8 @@ def _out_of_order(before: list[Thing], after: list[Thing]) -> list[Thing]:
     blocks = SequenceMatcher(None, *said, autojunk=False).get_matching_blocks()
     kept = {index for block in blocks for index in range(block.a, block.a + block.size)}
     there = {(thing.path, thing.said) for thing in after}
-    words = [thing.words for thing in after]  # with those of a part that has become text they are one run
+    said_there = groupby((thing.words for thing in after), key=lambda words: words[0])
+    words = [(kind, "".join(text for _, text in run)) for kind, run in said_there]  # neighbours of one kind are one run
     return [
         part
         for index, part in enumerate(parts)
@@ -128,6 +130,18 @@ def check_request(request: Request, name: str) -> None:
     assert unreported([*things(request)], [*things(back)], losses, request) == []
     assert invented([*things(request)], [*things(back)], losses, request) == []
     assert misplaced(losses, request) == []
+
+
+def audible(request: Request) -> Request:
+    """Return the request without texts that have no word, and without turns that have nothing else.
+
+    Many dialects leave them out. What stands behind one then stands elsewhere, and no loss can be told by its place.
+    """
+    turns = [
+        replace(turn, content=tuple(part for part in turn.content if not isinstance(part, Text) or part.text))
+        for turn in request.messages
+    ]
+    return replace(request, messages=tuple(turn for turn in turns if turn.content))
 
 
 def check_response(response: Response, name: str, how: str) -> None:
@@ -190,7 +204,7 @@ def answer_of(case: Case, file: str, dialect: Dialect) -> Response | None:
 @settings(max_examples=100)
 @given(request=requests())
 def test_no_request_loses_anything_silently(name: str, request: Request) -> None:
-    check_request(request, name)
+    check_request(audible(request), name)
 
 
 @pytest.mark.parametrize("how", CROSSED)

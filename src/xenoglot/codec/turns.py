@@ -35,7 +35,7 @@ def as_turns(request: Request, losses: Losses) -> Request:
     (text,) = prompt.texts
     if not isinstance(text, str):
         raise WireError("$.prompt", "token ids mean nothing to the model behind; send the text")
-    if not text:
+    if not text.strip():
         raise WireError("$.prompt", "the model behind answers turns, and there is nothing to answer; send a text")
     losses.emulated("$.prompt", "prompt", "written as a turn of the user")
     turn = Message(role="user", content=(Text(text=text),))
