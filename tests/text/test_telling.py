@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -11,9 +12,10 @@ from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Extra, Image, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
+from xenoglot.text import syntax
 from xenoglot.text.payload_json import JSONCalls
 from xenoglot.text.syntax import Calls, Syntax, Telling
-from xenoglot.text.telling import MUST_CALL, ONE_AT_A_TIME, told
+from xenoglot.text.telling import MUST_CALL, ONE_AT_A_TIME, USUAL, told
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
@@ -260,3 +262,12 @@ def test_results_escaped_where_the_family_wants_it() -> None:
     result = ToolResult(call_id="a", content=(Text(text='say "hi"'),))
     made = told(Request(model="m", messages=(Message(role="tool", content=(result,)),)), row, Losses())
     assert said(made) == [("user", '{"content": "say \\"hi\\""}')]
+
+
+@pytest.mark.parametrize("name", syntax.names())
+def test_no_result_looks_like_words_of_the_user(name: str) -> None:
+    """It stands in a turn of the user: whatever a family puts around it has to say what it is."""
+    telling = syntax.get(name).telling or USUAL
+    around = re.sub(r"\{(?:name|id|content)\}", "", telling.result)
+    assert telling.result.count("{content}") == 1
+    assert re.search(r"[a-z]{4}", around, re.IGNORECASE)

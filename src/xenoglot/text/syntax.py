@@ -118,16 +118,15 @@ class Telling(Struct, frozen=True, kw_only=True):
 
     `tools` goes into the system turn; `{tools}` in it are the tools, each as `tool` writes one (`openai`: as
     `{"type": "function", "function": …}`; `function`: the inner object alone; `python`: a signature with a docstring),
-    with `separator` between them. `result` is what a tool returned, with `{name}`, `{id}` and `{content}`, in a turn
-    of the role `role`; where `escaped`, the content stands in it as a JSON string. Results that follow each other are
-    joined by line breaks in one turn.
+    with `separator` between them; `{example}` is a call as the family writes it. `result` is what a tool returned, with
+    `{name}`, `{id}` and `{content}`, in a turn of the user; where `escaped`, the content stands in it as a JSON string.
+    Results that follow each other are joined by line breaks in one turn.
     """
 
     tools: str
     tool: Literal["openai", "function", "python"] = "openai"
     separator: str = "\n"
     result: str = "<tool_response>\n{content}\n</tool_response>"
-    role: Literal["user", "tool"] = "user"
     escaped: bool = False
 
 

@@ -127,7 +127,6 @@ _HARMONY: Final = Syntax(
         ),
         tool="function",
         result="<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>",
-        role="tool",
     ),
 )
 
@@ -148,7 +147,6 @@ _GLIMMER: Final = Syntax(
         ),
         tool="function",
         result='<tool_output name="{name}">\n{content}\n</tool_output>',
-        role="tool",
     ),
 )
 

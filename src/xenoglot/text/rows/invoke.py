@@ -93,7 +93,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
         telling=Telling(
             tools=_marked(_DSML, "function_calls"),
             result="<function_results>\n<result>{content}</result>\n</function_results>",
-            role="tool",
             tool="function",
         ),
     ),
@@ -114,7 +113,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
         telling=Telling(
             tools=_marked(_GCML, "tool_calls"),
             result='<function_response name="{name}">{content}</function_response>',
-            role="tool",
         ),
     ),
     Syntax(
@@ -141,7 +139,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
                 "</invoke>\n</minimax:tool_call>"
             ),
             result="<response>{content}</response>",
-            role="tool",
         ),
     ),
     Syntax(
@@ -160,7 +157,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
                 f'{_TOOLS}<dots_function_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'
                 "</invoke>\n</dots_function_call>"
             ),
-            role="tool",
         ),
     ),
     Syntax(
@@ -185,7 +181,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
                 '<steptml:invoke name="NAME">\n<steptml:parameter name="KEY">VALUE</steptml:parameter>\n'
                 "</steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>"  # noqa: RUF001  the same
             ),
-            role="tool",
         ),
     ),
     Syntax(
@@ -211,7 +206,6 @@ ROWS: Final[tuple[Syntax, ...]] = (
                 "in tags of their names."
             ),
             result="<response>{content}</response>",
-            role="tool",
         ),
     ),
 )

@@ -171,8 +171,6 @@ _OTHERS: Final = (
                 '{"name": <function-name>, "parameters": <args-dict>}<|action_end|>'
             ),
             tool="function",
-            result="{content}",
-            role="tool",
         ),
     ),
     Syntax(
@@ -190,7 +188,6 @@ _OTHERS: Final = (
             ),
             tool="function",
             result="<function_response> {content}",
-            role="tool",
         ),
     ),
     Syntax(
@@ -207,8 +204,6 @@ _OTHERS: Final = (
                 '{"name": <function-name>, "arguments": <args-dict>}'
             ),
             tool="function",
-            result="{content}",
-            role="tool",
         ),
     ),
     Syntax(

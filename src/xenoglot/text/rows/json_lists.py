@@ -94,7 +94,7 @@ _TAGGED: Final = (
         models=("ai21-jamba*", "jamba*"),
         calls=(_TOOL_CALLS,),
         dropped=("<|eom|>", "<|endoftext|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="hunyuan",
@@ -126,7 +126,6 @@ _TAGGED: Final = (
             ),
             tool="function",
             result="tool name: {name}\ntool result: {content}",
-            role="tool",
         ),
     ),
     Syntax(
@@ -138,7 +137,7 @@ _TAGGED: Final = (
         calls=(_TOOL_CALLS,),
         thoughts=(Thoughts(open=_STEPS, close=_FINAL), Thoughts(open=("<thinking>",), close=("</thinking>",))),
         dropped=_APRIEL_ENDS,
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="apriel16",
@@ -149,7 +148,7 @@ _TAGGED: Final = (
         calls=(_TOOL_CALLS,),
         thoughts=(Thoughts(open=_STEPS, close=_FINAL, implied=True),),
         dropped=_APRIEL_ENDS,
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="pangu",
@@ -163,7 +162,7 @@ _TAGGED: Final = (
         ),
         thoughts=(Thoughts(open=("[unused16]", "<think>"), close=("[unused17]", "</think>")),),
         dropped=("[unused10]",),
-        telling=Telling(tools=f"{_TOLD_LIST}[unused11]{_EXAMPLE}[unused12]", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}[unused11]{_EXAMPLE}[unused12]"),
     ),
     Syntax(
         name="apertus",
@@ -186,8 +185,6 @@ _TAGGED: Final = (
                 '<|tools_prefix|>[{"<function-name>": <args-dict>}]<|tools_suffix|>'
             ),
             tool="function",
-            result="[{content}]",
-            role="tool",
         ),
     ),
 )
@@ -209,7 +206,7 @@ _PREFIXED: Final = (
             ),
         ),
         dropped=("<response>", "</response>", "<|end_of_text|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}<|tool_call|>{_EXAMPLE}", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}<|tool_call|>{_EXAMPLE}"),
     ),
     Syntax(
         name="phi4_mini",
@@ -228,7 +225,6 @@ _PREFIXED: Final = (
             tools=f"{_TOLD_LIST}functools{_EXAMPLE}",
             tool="function",
             result='{"result": {content}}',
-            role="tool",
             escaped=True,
         ),
     ),
@@ -240,7 +236,7 @@ _PREFIXED: Final = (
         models=("llama-3-firefunction*", "firefunction-v2*"),
         calls=(_FUNCTOOLS,),
         dropped=("<|eot_id|>",),
-        telling=Telling(tools=f"{_TOLD_LIST}functools{_EXAMPLE}", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}functools{_EXAMPLE}"),
     ),
     Syntax(
         name="hyperclovax",
@@ -269,7 +265,7 @@ _UNMARKED: Final = (
         ),
         thoughts=(_THINK,),
         dropped=("<|eot_id|>", "<|im_end|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}{_EXAMPLE}", tool="function", result="{content}", role="tool"),
+        telling=Telling(tools=f"{_TOLD_LIST}{_EXAMPLE}", tool="function"),
     ),
     Syntax(
         name="json",
@@ -285,8 +281,6 @@ _UNMARKED: Final = (
                 '{"name": <function-name>, "arguments": <args-dict>}'
             ),
             tool="function",
-            result="{content}",
-            role="user",
         ),
     ),
 )

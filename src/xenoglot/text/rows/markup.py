@@ -105,8 +105,6 @@ _QWEN: Final = (
                 f"{_TOOLS}<seed:tool_call>\n<function=NAME>\n<parameter=KEY>VALUE</parameter>\n</function>\n"
                 "</seed:tool_call>"
             ),
-            result="{content}",
-            role="tool",
         ),
     ),
     Syntax(
@@ -198,7 +196,6 @@ _GLM: Final = (
         telling=Telling(
             tools=f"{_TOOLS}<tool_call>NAME\n{_GLM_VALUE}\n</tool_call>",
             result="<tool_response>\n{content}\n</tool_response>",
-            role="tool",
         ),
     ),
     Syntax(
@@ -214,7 +211,6 @@ _GLM: Final = (
         telling=Telling(
             tools=f"{_TOOLS}<tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</tool_call>",
             result="<tool_response>{content}</tool_response>",
-            role="tool",
         ),
     ),
     Syntax(
@@ -235,7 +231,6 @@ _GLM: Final = (
         thoughts=(_THINK,),
         telling=Telling(
             tools=f"{_TOOLS}<tool_calls>\n<tool_call>NAME<tool_sep>\n{_GLM_VALUE}\n</tool_call>\n</tool_calls>",
-            role="tool",
         ),
     ),
 )

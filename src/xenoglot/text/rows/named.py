@@ -264,7 +264,6 @@ _FUNCTIONARY: Final = (
             ),
             tool="function",
             separator="\n\n",
-            result="{content}",
         ),
     ),
     Syntax(
@@ -283,7 +282,6 @@ _FUNCTIONARY: Final = (
             ),
             tool="function",
             separator="\n\n",
-            result="{content}",
         ),
     ),
 )

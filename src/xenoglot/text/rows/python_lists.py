@@ -66,7 +66,6 @@ _OLMO3_TOLD: Final = Telling(
         "<function_calls>\nfirst_function(name='value', count=2)\nsecond_function()\n</function_calls>"
     ),
     tool="function",
-    result="{content}",
 )
 
 _OLMO3: Final = (
@@ -142,7 +141,6 @@ _MINICPM3: Final = Syntax(
         ),
         tool="python",
         separator="\n\n",
-        result="{content}",
     ),
 )
 

@@ -109,7 +109,6 @@ _K2_HORIZON: Final = Syntax(
             "<ifm|arg_key>KEY</ifm|arg_key>\n<ifm|arg_value>VALUE</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>"
         ),
         tool="function",
-        result="{content}",
     ),
 )
 
@@ -140,7 +139,6 @@ _SOLAR_OPEN2: Final = Syntax(
             "<|tool_call:start|>NAME\n<|tool_arg:start|>KEY<|tool_arg:value|>VALUE<|tool_arg:end|>\n<|tool_call:end|>"
         ),
         tool="function",
-        result="{content}",
     ),
 )
 
