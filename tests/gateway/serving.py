@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.gateway.config import Config, Server, Upstream
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.server import Server as HTTPServer
 from xenoglot.gateway.server import bind, configure_logging, loop_factory
+from xenoglot.gateway.settings import Server, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

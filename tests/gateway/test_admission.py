@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.gateway.admission import check_host, check_media, check_origin
-from xenoglot.gateway.config import Server
+from xenoglot.gateway.settings import Server
 
 LOCAL = Server(allowed_hosts=("gateway.example",), allowed_origins=("https://app.example",))
 PUBLIC = Server(host="0.0.0.0")  # noqa: S104  the case

@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Model, Upstream
+from xenoglot.gateway.settings import Model, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,10 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target, names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config
-from xenoglot.gateway.config import Config, Keys, Model, Server, Upstream
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.embedded import Embedded
 from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.settings import Keys, Model, Server, Upstream
 from xenoglot.model.request import Sampling
 
 if TYPE_CHECKING:

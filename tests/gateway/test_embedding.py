@@ -14,8 +14,8 @@ from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.weights import MINILM, SMOLLM2, Model, Weights, fetch
-from xenoglot.gateway.config import Model as Named
 from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING, Embedded
+from xenoglot.gateway.settings import Model as Named
 from xenoglot.model.embedding import Embeddings
 from xenoglot.model.response import Usage
 

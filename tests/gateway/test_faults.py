@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, HangingBytes
 from tests.gateway.serving import PATIENCE, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Server
+from xenoglot.gateway.settings import Server
 from xenoglot.model.events import BlockEnded, Failed, Finished
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Finish

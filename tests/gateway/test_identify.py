@@ -17,8 +17,8 @@ from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json
-from xenoglot.gateway.config import Server, Upstream
 from xenoglot.gateway.identify import Identify
+from xenoglot.gateway.settings import Server, Upstream
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold

@@ -14,9 +14,10 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import LossError
-from xenoglot.gateway.config import Keys, Secrets, Upstream
+from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.preserve import Preserving
+from xenoglot.gateway.settings import Keys, Upstream
 from xenoglot.gateway.vault import Kept, kept, keys, pack, restored, unpack
 from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished

@@ -10,7 +10,7 @@ from tests.gateway.said import BEGUN, PATHS, Hanging
 from tests.gateway.serving import PATIENCE, Running, config_for, read_all, read_until
 from tests.gateway.test_faults import ERROR_EVENTS, FINAL_CHUNK, post
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Server
+from xenoglot.gateway.settings import Server
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish
 

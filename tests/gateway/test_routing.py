@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.gateway.config import Config, Model, Upstream
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.routing import Route, Router, Rule, apply_defaults, rules
+from xenoglot.gateway.settings import Model, Upstream
 from xenoglot.model.request import Request, Sampling
 
 ONE = {"main": Upstream(dialect="chat", base_url="http://one.example")}

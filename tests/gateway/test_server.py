@@ -17,9 +17,10 @@ from tests.gateway.said import MESSAGES, Backend
 from tests.gateway.serving import PATIENCE, config_for, read_all, read_until
 from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config import Config, Model
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.server import RedactingFormatter, bind, greeting
+from xenoglot.gateway.settings import Model
 
 if TYPE_CHECKING:
     from collections.abc import Generator

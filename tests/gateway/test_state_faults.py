@@ -20,7 +20,7 @@ from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.stage import Pipeline
-from xenoglot.gateway.config import Server, Store, Upstream
+from xenoglot.gateway.settings import Server, Store, Upstream
 from xenoglot.store.memory import Memory
 from xenoglot.store.sqlite import SQLite
 from xenoglot.store.store import StoreError

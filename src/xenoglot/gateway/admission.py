@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.gateway.config import is_loopback
+from xenoglot.gateway.settings import is_loopback
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.config import Server
+    from xenoglot.gateway.settings import Server
 
 FORBIDDEN = 403
 UNSUPPORTED_MEDIA_TYPE = 415

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.transport_bounds import Deadlines
-    from xenoglot.gateway.config import Config, Upstream
+    from xenoglot.gateway.config import Config
     from xenoglot.gateway.embedded import EmbeddedModel
+    from xenoglot.gateway.settings import Upstream
 
 
 @asynccontextmanager

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from xenoglot.codec.patterns import matches
-from xenoglot.gateway.config import Model, OnLoss, Upstream
 from xenoglot.gateway.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.emulate import Emulate
+from xenoglot.gateway.settings import Model, OnLoss, Upstream
 from xenoglot.model.request import Sampling
 from xenoglot.text.syntax import OFF
 

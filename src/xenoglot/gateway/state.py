@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.state import State, Wish
-    from xenoglot.gateway.config import Upstream
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.settings import Upstream
     from xenoglot.model.json import JSON, JSONObject
 
 WHOLE = Window(limit=2**31 - 1, order="asc")
