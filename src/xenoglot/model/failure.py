@@ -26,6 +26,11 @@ FailureKind: TypeAlias = Literal[
     "timeout",
 ]
 
+FailureCause: TypeAlias = Literal[
+    "connect", "tls", "timeout", "protocol", "closed", "too_large", "credentials", "forbidden", "garbled"
+]
+"""What was to blame where a server did not answer in its own words: the way to it, our key for it, or its bytes."""
+
 STATUS: dict[FailureKind, int] = {
     "invalid_request": 400,
     "context_overflow": 400,
@@ -54,6 +59,7 @@ KINDS: dict[int, FailureKind] = {
     408: "timeout",
     409: "conflict",
     413: "too_large",
+    425: "overloaded",  # RFC 8470 section 5.2: not now, but later
     429: "rate_limit",
     499: "cancelled",
     500: "internal",
@@ -80,7 +86,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     `message` is for a person and safe to show. `status` is the upstream's HTTP status, where there was one. `raw_type`
     and `code` are the words of `dialect`, kept for the same dialect. `param` is the path of the field at fault.
     `retry_after` is in seconds. `tokens` and `limit` belong to a context overflow. `details` is the dialect's own
-    machine-readable part. `futile` says that the same request would fail again, where the kind alone does not.
+    machine-readable part. `futile` says that the same request would fail again, where the kind alone does not. `cause`
+    and `unsent` (nobody can have begun to work on the request) are for whoever decides about another try.
     """
 
     kind: FailureKind
@@ -96,3 +103,5 @@ class Failure(Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     details: JSON = None
     futile: bool = False
+    cause: FailureCause | None = None
+    unsent: bool = False

@@ -1,0 +1,174 @@
+"""Who holds what of which limits: all that is asked for is taken at once, or nothing is. Pure; time is an argument."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.policy.scope import Scope
+from xenoglot.policy.window import Entry, Log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEWS = 0.2
+"""How much the latest request counts in the mean of how long places are held."""
+
+MOST_IDLE = 1024
+"""Scopes that are remembered before those of which nothing is used are looked for, and forgotten."""
+
+Why: TypeAlias = Literal["never", "window", "places"]
+
+
+class Lack(Struct, frozen=True):
+    """What is missing in a scope, and when that is over if nothing else happens; `inf`: when somebody leaves.
+
+    `returnable` says that it may be over earlier, since others may give back what they asked for and did not use.
+    `again` is when to look, where nobody would tell that it is over. Who asks for less than `tokens` may have room.
+    """
+
+    scope: Scope
+    why: Why
+    until: float = inf
+    returnable: bool = False
+    again: float | None = None
+    tokens: int = 0
+
+    def concerns(self, tokens: int, now: float) -> bool:
+        """Whether it still is so, for a request of so many tokens."""
+        return tokens >= self.tokens and now < (self.until if self.again is None else self.again)
+
+
+class Taken(Struct, eq=False):
+    """What one request holds: a place in each scope, a use of each window of requests, `tokens` of each of tokens."""
+
+    scopes: tuple[Scope, ...]
+    tokens: int
+    since: float
+    uses: tuple[tuple[Log, Entry], ...]
+    reserved: tuple[tuple[Log, Entry], ...]
+    held: bool = True
+
+
+class Room:
+    """What is used of one scope."""
+
+    __slots__ = ("held", "held_seconds", "requests", "scope", "shut", "tokens")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.requests = [Log(window) for window in scope.requests]
+        self.tokens = [Log(window) for window in scope.tokens]
+        self.held = 0
+        self.held_seconds = 1.0
+        self.shut: Lack | None = None
+
+    def become(self, scope: Scope) -> None:
+        """Have other limits from now on; what was used counts for them, too."""
+        self.requests = _followed(self.requests, [Log(window) for window in scope.requests])
+        self.tokens = _followed(self.tokens, [Log(window) for window in scope.tokens])
+        self.scope = scope
+
+    def lack(self, tokens: int, now: float) -> Lack | None:
+        """Return what is missing for one more request."""
+        scope = self.scope
+        if not scope.requests and not scope.tokens and scope.concurrency is None:
+            return None
+        requested = max((log.free_at(now, 1) for log in self.requests), default=now)
+        reserved = max((log.free_at(now, tokens) for log in self.tokens), default=now)
+        if inf in (requested, reserved) or scope.concurrency == 0:
+            return Lack(scope, "never")
+        if requested > now or reserved > now:
+            returnable = requested <= now and self.held > 0
+            return Lack(scope, "window", max(requested, reserved), returnable)
+        if scope.concurrency is not None and self.held >= scope.concurrency:
+            return Lack(scope, "places")
+        return self.shut if self.shut is not None and self.shut.concerns(tokens, now) else None
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing would be lost with it."""
+        return not self.held and not any(log.used(now) for log in (*self.requests, *self.tokens))
+
+
+class Ledger:
+    """All scopes that anybody has named, and what is used of them."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, Room] = {}
+        self._sweep_at = MOST_IDLE
+
+    @property
+    def rooms(self) -> dict[str, Room]:
+        """The scopes by their names."""
+        return self._rooms
+
+    def lacks(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Lack]:
+        """Return what is missing for a request of so many tokens; nothing: it may come in."""
+        found = [self._room(scope).lack(tokens, now) for scope in scopes]
+        return [lack for lack in found if lack is not None]
+
+    def take(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken:
+        """Take all of it, whether it is there or not."""
+        self._sweep(now)
+        rooms = [self._room(scope) for scope in scopes]
+        for room in rooms:
+            room.held += 1
+        return Taken(
+            scopes=tuple(scopes),
+            tokens=tokens,
+            since=now,
+            uses=tuple((log, log.take(now, 1)) for room in rooms for log in room.requests),
+            reserved=tuple((log, log.take(now, tokens)) for room in rooms for log in room.tokens),
+        )
+
+    def give(self, taken: Taken, used: int | None, now: float, *, asked: bool = True) -> bool:
+        """Give it back, once: of the tokens what was not `used`, of the requests only one that nobody was `asked`.
+
+        Returns whether there was anything to give. More than was reserved is noted as used now.
+        """
+        if not taken.held:
+            return False
+        taken.held = False
+        for scope in taken.scopes:
+            room = self._room(scope)
+            room.held = max(0, room.held - 1)
+            room.held_seconds += NEWS * (now - taken.since - room.held_seconds)
+            room.shut = None  # whoever shut it may see it differently now
+        if not asked:
+            for log, entry in taken.uses:
+                log.give(entry, 1)
+        spent = taken.tokens if used is None else used
+        for log, entry in taken.reserved:
+            if spent < taken.tokens:
+                log.give(entry, taken.tokens - spent)
+            elif spent > taken.tokens:
+                log.take(now, spent - taken.tokens)
+        return True
+
+    def shut(self, lack: Lack) -> None:
+        """Let nobody into a scope for a while: somebody who sees more than this ledger said so."""
+        self._room(lack.scope).shut = lack
+
+    def _room(self, scope: Scope) -> Room:
+        room = self._rooms.get(scope.name)
+        if room is None:
+            room = self._rooms[scope.name] = Room(scope)
+        elif room.scope is not scope and room.scope != scope:
+            room.become(scope)
+        return room
+
+    def _sweep(self, now: float) -> None:
+        if len(self._rooms) >= self._sweep_at:
+            self._rooms = {name: room for name, room in self._rooms.items() if not room.is_idle(now)}
+            self._sweep_at = max(MOST_IDLE, 2 * len(self._rooms))
+
+
+def _followed(older: list[Log], newer: list[Log]) -> list[Log]:
+    """Return `newer`, knowing what the longest window of the `older` knows."""
+    longest = max(older, key=lambda log: log.window.seconds, default=None)
+    for log in newer:
+        if longest is not None:
+            log.follow(longest)
+    return newer

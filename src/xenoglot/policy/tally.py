@@ -1,0 +1,44 @@
+"""How often things happened lately: counts in a window that rolls on in slots, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+SLOTS = 30
+"""Into how many slots a window is cut: what it holds is between (SLOTS - 1) / SLOTS of it and the whole."""
+
+
+class Tally:
+    """Counts of `kinds` kinds of things in the last `seconds`; a clock that steps back stands still here."""
+
+    __slots__ = ("_length", "_slots", "totals")
+
+    def __init__(self, seconds: float, kinds: int) -> None:
+        self.totals = [0] * kinds
+        """What the window holds since `roll` was last called."""
+        self._length = seconds / SLOTS
+        self._slots: deque[tuple[int, list[int]]] = deque()
+
+    def add(self, now: float, kind: int) -> None:
+        """Count one thing of `kind` at `now`, in seconds of any clock."""
+        slot = self.roll(now)
+        if not self._slots or self._slots[-1][0] != slot:
+            self._slots.append((slot, [0] * len(self.totals)))
+        self._slots[-1][1][kind] += 1
+        self.totals[kind] += 1
+
+    def roll(self, now: float) -> int:
+        """Let go of what is too long ago; return the number of the slot that `now` is in."""
+        slot = math.floor(now / self._length)
+        if self._slots:
+            slot = max(slot, self._slots[-1][0])
+        while self._slots and self._slots[0][0] <= slot - SLOTS:
+            for kind, count in enumerate(self._slots.popleft()[1]):
+                self.totals[kind] -= count
+        return slot
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._slots.clear()
+        self.totals = [0] * len(self.totals)

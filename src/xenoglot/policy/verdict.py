@@ -1,0 +1,130 @@
+"""What a failure means for another try: the retry table.
+
+What became of the bytes (`cause`) is known for sure, so it decides first; then what the status alone says; then the
+kind. A row says whether the same target may be asked again, whether another may, and who is to blame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.policy.retry import Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from xenoglot.model.failure import Failure, FailureCause, FailureKind
+
+Reason: TypeAlias = Literal[
+    "invalid_request", "context_overflow", "not_found", "too_large", "unsupported", "content_filter"
+]
+"""For what else an operator may have another target asked: a kind of failure, or a filter in front of the model."""
+
+
+class Verdict(Struct, frozen=True):
+    """Whether the same target may be asked again, or another one, and who is to blame.
+
+    A key that is to blame rests (`policy.keys`): `again` then means with another key, or with this one when it has
+    rested. Blame of a target counts against its breaker (`policy.breaker`).
+    """
+
+    again: bool
+    elsewhere: bool
+    blames: Literal["nobody", "key", "target"]
+
+
+_BROKEN = Verdict(again=True, elsewhere=True, blames="target")
+_UNFIT = Verdict(again=False, elsewhere=True, blames="target")
+_REFUSED = Verdict(again=True, elsewhere=True, blames="key")
+_PASSING = Verdict(again=True, elsewhere=True, blames="nobody")
+_FINAL = Verdict(again=False, elsewhere=False, blames="nobody")
+
+CROWDED = Verdict(again=False, elsewhere=True, blames="nobody")
+"""What it means that our own limits let nothing more through to a target."""
+
+CAUSES: Mapping[FailureCause, Verdict] = {
+    "connect": _BROKEN,  # U01, U02, U03
+    "tls": _UNFIT,  # U05: the same handshake fails again, but another server has another certificate
+    "timeout": _BROKEN,  # U02, U07, U08; but see `Retry.timeouts`
+    "closed": _BROKEN,  # U06, U11, U12, U46; but see `Retry.resend`
+    "protocol": _UNFIT,  # U42, U43, U44, U45: a server that speaks no HTTP will not learn it
+    "too_large": _UNFIT,  # U27, U36
+    "garbled": _BROKEN,  # U17, U24, U25
+    "credentials": _REFUSED,  # U40
+    "forbidden": _REFUSED,  # U40
+}
+"""What became of a request to which the server gave no answer in words of its own."""
+
+STATUSES: Mapping[int, Verdict] = {425: _PASSING}
+"""U38: what the status says, and no kind does (RFC 8470 section 5.2)."""
+
+KINDS: Mapping[FailureKind, Verdict] = {
+    "invalid_request": _FINAL,
+    "context_overflow": _FINAL,  # U39: too long again; a larger model is the operator's to name
+    "authentication": _REFUSED,  # U40
+    "billing": _REFUSED,
+    "permission": _REFUSED,
+    "not_found": _FINAL,  # U41
+    "conflict": _PASSING,
+    "too_large": _FINAL,
+    "unsupported": _FINAL,
+    "rate_limit": _REFUSED,  # U37: the quota is the key's
+    "cancelled": _FINAL,  # nobody waits for it any more
+    "internal": _BROKEN,  # U23, U26, U38, as those below
+    "upstream": _BROKEN,
+    "overloaded": _BROKEN,
+    "timeout": _BROKEN,
+}
+"""What a kind of failure says where nothing says more."""
+
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
+"""Codes of a refusal by a filter in front of the model: Azure's, and OpenAI's."""
+
+_HALF_WAY = frozenset({"timeout", "closed", "protocol", "too_large", "garbled"})
+"""Causes that leave open whether the server has done the work."""
+
+
+def judge(
+    failure: Failure, retry: Retry | None = None, *, sent: bool = True, fallback_on: Collection[Reason] = ()
+) -> Verdict:
+    """Return what a target's `failure`, told before anything of an answer was passed on, means for another try.
+
+    `sent` is false where the request provably did not reach it, if the failure itself does not say so (`unsent`);
+    `retry` and `fallback_on` are what the operator wishes. How often, how soon and whether there is somebody else to
+    ask is decided elsewhere.
+    """
+    verdict = _row(failure)
+    if failure.unsent or not sent:
+        if failure.cause == "protocol":  # what was to be sent is no HTTP: nobody there is to blame
+            verdict = CROWDED
+    elif failure.cause in _HALF_WAY:
+        verdict = _half_way(failure, verdict, retry or Retry())
+    if failure.futile:  # it is this request that fails
+        return replace(verdict, again=False, blames="nobody")
+    if verdict == _FINAL and failure.kind != "cancelled" and not reasons(failure).isdisjoint(fallback_on):
+        return replace(verdict, elsewhere=True)
+    return verdict
+
+
+def reasons(failure: Failure) -> frozenset[str]:
+    """Return by which words an operator may have meant `failure`."""
+    return frozenset((failure.kind, "content_filter") if failure.code in FILTER_CODES else (failure.kind,))
+
+
+def _row(failure: Failure) -> Verdict:
+    if failure.cause is not None:
+        return CAUSES[failure.cause]
+    found = None if failure.status is None else STATUSES.get(failure.status)
+    return found or KINDS[failure.kind]
+
+
+def _half_way(failure: Failure, verdict: Verdict, retry: Retry) -> Verdict:
+    """Return what is left of `verdict` where the work may have been done, and would be done twice (U06)."""
+    if not retry.resend:
+        return replace(verdict, again=False, elsewhere=False)
+    if failure.cause == "timeout" and not retry.timeouts:
+        return replace(verdict, again=False)
+    return verdict

@@ -1,0 +1,102 @@
+"""The rolling window: at most so much in any stretch of time of that length, kept as a log of what was used and when.
+
+Theory of operation. What is used at `t` counts until `t + seconds`, where it stops: two uses exactly that far apart are
+in no common window. A log of every use is exact, and grows with the amount. So the log of a larger amount than
+`MOST_ENTRIES` joins uses that are closer than a `MOST_ENTRIES`th of the window, and counts them from the latest: what
+is joined comes free late, by at most that much, and never early. The law holds either way.
+
+Time is an argument, in seconds of a clock that only goes forward. Where it is given backwards, it stands still.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+
+from msgspec import Struct
+
+MOST_ENTRIES = 1024
+"""Up to this amount a window is exact to the single use."""
+
+
+class Window(Struct, frozen=True):
+    """At most `amount` in any `seconds`."""
+
+    amount: int
+    seconds: float
+
+
+class Entry(Struct, eq=False):
+    """What was used between `since` and `at`; it counts from `at` on, and is 0 once it does not count any more."""
+
+    since: float
+    at: float
+    amount: int
+
+
+class Log:
+    """What was used of one window."""
+
+    __slots__ = ("_entries", "_grain", "_latest", "_used", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self._entries: deque[Entry] = deque()
+        self._used = 0
+        self._latest = -inf
+        self._grain = 0.0 if window.amount <= MOST_ENTRIES else window.seconds / MOST_ENTRIES
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def used(self, now: float) -> int:
+        """Return what counts now; more than the amount where more was used than had been asked for."""
+        self._forget(now)
+        return self._used
+
+    def free_at(self, now: float, amount: int) -> float:
+        """Return when `amount` fits if nothing else happens: `now` or later, `inf` if never."""
+        if amount > self.window.amount:
+            return inf
+        surplus = self.used(now) + amount - self.window.amount
+        if surplus <= 0:
+            return now
+        for entry in self._entries:
+            surplus -= entry.amount
+            if surplus <= 0:
+                return entry.at + self.window.seconds
+        return inf  # out of reach: with all entries gone, `amount` fits
+
+    def take(self, now: float, amount: int) -> Entry:
+        """Note a use, whether it fits or not; what is returned takes some of it back."""
+        self._forget(now)
+        last = self._entries[-1] if self._entries else None
+        if last is not None and self._latest - last.since < self._grain:
+            last.at = self._latest
+            last.amount += amount
+        else:
+            last = Entry(self._latest, self._latest, amount)
+            if amount:
+                self._entries.append(last)
+        self._used += amount
+        return last
+
+    def give(self, entry: Entry, amount: int) -> None:
+        """Take back what was not used after all; of what does not count any more, nothing."""
+        returned = min(amount, entry.amount)
+        entry.amount -= returned
+        self._used -= returned
+        if returned and not entry.amount and not self._grain:
+            self._entries.remove(entry)  # or as many could be left of those that came to nothing
+
+    def follow(self, older: Log) -> None:
+        """Take over what another log of the same things knows."""
+        for entry in older._entries:
+            self.take(entry.at, entry.amount)
+
+    def _forget(self, now: float) -> None:
+        self._latest = max(self._latest, now)
+        while self._entries and self._entries[0].at + self.window.seconds <= self._latest:
+            entry = self._entries.popleft()
+            self._used -= entry.amount
+            entry.amount = 0
