@@ -22,7 +22,7 @@ TOLD = ["$.tool_choice mode approximated (the server takes only `auto` and `none
     [
         pytest.param(None, Target(forced_tools=False), None, [], id="nothing-chosen"),
         pytest.param(FORCED, Target(), FORCED, [], id="forced-and-taken"),
-        pytest.param(FORCED, Target(forced_tools=False), replace(FORCED, mode="auto"), TOLD, id="pitfall-18-forced"),
+        pytest.param(FORCED, Target(forced_tools=False), ToolChoice(mode="auto"), TOLD, id="pitfall-18-forced"),
         pytest.param(
             ToolChoice(mode="none"), Target(forced_tools=False), ToolChoice(mode="none"), [], id="pitfall-18-none"
         ),

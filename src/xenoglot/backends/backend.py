@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.stage import Stage
-from xenoglot.model.events import Event
+from xenoglot.errors import FailureError
+from xenoglot.model.events import Event, Failed
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
+    from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.failure import Failure
+    from xenoglot.policy.needs import Need
 
 
 class Call(Struct, frozen=True, kw_only=True):
     """One request on its way to a backend.
 
     `body` is the request as the client wrote it in `dialect`, for a backend that speaks the same; `None` where it must
-    not be passed on untouched. `headers` are the client's that an upstream may see.
+    not be passed on untouched. `headers` are the client's that an upstream may see. `key` says with which of the
+    upstream's keys it is asked, `hops` through how many gateways the request has come.
     """
 
     request: Request
@@ -29,6 +33,8 @@ class Call(Struct, frozen=True, kw_only=True):
     dialect: str = ""
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    key: int = 0
+    hops: int = 0
 
 
 class EventAnswer(Struct, kw_only=True):
@@ -39,21 +45,66 @@ class EventAnswer(Struct, kw_only=True):
     limits: RateLimits | None = None
 
 
-class ByteAnswer(Struct, kw_only=True):
-    """An answer in the client's own dialect, to be passed on untouched.
+class Piece(NamedTuple):
+    """What one read of the source held of an answer, and the events that somebody who watches sees in it.
 
-    `watch` is fed the same bytes beside the stream; its events tell usage and whether the answer came whole. Bytes with
-    a failure that has no `dialect` are not to be passed on: they do not tell it themselves, or not in fit words.
+    Bytes whose events end in a failure without a `dialect` are not to be passed on: they do not tell it themselves, or
+    not in fit words. The last piece may have events alone: those that only the end of the bytes tells.
     """
 
-    chunks: AsyncIterator[bytes]
+    data: bytes
+    events: Sequence[Event]
+
+    @property
+    def failure(self) -> Failure | None:
+        """The failure in it, if there is one."""
+        last = self.events[-1] if self.events else None
+        return last.failure if isinstance(last, Failed) else None
+
+
+class ByteAnswer(Struct, kw_only=True):
+    """An answer in the client's own dialect, to be passed on untouched. What is not whole ends in a failure."""
+
+    pieces: AsyncIterator[Piece]
     aclose: Callable[[], Awaitable[None]]
     media_type: str
-    watch: Stage[bytes, Event]
     limits: RateLimits | None = None
 
 
 Answer: TypeAlias = EventAnswer | ByteAnswer
+
+
+@runtime_checkable
+class Continuer(Protocol):
+    """A backend that may know how to go on with a turn that has begun."""
+
+    def continues(self, model: str) -> bool:
+        """Return whether `model` continues a last turn of the assistant's, and does not answer it."""
+        ...
+
+
+@runtime_checkable
+class Lacking(Protocol):
+    """A backend of which it may be known what it cannot do."""
+
+    def lacks(self, model: str) -> frozenset[Need]:
+        """Return what requests may need that `model` is known not to have."""
+        ...
+
+
+async def watched(chunks: AsyncIterator[bytes], watch: Stage[bytes, Event]) -> AsyncGenerator[Piece]:
+    """Yield the bytes with what `watch` sees in them; where they break off before their end, a failure at last."""
+    broken: FailureError | None = None
+    try:
+        async for chunk in chunks:
+            yield Piece(chunk, watch.feed(chunk))
+    except FailureError as error:
+        broken = error
+    ending = Piece(b"", watch.close())
+    if broken is not None and ending.failure is not None:  # what breaks after its end is whole all the same
+        ending = Piece(b"", (*ending.events[:-1], Failed(failure=broken.failure)))
+    if ending.events:
+        yield ending
 
 
 class Backend(Protocol):

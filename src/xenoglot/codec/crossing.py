@@ -14,3 +14,7 @@ class Crossing(Struct, frozen=True):
     losses: Losses
     target: Target
     home: bool
+
+    def takes(self, known: bool | None) -> bool:  # noqa: FBT001  what is known of the server, if anything
+        """Return whether something can be sent: what is not known to be refused goes home as it came."""
+        return self.home if known is None else known

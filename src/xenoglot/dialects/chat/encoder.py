@@ -16,7 +16,7 @@ from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.response import is_legacy
 from xenoglot.dialects.chat.usage import encode_usage
 from xenoglot.dialects.chat.written_choice import WrittenChoice
-from xenoglot.dialects.openai.error import encode_error
+from xenoglot.dialects.openai.error import WORDS, encode_error
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
@@ -150,5 +150,6 @@ class StreamEncoder:
 
     def _fail(self, failure: Failure) -> Sequence[ServerSentEvent]:
         self._ended = True
-        error = {"message": "", "type": None, "param": None, "code": None} | encode_error(failure)[1]["error"]
+        usual: JSONObject = {"message": "", "type": WORDS[failure.kind][1], "param": None, "code": None}
+        error = usual | encode_error(failure)[1]["error"]
         return (ServerSentEvent(encode_json({"error": error})),)

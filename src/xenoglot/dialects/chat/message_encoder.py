@@ -79,7 +79,7 @@ class MessageEncoder:
             self._user(parts, where, message)
             return
         role = message.role
-        if role == "developer" and not (self._crossing.home or self._crossing.target.developer_role):
+        if role == "developer" and not self._crossing.takes(self._crossing.target.developer_role):
             self._losses.approximated(where, "role", "`developer` is written as `system`")
             role = "system"
         written = {"role": role, **self._named(message), **self._content(parts, message, where)}
@@ -152,7 +152,7 @@ class MessageEncoder:
     def _result_content(self, result: ToolResult, at: str, form: JSONObject) -> JSONObject:
         spelled = form.get("content")
         parts = [(f"{at}.content[{index}]", part) for index, part in enumerate(result.content)]
-        if not (self._crossing.home or self._crossing.target.tool_result_media):
+        if not self._crossing.takes(self._crossing.target.tool_result_media):
             parts = self._hoist(parts, result.call_id)
         if not parts and spelled in ("absent", "null") and not result.is_error:
             return {} if spelled == "absent" else {"content": None}

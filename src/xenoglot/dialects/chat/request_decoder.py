@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.dialects.chat.message_decoder import decode_messages
@@ -13,6 +14,7 @@ from xenoglot.dialects.openai.sampling import (
     ranged,
     take_bias,
     take_repetition,
+    take_seed,
     take_stop,
     take_stream_options,
 )
@@ -80,9 +82,9 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
         max_tokens=_take_max_tokens(reader, form),
         temperature=ranged(reader, "temperature", float, 0, 2),
         top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1),
+        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
         min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=reader.take("seed", int),
+        seed=take_seed(reader),
         frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
         presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
         repetition_penalty=take_repetition(reader, form),
@@ -90,7 +92,7 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
         logprobs=reader.take("logprobs", bool),
         top_logprobs=ranged(reader, "top_logprobs", int, 0, 20),
         stop=take_stop(reader, form),
-        n=ranged(reader, "n", int, 1),
+        n=ranged(reader, "n", int, 1, MOST_CANDIDATES),
     )
 
 
@@ -98,7 +100,7 @@ def _take_max_tokens(reader: Reader, form: JSONObject) -> int | None:
     for key in ("max_completion_tokens", "max_tokens"):
         if key in reader:
             form["max_tokens"] = key
-            limit: int = ranged(reader, key, int, 1)
+            limit: int = ranged(reader, key, int, 1, MOST_TOKENS)
             return limit
     return None
 
@@ -153,7 +155,7 @@ def _decode_reasoning(reader: Reader) -> Thinking:
     """Read OpenRouter's `reasoning` (https://openrouter.ai/docs/use-cases/reasoning-tokens)."""
     effort: Effort | None = reader.take_word("effort", _EFFORTS)
     enabled = reader.take("enabled", bool)
-    budget = ranged(reader, "max_tokens", int, 1)
+    budget = ranged(reader, "max_tokens", int, 1, MOST_TOKENS)
     exclude = reader.take_any("exclude") if reader.peek("exclude") is True else None
     return Thinking(
         mode=None if enabled is None else "enabled" if enabled else "disabled",
@@ -170,7 +172,8 @@ def _decode_budget(reader: Reader) -> Thinking | None:
     mode = reader.take_word("type", _MODES)
     if mode is None:
         return None
-    return Thinking(mode=mode, budget_tokens=ranged(reader, "budget_tokens", int, 1), extra=extra_of(reader, {}))  # type: ignore[arg-type]
+    budget = ranged(reader, "budget_tokens", int, 1, MOST_TOKENS)
+    return Thinking(mode=mode, budget_tokens=budget, extra=extra_of(reader, {}))  # type: ignore[arg-type]
 
 
 def _take_user(reader: Reader, form: JSONObject) -> str | None:

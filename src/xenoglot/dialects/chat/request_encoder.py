@@ -14,6 +14,7 @@ from xenoglot.codec.system_turns import fold_system
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.message_encoder import MessageEncoder
+from xenoglot.dialects.chat.thinking import encode_thinking
 from xenoglot.dialects.chat.tools import (
     encode_choice,
     encode_function_call,
@@ -21,13 +22,12 @@ from xenoglot.dialects.chat.tools import (
     encode_tools,
 )
 from xenoglot.errors import WireError
-from xenoglot.model.effort import budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thinking
+    from xenoglot.model.request import OutputFormat, Request, Sampling
 
 USER_LIMIT = 64
 """The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
@@ -50,9 +50,9 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = request.extra is not None and request.extra.dialect == NAME
     request = as_turns(request, losses)
-    if not home and not target.custom_tools:  # most servers answer a tool of another type with a 400 (pitfall-62)
-        request = wrap_custom(request, losses)
     crossing = Crossing(losses, target, home)
+    if not crossing.takes(target.custom_tools):  # most servers answer a tool of another type with a 400 (pitfall-62)
+        request = wrap_custom(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     messages = request.messages if target.inline_system else fold_system(request.messages, losses)
     body: JSONObject = {"model": request.model, "messages": MessageEncoder(crossing).encode(messages)}
@@ -61,7 +61,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     body |= _sampling(request.sampling, form, crossing)
     if request.output is not None:
         body["response_format"] = _output(request.output, crossing)
-    body |= _thinking(request, form, crossing)
+    if request.thinking is not None:
+        body |= encode_thinking(request.thinking, request.sampling.max_tokens, form, crossing)
     body |= _options(request, form, own, crossing)
     return body | own
 
@@ -97,6 +98,8 @@ def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
 
 def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
     fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
+    if "seed" in fields and crossing.target.seed_field != "seed":
+        fields[crossing.target.seed_field] = fields.pop("seed")
     if sampling.max_tokens is not None:
         fields |= _max_tokens(sampling.max_tokens, form, crossing)
     for name in _EXTENDED:
@@ -119,7 +122,7 @@ def _max_tokens(wanted: int, form: JSONObject, crossing: Crossing) -> JSONObject
     if limit is not None and wanted > limit:
         crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
         wanted = limit
-    return {form.get("max_tokens", field) if field == "max_tokens" else field: wanted}
+    return {field or form.get("max_tokens", "max_tokens"): wanted}
 
 
 def _stop(stop: tuple[str, ...], form: JSONObject, crossing: Crossing) -> JSON:
@@ -149,76 +152,6 @@ def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
     return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
 
 
-def _thinking(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
-    thinking, wanted = request.thinking, crossing.target.thinking
-    if thinking is None:
-        return {}
-    if wanted == "none":
-        crossing.losses.dropped("$", "thinking", "the server is not told how to think")
-        return {}
-    if crossing.home and wanted == "effort":
-        return _thinking_as_said(thinking, form, crossing)
-    for name in ("display", "summary"):
-        if getattr(thinking, name) is not None:
-            crossing.losses.dropped("$.thinking", name, "the dialect has no such field")
-    own_fields(thinking.extra, "$.thinking", crossing.losses)
-    if wanted == "budget":
-        return _thinking_as_budget(thinking, request.sampling.max_tokens, crossing)
-    return _thinking_as_effort(thinking, crossing)
-
-
-def _thinking_as_said(thinking: Thinking, form: JSONObject, crossing: Crossing) -> JSONObject:
-    own = own_fields(thinking.extra, "$.thinking", crossing.losses)
-    match form.get("thinking"):
-        case "reasoning":
-            fields = {"effort": thinking.effort, "max_tokens": thinking.budget_tokens, "summary": thinking.summary}
-            fields |= {"enabled": None if thinking.mode is None else thinking.mode == "enabled"}
-            fields |= {"exclude": True if thinking.display == "omitted" else None}
-            return {"reasoning": {key: value for key, value in fields.items() if value is not None} | own}
-        case "thinking":
-            budget = {} if thinking.budget_tokens is None else {"budget_tokens": thinking.budget_tokens}
-            return {"thinking": {"type": thinking.mode, **budget, **own}}
-        case _:
-            return _thinking_as_effort(thinking, crossing)
-
-
-def _thinking_as_effort(thinking: Thinking, crossing: Crossing) -> JSONObject:
-    if thinking.mode == "disabled":
-        return _effort("none", crossing)
-    if thinking.effort is not None:
-        for name in ("mode", "budget_tokens"):
-            if getattr(thinking, name) is not None:
-                crossing.losses.dropped("$.thinking", name, "the effort stands for it")
-        return _effort(thinking.effort, crossing)
-    if thinking.budget_tokens is not None:
-        effort = effort_of(thinking.budget_tokens)
-        crossing.losses.approximated("$.thinking", "budget_tokens", f"written as the effort `{effort}`")
-        return _effort(effort, crossing)
-    if thinking.mode is not None:
-        crossing.losses.dropped("$.thinking", "mode", "the server decides by itself")
-    return {}
-
-
-def _effort(wanted: Effort, crossing: Crossing) -> JSONObject:
-    """Say how much to think in a word that the server knows (pitfall-26, pitfall-27)."""
-    known = crossing.target.efforts
-    word = nearest(wanted, known) if known else wanted
-    if word != wanted:
-        crossing.losses.approximated("$.thinking", "effort", f"`{wanted}` is written as `{word}`")
-    return {"reasoning_effort": word}
-
-
-def _thinking_as_budget(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> JSONObject:
-    if thinking.mode == "disabled" or thinking.effort == "none":
-        return {"thinking": {"type": "disabled"}}
-    budget = thinking.budget_tokens
-    if budget is None and thinking.effort is not None:
-        budget = budget_of(thinking.effort, max_tokens)
-        crossing.losses.approximated("$.thinking", "effort", f"written as a budget of {budget} tokens")
-    mode = "enabled" if budget is not None else thinking.mode or "enabled"
-    return {"thinking": {"type": mode} | ({} if budget is None else {"budget_tokens": budget})}
-
-
 def _options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
     fields: JSONObject = {
         "verbosity": request.verbosity,
@@ -243,6 +176,10 @@ def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossin
     A request of this dialect goes home as it came: whoever wants to be told all the same says `stream_usage`.
     """
     options: JSONObject = {}
+    if not crossing.target.stream_usage:
+        if crossing.home and request.stream_usage is not None:
+            crossing.losses.dropped("$", "stream_usage", "the server does not take it")
+        return {}
     if crossing.home and request.stream_usage is not None:
         options["include_usage"] = request.stream_usage
     elif request.stream and not crossing.home:

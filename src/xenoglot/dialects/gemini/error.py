@@ -6,10 +6,10 @@ has the HTTP status, the word of a `google.rpc.Code`, and details that say their
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
+from xenoglot.codec.retry_info import RETRY_INFO, retry_delay
 from xenoglot.dialects.gemini.fields import NAME
 from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 
@@ -59,14 +59,11 @@ _WORDS: dict[str, FailureKind] = {
 _VAGUE = {(413, "INVALID_ARGUMENT"), (402, "FAILED_PRECONDITION"), (502, "UNAVAILABLE")}
 
 _TYPES = "type.googleapis.com/google.rpc."
-_RETRY = _TYPES + "RetryInfo"
 _BAD_REQUEST = _TYPES + "BadRequest"
 _REQUEST_INFO = _TYPES + "RequestInfo"
 
 _BAD_KEYS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
 """Reasons of an `ErrorInfo` that say whose fault a 400 is."""
-
-_SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 _LONGEST_TEXT = 500
 
@@ -92,7 +89,7 @@ def read_error(body: JSON, status: int | None = None) -> Failure:
         dialect=NAME,
         raw_type=word,
         param=_param(error),
-        retry_after=_retry_after(error),
+        retry_after=retry_delay(error.get("details")),
         tokens=overflow.tokens if overflow else None,
         limit=overflow.limit if overflow else None,
         request_id=next((_text(detail, "requestId") for detail in _details(error, _REQUEST_INFO)), None),
@@ -153,15 +150,6 @@ def _param(error: JSONObject) -> str | None:
     return None
 
 
-def _retry_after(error: JSONObject) -> float | None:
-    """Return the seconds of a `RetryInfo`, which are written as a text: `22s`, `0.5s`."""
-    for detail in _details(error, _RETRY):
-        found = _SECONDS.fullmatch(_text(detail, "retryDelay") or "")
-        if found:
-            return float(found[1])
-    return None
-
-
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
     """Return the HTTP status and the body that tell of `failure`; what this dialect said goes back in its words."""
     status, word = KINDS[failure.kind]
@@ -181,7 +169,7 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
 def _encode_details(failure: Failure) -> list[JSONObject]:
     details: list[JSONObject] = []
     if failure.retry_after is not None:
-        details.append({"@type": _RETRY, "retryDelay": f"{failure.retry_after:.9f}".rstrip("0").rstrip(".") + "s"})
+        details.append({"@type": RETRY_INFO, "retryDelay": f"{failure.retry_after:.9f}".rstrip("0").rstrip(".") + "s"})
     if failure.param is not None:
         violation = {"field": failure.param.removeprefix("$."), "description": failure.message}
         details.append({"@type": _BAD_REQUEST, "fieldViolations": [violation]})

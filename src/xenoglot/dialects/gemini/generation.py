@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.ranges import (
+    LEAST_SEED,
+    MOST_CANDIDATES,
+    MOST_LOGPROBS,
+    MOST_SEED,
+    MOST_TOKENS,
+    ranged,
+)
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.dialects.gemini.thinking import encode_thinking, take_thinking
@@ -59,22 +67,22 @@ def take_generation(reader: Reader, form: JSONObject) -> Generation:
     config = reader.object(KEY)
     if config is None:
         return Generation()
-    top_k = config.take("topK", float)
+    top_k = ranged(config, "topK", float, -1, MOST_TOKENS)
     if type(top_k) is float and not top_k.is_integer():
         config.rest()["topK"], top_k = top_k, None
     generation = Generation(
         sampling=Sampling(
-            max_tokens=config.take("maxOutputTokens", int),
-            temperature=config.take("temperature", float),
-            top_p=config.take("topP", float),
+            max_tokens=ranged(config, "maxOutputTokens", int, 1, MOST_TOKENS),
+            temperature=ranged(config, "temperature", float, 0, 2),
+            top_p=ranged(config, "topP", float, 0, 1),
             top_k=None if top_k is None else int(top_k),
-            seed=config.take("seed", int),
-            presence_penalty=config.take("presencePenalty", float),
-            frequency_penalty=config.take("frequencyPenalty", float),
+            seed=ranged(config, "seed", int, LEAST_SEED, MOST_SEED),
+            presence_penalty=ranged(config, "presencePenalty", float, -2, 2),
+            frequency_penalty=ranged(config, "frequencyPenalty", float, -2, 2),
             logprobs=config.take("responseLogprobs", bool),
-            top_logprobs=config.take("logprobs", int),
+            top_logprobs=ranged(config, "logprobs", int, 0, MOST_LOGPROBS),
             stop=config.strings("stopSequences"),
-            n=config.take("candidateCount", int),
+            n=ranged(config, "candidateCount", int, 1, MOST_CANDIDATES),
         ),
         output=_take_output(config),
         thinking=take_thinking(config),

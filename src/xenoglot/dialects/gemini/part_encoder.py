@@ -246,7 +246,7 @@ class PartEncoder:
     def _may_stay(self, item: JSONObject) -> bool:
         if self._home or self._target is None:
             return True
-        return self._target.tool_result_media and bool(item.keys() & {"inlineData", "fileData"})
+        return bool(self._target.tool_result_media) and bool(item.keys() & {"inlineData", "fileData"})
 
     def _answered(self, part: ToolResult, where: str) -> str:
         """Return the name of the function that a result belongs to."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.ranges import MOST_TOKENS, ranged
 from xenoglot.dialects.gemini.fields import NAME, with_rest, with_said
 from xenoglot.model.effort import budget_of, nearest
 from xenoglot.model.request import Thinking
@@ -39,7 +40,7 @@ def take_thinking(config: Reader) -> Thinking | None:
     if inner is None:
         return None
     level = inner.take_word("thinkingLevel", _EITHER_CASE)
-    budget = inner.take("thinkingBudget", int)
+    budget = ranged(inner, "thinkingBudget", int, -1, MOST_TOKENS)
     shown = inner.take("includeThoughts", bool)
     form: JSONObject = {} if level is None or level in LEVELS else {"level": level}
     if budget is not None and budget < _DYNAMIC:

@@ -1,0 +1,138 @@
+"""The shell around a probe: it sends the questions of `providers.probe` one at a time, and waits when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
+from xenoglot.backends.retry_after import retry_after
+from xenoglot.backends.transport import Deadlines, Transport, TransportError
+from xenoglot.backends.urls import endpoint
+from xenoglot.codec.dialect import get
+from xenoglot.codec.wire import encode_json
+from xenoglot.errors import FailureError
+from xenoglot.model.failure import Failure
+from xenoglot.providers.auth import authorizer
+from xenoglot.providers.probe import probe
+from xenoglot.providers.probe_exchange import Reply
+from xenoglot.providers.probe_finding import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.backends.transport import Reply as Transported
+    from xenoglot.providers.probe import Options
+    from xenoglot.providers.probe_exchange import Ask
+
+CONNECT: Final = 10.0
+"""Seconds for a connection."""
+
+MOST_BYTES: Final = 1024 * 1024
+"""Of one answer: a few tokens, and a list of models."""
+
+TRIES: Final = 3
+"""How often a question is asked of a server that says it is asked too often."""
+
+_BUSY: Final = (429, 503, 529)
+_PAUSE: Final = 2.0
+"""Seconds, where a server does not say how long to wait."""
+
+
+async def ask_everything(
+    options: Options,
+    *,
+    key: str | None = None,
+    patience: float,
+    say: Callable[[str], None] = lambda _: None,
+    socket_path: str | None = None,
+) -> Report:
+    """Return what the server at `options.base_url` can do; `say` is told of each question, the key of nobody.
+
+    `patience` is in seconds and for one question; with `socket_path` the server is at that unix socket.
+
+    Raises:
+        FailureError: it could not be reached at all.
+    """
+    shell = _Shell(options.base_url, key, patience, say, socket_path)
+    try:
+        report = await shell.drive(options)
+    finally:
+        await shell.transport.aclose()
+    plain = Redactor((key,)).json(msgspec.json.decode(msgspec.json.encode(report)))
+    return msgspec.convert(plain, Report)
+
+
+class _Shell:
+    """What a conversation needs of the world."""
+
+    def __init__(
+        self, base_url: str, key: str | None, patience: float, say: Callable[[str], None], socket_path: str | None
+    ) -> None:
+        deadlines = Deadlines(connect=min(patience, CONNECT), first_byte=patience, idle=patience, total=patience)
+        self.transport = Transport(deadlines=deadlines)
+        self._base_url = base_url
+        self._key = key
+        self._say = say
+        self._socket_path = socket_path
+        self._reached = False
+
+    async def drive(self, options: Options) -> Report:
+        """Hold the conversation."""
+        questions = probe(options)
+        ask = next(questions)
+        while True:
+            self._say(f"{ask.dialect}: {ask.words}")
+            try:
+                ask = questions.send(await self._told(ask))
+            except StopIteration as end:
+                report: Report = end.value
+                return report
+
+    async def _told(self, ask: Ask) -> Reply:
+        """Return the reply, or the last one of a server that stays busy."""
+        reply = await self._sent(ask)
+        for tried in range(1, TRIES):
+            if reply.status not in _BUSY:
+                break
+            told = retry_after(dict(reply.headers), time.time())
+            pause = _PAUSE * tried if told is None else told
+            self._say(f"status {reply.status}: waiting {pause:.0f} s")
+            await asyncio.sleep(pause)
+            reply = await self._sent(ask)
+        return reply
+
+    async def _sent(self, ask: Ask) -> Reply:
+        url = endpoint(self._base_url, ask.path, ask.query)
+        data = b"" if ask.body is None else encode_json(ask.body)
+        pieces: list[bytes] = []
+        status, headers = 0, tuple[tuple[str, str], ...]()
+        try:
+            async with await self._post(ask, url, data) as reply:
+                self._reached = True
+                status, headers = reply.status, reply.headers
+                async for piece in reply:
+                    pieces.append(piece)
+                    if sum(map(len, pieces)) > MOST_BYTES:
+                        return Reply(status=status, headers=headers, problem="an answer without end")
+        except TransportError as error:
+            if not self._reached:
+                raise FailureError(Failure(kind="upstream", message=f"{self._base_url}: {error}")) from None
+            return Reply(status=status, headers=headers, body=self._without_key(b"".join(pieces)), problem=str(error))
+        return Reply(status=status, headers=headers, body=self._without_key(b"".join(pieces)))
+
+    def _without_key(self, body: bytes) -> bytes:
+        """Return what a server said without the key, before anybody cuts it in the middle of one."""
+        long = self._key is not None and len(self._key) >= SHORTEST
+        return body.replace(self._key.encode(), MASK.encode()) if self._key is not None and long else body
+
+    async def _post(self, ask: Ask, url: str, data: bytes) -> Transported:
+        return await self.transport.send(ask.method, url, self._headers(ask), data, socket_path=self._socket_path)
+
+    def _headers(self, ask: Ask) -> list[tuple[str, str]]:
+        accept = get(ask.dialect).framing.media_type if ask.stream else "application/json"
+        sent = {"accept": accept, **dict(authorizer(ask.auth, get(ask.dialect))(self._key))}
+        return [*sent.items(), *((("content-type", "application/json"),) if ask.body is not None else ())]

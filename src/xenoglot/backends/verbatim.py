@@ -1,0 +1,81 @@
+"""A client's own bytes for a server of its own dialect: passed on, but for the top-level fields that must differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from xenoglot.codec.addressing import MODEL, addressed
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.fitting import fitted
+from xenoglot.codec.wire import encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.backends.backend import Call
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON, JSONObject
+
+_UNKNOWN = Target()
+_ABSENT = object()
+_TOOLS = frozenset({"tools", "functions"})
+
+
+class Passed(msgspec.Struct, frozen=True):
+    """Where to post the client's bytes, and they; `renamed` says that the server knows tools by other names."""
+
+    path: str
+    query: str
+    body: bytes
+    renamed: bool = False
+
+
+def passed(call: Call, dialect: Dialect, target: Target) -> Passed | None:
+    """Return the bytes of the client for a server of `dialect`; `None` where they cannot be passed on.
+
+    What `target` demands changes the top-level fields that it concerns, and no other: these keep their bytes, and all
+    keep their order. What is lost by it stands in the losses of the call.
+
+    Raises:
+        WireError: something cannot be asked of the server at all.
+        LossError: something is lost, and must not be.
+    """
+    if call.body is None or call.dialect != dialect.name:
+        return None
+    return _untouched(call, call.body, dialect) if target == _UNKNOWN else _rewritten(call, call.body, dialect, target)
+
+
+def _untouched(call: Call, body: bytes, dialect: Dialect) -> Passed:
+    """Return the bytes as they are; only the model's name is replaced, where it differs."""
+    name = call.request.model
+    if MODEL in dialect.path:
+        said = {"model": name, "stream": call.request.stream}
+        path, query, _ = addressed(said, dialect)
+        return Passed(path, query, body)
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    written = encode_json(name)
+    if bytes(fields[dialect.model_field]) != written:
+        fields[dialect.model_field] = msgspec.Raw(written)
+        body = encode_json(fields)
+    return Passed(dialect.path, "", body)
+
+
+def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Passed:
+    request = fitted(call.request, dialect.name, target, call.losses)
+    encoded = dialect.encode_request(request, call.losses, target)
+    call.losses.settle()
+    path, query, wanted = addressed(encoded, dialect)
+    said: JSONObject = msgspec.json.decode(body)
+    changed = {key: value for key, value in wanted.items() if said.get(key, _ABSENT) != value}
+    if not changed and said.keys() == wanted.keys():
+        return Passed(path, query, body)
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return Passed(path, query, encode_json(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys()))
+
+
+def _merged(fields: Mapping[str, msgspec.Raw], wanted: JSONObject, changed: JSONObject) -> dict[str, JSON]:
+    """Return the fields in their order: as they were, or as they must be; those that are new stand behind."""
+    kept = {key: changed.get(key, raw) for key, raw in fields.items() if key in wanted}
+    return kept | changed

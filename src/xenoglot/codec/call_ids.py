@@ -1,0 +1,85 @@
+"""The ids of tool calls in a history, for servers that take only ids of one form: alike on call and result."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from string import ascii_letters, digits
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import Message
+
+LENGTH = 9
+
+_NINE = re.compile(r"[a-zA-Z0-9]{9}")
+_ALPHABET = digits + ascii_letters
+
+
+def nine(messages: Sequence[Message], losses: Losses) -> tuple[Message, ...]:
+    """Return the messages, each id of a call one of nine letters and digits (pitfall-42).
+
+    What has the form stays. Two ids stay two, and the same is the same wherever it stands, in this request and in the
+    next one of the conversation, unless two digests meet.
+    """
+    names = _names([part_id for message in messages for part_id in _ids(message)])
+    return tuple(
+        replace(
+            message,
+            content=tuple(
+                _renamed(part, names, f"$.messages[{place}].content[{index}]", losses)
+                for index, part in enumerate(message.content)
+            ),
+        )
+        for place, message in enumerate(messages)
+    )
+
+
+def _ids(message: Message) -> Iterator[str]:
+    for part in message.content:
+        if isinstance(part, ToolCall):
+            yield part.id
+        elif isinstance(part, ToolResult):
+            yield part.call_id
+
+
+def _names(ids: Sequence[str]) -> dict[str, str]:
+    names = {name: name for name in ids if _NINE.fullmatch(name)}
+    taken = set(names)
+    for name in ids:
+        if name not in names:
+            names[name] = _stand_in(name, taken)
+            taken.add(names[name])
+    return names
+
+
+def _stand_in(name: str, taken: set[str]) -> str:
+    number = int.from_bytes(sha256(name.encode("utf-8", "surrogatepass")).digest())
+    while (made := _spelled(number)) in taken:
+        number += 1
+    return made
+
+
+def _spelled(number: int) -> str:
+    base = len(_ALPHABET)
+    return "".join(_ALPHABET[number // base**place % base] for place in range(LENGTH))
+
+
+def _renamed(part: Part, names: dict[str, str], where: str, losses: Losses) -> Part:
+    match part:
+        case ToolCall(id=call_id) if names[call_id] != call_id:
+            made: Part = replace(part, id=names[call_id])
+        case ToolResult(call_id=call_id) if names[call_id] != call_id:
+            made = replace(part, call_id=names[call_id])
+        case _:
+            return part
+    losses.emulated(where, "id", "fitted to what the server takes, alike on call and result")
+    return made

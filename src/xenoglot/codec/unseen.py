@@ -1,0 +1,48 @@
+"""Pictures in a request for a model that sees none, or for a server that fetches none: words in their place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import File, Image, Nested, Remote, Text, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.dialect import Target
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import Message
+
+UNSEEN = "[a picture that this model cannot see]"
+UNFETCHED = "[a picture that could not be fetched]"
+
+
+def without_pictures(messages: Sequence[Message], target: Target, losses: Losses) -> tuple[Message, ...]:
+    """Return the messages, each picture that the server cannot take replaced by a text that says so."""
+    return tuple(
+        replace(message, content=_parts(message.content, f"$.messages[{index}]", target, losses))
+        for index, message in enumerate(messages)
+    )
+
+
+def _parts(parts: Sequence[Part], where: str, target: Target, losses: Losses) -> tuple[Part, ...]:
+    return tuple(_part(part, f"{where}.content[{index}]", target, losses) for index, part in enumerate(parts))
+
+
+def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
+    match part:
+        case Image() if not target.images:
+            losses.dropped(where, "image", "the model sees no pictures; a text says that there was one")
+            return Text(text=UNSEEN, cache=part.cache)
+        case Image(source=Remote()) if not target.image_urls:
+            losses.dropped(where, "image", "the server fetches none: send its data; a text says that there was one")
+            return Text(text=UNFETCHED, cache=part.cache)
+        case ToolResult():
+            return replace(part, content=_parts(part.content, where, target, losses))
+        case File(source=Nested(parts=inner) as source):
+            return replace(part, source=replace(source, parts=_parts(inner, where, target, losses)))
+        case _:
+            return part

@@ -1,0 +1,135 @@
+"""The command `xenoglot probe`: what a server can do, as a report, as JSON, as a row or a piece of configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from xenoglot.codec.dialect import names
+from xenoglot.errors import ConfigurationError, FailureError
+from xenoglot.gateway.printable import for_log
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from xenoglot.providers.probe_finding import Report
+
+    Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
+
+PATIENCE = 60.0
+"""Seconds for one question."""
+
+LONGEST_LINE = 400
+"""Characters of a line of the report: it quotes a server."""
+
+ROW, CONFIG = "row", "config"
+
+
+Say: TypeAlias = "Callable[[str], None]"
+
+
+def add_command(commands: argparse._SubParsersAction[Parser], say: Say, progress: Say) -> None:
+    """Add the command to a parser; it sets `run`, which takes the options and returns the exit code."""
+    parser = commands.add_parser(
+        "probe",
+        help="ask a server what it can do, and write that down",
+        description="Ask a server what it can do: some 40 to 60 short requests. The report goes to standard output.",
+    )
+    parser.set_defaults(run=partial(run, say=say, progress=progress))
+    parser.add_argument("url", metavar="URL", help="base URL of the server, with or without /v1")
+    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
+    parser.add_argument("--model", metavar="NAME", help="the model to ask; without it one of the server's list")
+    parser.add_argument(
+        "--dialect", action="append", choices=names(), help="try this one alone, and wholly; may be said several times"
+    )
+    parser.add_argument("--images", action="store_true", help="send pictures too")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", default=PATIENCE, help=f"for one question ({PATIENCE:.0f})"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the report as JSON, with all that was asked and answered"
+    )
+    parser.add_argument("--evidence", action="store_true", help="print what was asked and answered for each line")
+    parser.add_argument("--write", metavar="FILE", help="write what was found as TOML into this file")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=(ROW, CONFIG),
+        default=ROW,
+        help="what to write: a provider's row, or configuration",
+    )
+    parser.add_argument("--name", help="what to call the server there; by default it goes by its host")
+
+
+def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
+    """Ask the server, `say` what was found, tell the `progress`; return the exit code.
+
+    Raises:
+        ConfigurationError: a flag is wrong.
+        FailureError: the server cannot be reached, or speaks no dialect.
+    """
+    from xenoglot.backends.probing import ask_everything  # noqa: PLC0415  other commands need no client
+    from xenoglot.providers.probe import Options  # noqa: PLC0415
+
+    if not options.timeout > 0:
+        raise ConfigurationError(f"--timeout: found {options.timeout}; expected seconds, more than none")
+    key = _key(options.key_env)
+    asked = Options(
+        base_url=_url(options.url),
+        model=options.model,
+        dialects=tuple(dict.fromkeys(options.dialect or ())),
+        keyed=key is not None,
+        images=options.images,
+    )
+    report = asyncio.run(
+        ask_everything(asked, key=key, patience=options.timeout, say=lambda text: progress(for_log(text, LONGEST_LINE)))
+    )
+    _tell(options, report, say)
+    if options.write is not None:
+        _write(options, report)
+    return 0
+
+
+def _tell(options: argparse.Namespace, report: Report, say: Say) -> None:
+    from msgspec import json  # noqa: PLC0415  as above
+
+    from xenoglot.providers.probe_report import lines, unspoken  # noqa: PLC0415
+
+    if options.json:
+        say(json.encode(report).decode())
+    else:
+        for line in lines(report, evidence=options.evidence):
+            say(for_log(line, LONGEST_LINE))
+    if not report.faces:
+        raise FailureError(Failure(kind="upstream", message=f"{report.base_url}: {unspoken(report)}"))
+
+
+def _write(options: argparse.Namespace, report: Report) -> None:
+    from xenoglot.providers import probe_row  # noqa: PLC0415  as above
+
+    row = probe_row.row_of(report, options.name, options.key_env)
+    if options.form == CONFIG:
+        text = probe_row.config_toml(report, options.name or row.name, options.key_env)
+    else:
+        text = probe_row.row_toml(row)
+    Path(options.write).write_text(text, encoding="utf-8")
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigurationError(f"--key-env: the variable `{variable}` is not set")
+    return key
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ConfigurationError(f'URL: found "{text}"; expected one that begins with http:// or https://')
+    return text.rstrip("/")

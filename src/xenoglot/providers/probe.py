@@ -1,0 +1,298 @@
+"""What a server can do, asked question by question: a generator that yields requests and is given the replies.
+
+It does no I/O and knows no clock; `backends.probing` drives it. Each question is a canonical request, written by the
+dialect's own encoder; each answer is read by its decoder. So one table of questions serves every dialect, and what a
+dialect has no words for is not asked in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.dialect import get, names
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import WireError
+from xenoglot.model.embedding import EmbeddingRequest
+from xenoglot.providers.probe_errors import no_such_model, unknown_field, wrong_type
+from xenoglot.providers.probe_exchange import Ask
+from xenoglot.providers.probe_finding import Evidence, Finding, Report
+from xenoglot.providers.probe_lacking import lacking
+from xenoglot.providers.probe_limits import caps, stops
+from xenoglot.providers.probe_opening import PREFERENCE, choose, listing, lists, opened, own_form, window_of
+from xenoglot.providers.probe_speaker import THOUGHTS, Notes, Speaker
+from xenoglot.providers.probe_streams import streams
+from xenoglot.providers.probe_taking import taking
+from xenoglot.providers.probe_texts import written
+from xenoglot.providers.probe_things import (
+    EXTENDED,
+    HELLO,
+    OBJECT_ROW,
+    SCHEMA_ROW,
+    extended,
+    greeting,
+    thing_of,
+    things,
+)
+from xenoglot.providers.probe_thinking import THINKING_ROWS
+from xenoglot.providers.probe_tools import ids, tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.model.json import JSONObject
+    from xenoglot.providers.probe_exchange import Conversation
+    from xenoglot.providers.probe_finding import Confidence, Verdict
+    from xenoglot.providers.probe_opening import Lists
+    from xenoglot.providers.provider import AuthForm
+
+    Part = Callable[[Speaker], Conversation[tuple[Finding, ...]]]
+
+NO_NAME: Final = "default"
+"""What a model is called where nobody says: servers of one model answer to any name."""
+
+_OK: Final = 200
+_TRACES: Final = ("request-id", "requestid", "trace-id", "cf-ray", "x-correlation-id")
+_RATES: Final = ("ratelimit", "rate-limit")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What is to be probed. `keyed` is whether there is a key to be shown.
+
+    With `dialects` those alone are tried, and everything is asked in each of them. Else all are tried, and everything
+    is asked in the first that is spoken; in the others whether they stream.
+    """
+
+    base_url: str
+    model: str | None = None
+    dialects: tuple[str, ...] = ()
+    keyed: bool = False
+    images: bool = False
+
+
+def probe(options: Options) -> Conversation[Report]:
+    """Ask everything; return what was found."""
+    notes = Notes()
+    wanted = options.dialects or ordered(names())
+    found = yield from lists(wanted, notes)
+    listed = [model for path in found.values() for model in path.models]
+    findings = [listing(found)]
+    model = options.model or choose(listed) or NO_NAME
+    speakers: list[Speaker] = []
+    for name in wanted:
+        speaker = Speaker(name, _own_model(name, model, options, found), notes)
+        spoken, finding = yield from opened(speaker, keyed=options.keyed)
+        findings.append(finding)
+        speakers += [speaker] if spoken else []
+    syntax: str | None = None
+    for speaker in speakers:
+        whole = bool(options.dialects) or speaker is speakers[0]
+        findings += yield from (_everything(speaker, images=options.images) if whole else streams(speaker))
+    if speakers:
+        finding, syntax = written(speakers[0].name, notes.texts, speakers[0].model)
+        findings += [finding, *_by_the_way(notes)]
+    return Report(
+        base_url=options.base_url,
+        model=speakers[0].model if speakers else None,
+        faces=tuple(speaker.name for speaker in speakers),
+        findings=tuple(findings),
+        spent=notes.spent,
+        listed=tuple(dict.fromkeys(model.id for model in listed)),
+        context=window_of(speakers[0].model, found) if speakers else None,
+        auth={speaker.name: _form(speaker) for speaker in speakers} if options.keyed else {},
+        text_syntax=syntax,
+    )
+
+
+def ordered(dialects: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of dialects, the best to be asked in first."""
+    rank = {name: place for place, name in enumerate(PREFERENCE)}
+    return tuple(sorted(dialects, key=lambda name: (rank.get(name, len(rank)), name)))
+
+
+def _own_model(name: str, model: str, options: Options, found: Lists) -> str:
+    """Return the model to be asked for in one dialect: another where its own list does not have it."""
+    listed = found.get(get(name).models_path)
+    if options.model is not None or listed is None or not listed.models:
+        return model
+    return model if model in [one.id for one in listed.models] else choose(listed.models) or model
+
+
+def _form(speaker: Speaker) -> AuthForm:
+    return speaker.auth or own_form(speaker.dialect)
+
+
+def _everything(speaker: Speaker, *, images: bool) -> Conversation[tuple[Finding, ...]]:
+    found: list[Finding] = []
+    parts: tuple[Part, ...] = (
+        streams,
+        unknown_field,
+        wrong_type,
+        no_such_model,
+        caps,
+        lacking,
+        stops,
+        tools,
+        _forms,
+        _thinking,
+        _extended,
+    )
+    for part in parts:
+        found += yield from part(speaker)
+    for thing, effect in things(speaker, images=images):
+        taken = yield from taking(speaker, thing, effect)
+        found.append(taken.finding)
+    found += yield from _counting(speaker)
+    found += yield from _embedding(speaker)
+    found += [finding for finding in (ids(speaker), _reasoning(speaker)) if finding is not None]
+    return tuple(found)
+
+
+def _forms(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for JSON, by a schema and without; what is refused says which form is left."""
+    found: dict[str, Finding] = {}
+    for row in (SCHEMA_ROW, OBJECT_ROW):
+        thing = thing_of(speaker, row)
+        if thing is not None:
+            taken = yield from taking(speaker, thing, row.effect)
+            found[row.what] = taken.finding
+    schema, free = found.get(SCHEMA_ROW.what), found.get(OBJECT_ROW.what)
+    if schema is not None and schema.verdict == "no" and free is not None:
+        form = "none" if free.verdict == "no" else "object"
+        found[SCHEMA_ROW.what] = replace(schema, sets={"json_schema": form})
+    return tuple(found.values())
+
+
+def _thinking(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for thinking in each way that the dialect has, until one is understood."""
+    found: list[Finding] = []
+    asked: list[object] = []
+    for row in THINKING_ROWS:
+        thing = thing_of(speaker, row)
+        if thing is None or thing.body in asked:
+            continue
+        asked.append(thing.body)
+        found.append((yield from taking(speaker, thing)).finding)
+        if found[-1].verdict == "yes":
+            return (found[-1],)
+    if not found:
+        return ()
+    evidence = tuple(one for finding in found for one in finding.evidence)
+    if all(finding.verdict == "no" for finding in found):
+        return (replace(found[0], evidence=evidence, sets={"thinking": "none"}),)
+    return (replace(found[0], verdict="unclear", confidence="guess", evidence=evidence, sets={}),)
+
+
+def _extended(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for sampling beyond what most dialects define: all at once, and where that is not understood one by one."""
+    all_of_it = thing_of(speaker, extended(*EXTENDED))
+    if all_of_it is None:
+        return ()
+    finding = (yield from taking(speaker, all_of_it)).finding
+    if finding.verdict == "yes":
+        return (finding,)
+    known: list[str] = []
+    evidence = list(finding.evidence)
+    for field in EXTENDED:
+        thing = thing_of(speaker, extended(field))
+        if thing is not None:
+            alone = (yield from taking(speaker, thing)).finding
+            evidence += alone.evidence
+            known += [field] if alone.verdict == "yes" else []
+    if not known:
+        return (replace(finding, evidence=tuple(evidence)),)
+    lacks = [field for field in EXTENDED if field not in known]
+    told = {"detail": f"{', '.join(known)}, but not {', '.join(lacks)}", "evidence": tuple(evidence)}
+    sets: JSONObject = {"extended_sampling": True, "lacks": lacks}
+    return (replace(finding, verdict="yes", confidence="likely", sets=sets, **told),)
+
+
+def _reasoning(speaker: Speaker) -> Finding | None:
+    """Return where reasoning was seen in the answers of dialects that have no standard for it."""
+    if speaker.name != PREFERENCE[0]:
+        return None
+    field = next((name for name in THOUGHTS if name in speaker.notes.thoughts), None)
+    if field is None:
+        return Finding(face=speaker.name, what="reasoning_field", verdict="not seen", scope="model")
+    evidence = Evidence(asked=speaker.notes.thoughts[field], answered=f"`{field}` in the message")
+    return Finding(
+        face=speaker.name,
+        what="reasoning_field",
+        verdict="yes",
+        confidence="sure",
+        detail=field,
+        evidence=(evidence,),
+        sets={"reasoning_field": field},
+    )
+
+
+def _counting(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask how many tokens a prompt has, where the dialect has a path for it."""
+    dialect = speaker.dialect
+    write, read = dialect.encode_count_request, dialect.decode_counted
+    if dialect.count_path is None or write is None or read is None:
+        return ()
+    body = dict(write(greeting(speaker), Losses(), speaker.target))
+    path = dialect.count_path.replace("{model}", str(body.pop("model", ""))) if "{" in dialect.count_path else ""
+    path = path or dialect.count_path
+    return (yield from _side(speaker, "count_tokens", path, body, lambda value: read(value) is not None))
+
+
+def _embedding(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for the vector of a word; a model that talks may have none, so a refusal says little."""
+    if not speaker.dialect.embeddings:
+        return ()
+    form: EmbeddingForm = speaker.dialect.embeddings[0]
+    request = EmbeddingRequest(model=speaker.model, inputs=(HELLO,))
+    path, body = form.addressed(form.encode_request(request, Losses()))
+    return (
+        yield from _side(speaker, "embeddings", path, body, lambda value: bool(form.decode_response(value).vectors))
+    )
+
+
+def _side(
+    speaker: Speaker, what: str, path: str, body: object, seen: Callable[[object], bool]
+) -> Conversation[tuple[Finding, ...]]:
+    """Ask at another path of the dialect; what comes there is no answer of a model."""
+    ask = Ask(method="POST", dialect=speaker.name, path=path, body=body, words=f"`{path}`", auth=speaker.auth)
+    answer = yield from speaker.asked(ask)
+    verdict: Verdict = "unclear"
+    if answer.status == _OK and answer.values:
+        try:
+            verdict = "yes" if seen(answer.values[0]) else "not seen"
+        except WireError:
+            verdict = "not seen"
+    elif answer.outcome == "absent":
+        verdict = "no" if what == "count_tokens" else "not seen"
+    elif answer.outcome == "refused":
+        verdict = "not seen"
+    confidence: Confidence = "sure" if verdict == "yes" else "likely" if verdict == "no" else "guess"
+    detail = "" if verdict != "not seen" else "by this model"
+    evidence = Evidence(asked=answer.ask.words, answered=f"{answer.status}" if verdict == "yes" else answer.words)
+    return (
+        Finding(
+            face=speaker.name,
+            what=what,
+            verdict=verdict,
+            confidence=confidence,
+            detail=detail,
+            evidence=(evidence,),
+            scope="model",
+        ),
+    )
+
+
+def _by_the_way(notes: Notes) -> Iterator[Finding]:
+    """Yield what the heads of all answers had in common."""
+    for what, marks in (("request_id_headers", _TRACES), ("rate_limit_headers", _RATES)):
+        found = sorted(name for name in notes.headers if any(mark in name for mark in marks))
+        yield Finding(
+            face="",
+            what=what,
+            verdict="yes" if found else "not seen",
+            confidence="sure" if found else "guess",
+            detail=", ".join(found),
+        )

@@ -1,0 +1,260 @@
+"""How a probe begins: the lists of models, and a greeting in each dialect, to see which of them are spoken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.dialect import get
+from xenoglot.codec.reader import Reader
+from xenoglot.codec.wire import decode_answer
+from xenoglot.errors import WireError
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import Reasoning
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.providers.probe_exchange import Ask, outcome_of
+from xenoglot.providers.probe_finding import Evidence, Finding
+from xenoglot.providers.probe_speaker import THINKERS_CAP, Speaker, parts_of
+from xenoglot.providers.probe_things import greeting
+from xenoglot.providers.provider import AuthForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.providers.probe_exchange import Answer, Conversation, Outcome, Reply
+    from xenoglot.providers.probe_finding import Confidence, Verdict
+    from xenoglot.providers.probe_speaker import Notes
+
+PREFERENCE: Final = (
+    "chat",
+    "responses",
+    "messages",
+    "gemini",
+    "ollama",
+    "llama_stack",
+    "completions",
+    "ollama_generate",
+    "llama_stack_completion",
+)
+"""In which dialect a server is best asked, where it speaks several."""
+
+_OK: Final = 200
+_FORMS: Final[dict[str, AuthForm]] = {
+    "authorization": "bearer",
+    "x-api-key": "x-api-key",
+    "x-goog-api-key": "x-goog-api-key",
+    "api-key": "api-key",
+}
+_OTHERS: Final[tuple[AuthForm, ...]] = ("bearer", "api-key", "x-api-key")
+"""How a key may be shown where the dialect's own way was refused."""
+
+_NOT_FOR_TALK: Final = (
+    "embed",
+    "minilm",
+    "whisper",
+    "tts",
+    "dall-e",
+    "rerank",
+    "moderation",
+    "transcri",
+    "image",
+    "sora",
+)
+"""Parts of the names of models that answer no question."""
+
+_WINDOWS: Final = (
+    "context_length",
+    "max_model_len",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "inputTokenLimit",
+    "n_ctx",
+    "n_ctx_train",
+)
+"""What servers call a model's context window in their lists; the last two are llama.cpp's, under `meta`."""
+
+Lists: TypeAlias = "dict[str, Listed]"
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """A list of models as it was told at one path."""
+
+    models: tuple[ModelInfo, ...] = ()
+    entries: tuple[JSONObject, ...] = ()
+    auth: AuthForm | None = None
+    evidence: Evidence
+
+
+def own_form(dialect: Dialect) -> AuthForm:
+    """Return how clients of a dialect show their key."""
+    names = [name for name, _ in dialect.authorize("key")]
+    return next((_FORMS[name] for name in names if name in _FORMS), "bearer")
+
+
+def lists(dialects: Sequence[str], notes: Notes) -> Conversation[Lists]:
+    """Ask for the models at each path where the dialects have them, in each way to show a key until one is let in."""
+    found: Lists = {}
+    for dialect in map(get, dialects):
+        path, form = dialect.models_path, own_form(dialect)
+        known = found.get(path)
+        if known is not None and (known.models or known.auth == form):
+            continue
+        ask = Ask(
+            method="GET",
+            dialect=dialect.name,
+            path=path,
+            query=dialect.models_query,
+            words=f"the models at `{path}`",
+            auth=form,
+        )
+        listed = _listed(ask, (yield ask), dialect)
+        notes.requests += 1
+        if known is None or listed.models:
+            found[path] = listed
+    return found
+
+
+def _listed(ask: Ask, reply: Reply, dialect: Dialect) -> Listed:
+    words = reply.problem or f"{reply.status}"
+    try:
+        body = decode_answer(reply.body)
+        models = tuple(dialect.decode_models(body)) if reply.status == _OK else ()
+    except WireError:
+        body, models = None, ()
+    if models:
+        words = f"{reply.status}: {len(models)} models"
+    elif reply.status == _OK:
+        words = f"{reply.status}: no list of this dialect"
+    evidence = Evidence(asked=ask.words, answered=words)
+    return Listed(models=models, entries=tuple(_entries(body)), auth=ask.auth, evidence=evidence)
+
+
+def _entries(body: JSON) -> Iterator[JSONObject]:
+    for value in body.values() if isinstance(body, dict) else ():
+        for entry in value if isinstance(value, list) else ():
+            if isinstance(entry, dict):
+                yield entry
+
+
+def listing(found: Lists) -> Finding:
+    """Return what the lists say."""
+    names = list(dict.fromkeys(model.id for listed in found.values() for model in listed.models))
+    return Finding(
+        face="",
+        what="models",
+        verdict="yes" if names else "not seen",
+        confidence="sure" if names else "guess",
+        detail=f"{len(names)}: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}" if names else "",  # noqa: PLR2004
+        evidence=tuple(listed.evidence for listed in found.values()),
+    )
+
+
+def choose(models: Sequence[ModelInfo]) -> str | None:
+    """Return the first model that looks as if it answered questions."""
+    names = [model.id for model in models]
+    talkers = [name for name in names if not any(word in name.lower() for word in _NOT_FOR_TALK)]
+    return next(iter(talkers or names), None)
+
+
+def window_of(model: str, found: Lists) -> int | None:
+    """Return the context window of `model`, in tokens, where a list tells it."""
+    for listed in found.values():
+        for entry in listed.entries:
+            if model not in (entry.get("id"), entry.get("name"), str(entry.get("name", "")).removeprefix("models/")):
+                continue
+            meta = entry.get("meta")
+            for place in (entry, meta if isinstance(meta, dict) else {}):
+                for key in _WINDOWS:
+                    tokens = Reader(place).count(key) if isinstance(place.get(key), int) else None
+                    if tokens:
+                        return tokens
+    return None
+
+
+def opened(speaker: Speaker, *, keyed: bool) -> Conversation[tuple[bool, Finding]]:
+    """Greet in one dialect; return whether it is spoken. `keyed` is whether there is a key to be shown."""
+    answer = yield from _greeted(speaker)
+    evidence = [answer.evidence]
+    forms = [form for form in _OTHERS if form != own_form(speaker.dialect)] if keyed else []
+    while answer.outcome == "locked" and forms:
+        speaker.auth = forms.pop(0)
+        answer = yield from _greeted(speaker)
+        evidence.append(answer.evidence)
+    if answer.outcome == "locked":
+        speaker.auth = None
+    if answer.outcome == "refused":
+        answer = yield from _with_other_cap(speaker, answer)
+        evidence.append(answer.evidence)
+    if answer.outcome == "answered":
+        _learn(speaker, answer)
+    verdict, confidence, detail = _spoken(answer, speaker)
+    finding = Finding(
+        face=speaker.name,
+        what="speaks",
+        verdict=verdict,
+        confidence=confidence,
+        detail=detail,
+        evidence=tuple(dict.fromkeys(evidence)),
+    )
+    return answer.outcome == "answered", finding
+
+
+def _greeted(speaker: Speaker) -> Conversation[Answer]:
+    body = speaker.written(greeting(speaker))
+    if body is None:
+        raise WireError("$", f"`{speaker.model}` cannot be asked in {speaker.name}")
+    path = speaker.dialect.path.replace("{model}", speaker.model)
+    return (yield from speaker.patiently(body, f"a greeting at `{path}`"))
+
+
+def _with_other_cap(speaker: Speaker, refusal: Answer) -> Conversation[Answer]:
+    """Greet once more with the other name of the cap, which some models demand."""
+    request = greeting(speaker)
+    usual = speaker.written(request)
+    other = speaker.written(request, max_tokens_field="max_completion_tokens")
+    if other is None or other == usual:
+        return refusal
+    answer = yield from speaker.patiently(other, "a greeting with `max_completion_tokens`")
+    if answer.outcome != "answered":
+        return refusal
+    speaker.target = replace(speaker.target, max_tokens_field="max_completion_tokens")
+    return answer
+
+
+def _learn(speaker: Speaker, answer: Answer) -> None:
+    """Let a model that thinks have more room, or there will be nothing to see."""
+    if any(isinstance(part, Reasoning) for part in parts_of(answer)) or not answer.text.strip():
+        speaker.cap = THINKERS_CAP
+
+
+def _spoken(answer: Answer, speaker: Speaker) -> tuple[Verdict, Confidence, str]:
+    if answer.outcome == "absent" and _knows_no_model(answer, speaker):
+        return "unclear", "likely", f"the path is there, but not the model `{speaker.model}`"
+    told: dict[Outcome, tuple[Verdict, Confidence, str]] = {
+        "answered": ("yes", "sure", _way(speaker)),
+        "absent": ("no", "sure", ""),
+        "foreign": ("no", "likely", "it answers at that path, in other words"),
+        "locked": ("not asked", "guess", "it wants a key, or another"),
+        "limited": ("not asked", "guess", "its rate limit is used up"),
+        "refused": ("unclear", "guess", "it refuses the plainest request"),
+        "failing": ("unclear", "guess", "it fails at the plainest request"),
+    }
+    return told[answer.outcome]
+
+
+def _way(speaker: Speaker) -> str:
+    if speaker.auth in (None, own_form(speaker.dialect)):
+        return ""
+    return f"the key is shown as `{speaker.auth}`"
+
+
+def _knows_no_model(answer: Answer, speaker: Speaker) -> bool:
+    failure = answer.failure
+    if failure is None or outcome_of(answer.status) != "absent":
+        return False
+    words = f"{failure.message} {failure.code or ''} {failure.param or ''}".lower()
+    return "model" in words and (speaker.model.lower() in words or "model_not_found" in words)

@@ -1,0 +1,170 @@
+"""Whoever asks a server in one of its dialects: how questions are written there, and what was learned on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from xenoglot.codec.addressing import addressed
+from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.fitting import fitted
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import WireError
+from xenoglot.model.content import Text, ToolCall
+from xenoglot.model.request import Message, Request
+from xenoglot.providers.probe_exchange import Ask, understood
+from xenoglot.providers.probe_finding import Evidence, Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.providers.probe_exchange import Answer, Conversation
+    from xenoglot.providers.provider import AuthForm
+
+USUAL_CAP: Final = 48
+"""Tokens of an answer: enough for a call of a tool."""
+
+THINKERS_CAP: Final = 1024
+"""The same of a model that thinks before it answers."""
+
+NONSENSE: Final = "xenoglot-probe"
+
+THOUGHTS: Final = ("reasoning_details", "reasoning_content", "reasoning")
+"""Where servers put reasoning in dialects without a standard for it."""
+
+
+class Notes:
+    """What is noted of every answer, whatever was asked."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.headers: dict[str, str] = {}
+        self.thoughts: dict[str, str] = {}
+        self.call_ids: list[str] = []
+        self.texts: list[Evidence] = []
+
+    def note(self, answer: Answer) -> None:
+        """Take down what `answer` shows by the way."""
+        self.requests += 1
+        self.headers.update(answer.headers)
+        for value in answer.values:
+            for message in _messages(value):
+                self.thoughts |= {name: answer.ask.words for name in THOUGHTS if message.get(name)}
+        response = answer.response
+        if response is None:
+            return
+        self.call_ids += [part.id for part in parts_of(answer) if isinstance(part, ToolCall)]
+        if answer.text and not any(isinstance(part, ToolCall) for part in parts_of(answer)):
+            self.texts.append(Evidence(asked=answer.ask.words, answered=answer.text))
+        if response.usage is not None:
+            self.input_tokens = _sum(self.input_tokens, response.usage.input_tokens)
+            self.output_tokens = _sum(self.output_tokens, response.usage.output_tokens)
+
+    @property
+    def spent(self) -> Spent:
+        """What it all cost so far."""
+        return Spent(requests=self.requests, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+
+
+class Speaker:
+    """Asks one model in one dialect; `target` is what is known of the server so far."""
+
+    def __init__(self, dialect: str, model: str, notes: Notes, auth: AuthForm | None = None) -> None:
+        self.dialect = get(dialect)
+        self.model = model
+        self.notes = notes
+        self.auth = auth
+        self.target = Target()
+        self.cap = USUAL_CAP
+        self.refuses_unknown: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The dialect's name."""
+        return self.dialect.name
+
+    def request(self, *turns: str | Message, **fields: object) -> Request:
+        """Return a request of few tokens; a string is what the user says."""
+        messages = tuple(said("user", turn) if isinstance(turn, str) else turn for turn in turns)
+        made = Request(model=self.model, messages=messages, **fields)  # type: ignore[arg-type]
+        cap = self.cap if made.sampling.max_tokens is None else made.sampling.max_tokens
+        return replace(made, sampling=replace(made.sampling, max_tokens=cap))
+
+    def written(self, request: Request, needs: tuple[str, ...] = (), **target: object) -> JSONObject | None:
+        """Return `request` as the server is sent it; `None` where the dialect cannot say what it `needs`."""
+        losses, facts = Losses(), replace(self.target, **target)
+        try:
+            body = self.dialect.encode_request(fitted(request, self.name, facts, losses), losses, facts)
+        except WireError:
+            return None
+        return None if any(loss.what in needs for loss in losses) else body
+
+    def post(self, body: JSONObject, words: str) -> Conversation[Answer]:
+        """Ask what `body` asks."""
+        path, query, rest = addressed(body, self.dialect)
+        ask = Ask(
+            method="POST",
+            dialect=self.name,
+            path=path,
+            query=query,
+            body=rest,
+            words=words,
+            stream=body.get("stream") is True,
+            auth=self.auth,
+        )
+        return (yield from self.asked(ask))
+
+    def asked(self, ask: Ask) -> Conversation[Answer]:
+        """Send a question that is ready, and take down what comes."""
+        answer = understood(ask, (yield ask), self.dialect)
+        self.notes.note(answer)
+        return answer
+
+    def patiently(self, body: JSONObject, words: str) -> Conversation[Answer]:
+        """Ask, and where the server failed at it, once more."""
+        answer = yield from self.post(body, words)
+        return (yield from self.post(body, words)) if answer.outcome == "failing" else answer
+
+
+def said(role: str, *parts: Part | str) -> Message:
+    """Return one turn; a string is a text."""
+    content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
+    return Message(role=role, content=content)  # type: ignore[arg-type]
+
+
+def parts_of(answer: Answer) -> Iterator[Part]:
+    """Yield the parts of all answers that there are."""
+    for candidate in answer.response.candidates if answer.response is not None else ():
+        yield from candidate.content
+
+
+def spoiled(value: JSON, wrong: Callable[[str, JSON], bool]) -> JSON:
+    """Return a copy of `value` with nonsense at each key of an object of which `wrong` holds."""
+    if isinstance(value, list):
+        return [spoiled(item, wrong) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _nonsense(item) if wrong(key, item) else spoiled(item, wrong) for key, item in value.items()}
+
+
+def _nonsense(value: JSON) -> JSON:
+    """Return what no server that looks would take: a word that nobody has, or one where something else belongs."""
+    return {"xenoglot": "probe"} if isinstance(value, list) else NONSENSE
+
+
+def _messages(value: JSON) -> Iterator[JSONObject]:
+    choices = value.get("choices") if isinstance(value, dict) else None
+    for choice in choices if isinstance(choices, list) else ():
+        for name in ("message", "delta"):
+            message = choice.get(name) if isinstance(choice, dict) else None
+            if isinstance(message, dict):
+                yield message
+
+
+def _sum(known: int | None, more: int | None) -> int | None:
+    return known if more is None else (known or 0) + more

@@ -1,0 +1,162 @@
+"""Whether a server takes a thing: it is asked with it; where it takes everything, once more with nonsense in its place.
+
+A server that passes over fields it does not know answers as if it had understood. But one that does know a field
+refuses nonsense in it: so the same request, spoiled, tells the two apart.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.providers.probe_exchange import Answer
+from xenoglot.providers.probe_finding import Evidence, Finding, Scope
+from xenoglot.providers.probe_speaker import spoiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xenoglot.providers.probe_exchange import Conversation
+    from xenoglot.providers.probe_finding import Confidence, Verdict
+    from xenoglot.providers.probe_speaker import Speaker
+
+COMPANIONS = ("include",)
+"""Fields that say in what detail to answer, wherever something else is asked for."""
+
+Effect: TypeAlias = Literal["seen", "not seen", "contrary", "hidden"]
+"""What an answer shows of a thing asked for; `contrary`: that it was not done; `hidden`: nothing can show it."""
+
+
+class Thing(Struct, frozen=True, kw_only=True):
+    """Something to be taken or refused.
+
+    `body` is the request that has it, `plain` one that has not. `spoils` are the fields, with their values, that can be
+    spoiled: by default those that are new at the top; none where nothing can be passed over. `named` are words by which
+    a refusal means this. `yes` and `no` are the fields of `Target` that follow, `ignored` those of a thing that was
+    plainly not done. A `decoy` has nonsense in its place, and costs less: who takes that need not be asked the rest.
+    """
+
+    what: str
+    words: str
+    body: JSONObject
+    plain: JSONObject
+    decoy: JSONObject | None = None
+    spoils: tuple[tuple[str, JSON], ...] | None = None
+    named: tuple[str, ...] = ()
+    yes: JSONObject = {}
+    no: JSONObject = {}
+    ignored: JSONObject = {}
+    scope: Scope = "server"
+    detail: str = ""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """The finding, and the first answer, for whoever has more to say of it."""
+
+    finding: Finding
+    answer: Answer
+
+
+def hidden(_answer: Answer) -> Effect:
+    """No answer shows it."""
+    return "hidden"
+
+
+def taking(speaker: Speaker, thing: Thing, effect: Callable[[Answer], Effect] = hidden) -> Conversation[Taken]:
+    """Ask with the thing; return whether it was taken."""
+    if thing.decoy is not None and not speaker.refuses_unknown:
+        lured = yield from speaker.post(thing.decoy, f"{thing.words}, with nonsense for it")
+        if lured.outcome == "answered":
+            detail = "taken, and so is nonsense for it"
+            return Taken(finding=_finding(speaker, thing, "unclear", "guess", (lured.evidence,), detail), answer=lured)
+    answer = yield from speaker.patiently(thing.body, thing.words)
+    if answer.outcome != "answered":
+        return Taken(finding=_not_taken(speaker, thing, answer), answer=answer)
+    shown = effect(answer)
+    if shown == "seen":
+        finding = _finding(speaker, thing, "yes", "sure", (answer.evidence,))
+    elif shown == "contrary":
+        finding = _finding(speaker, thing, "ignored", "sure", (answer.evidence,))
+    else:
+        finding = yield from _looked_into(speaker, thing, answer, shown)
+    return Taken(finding=finding, answer=answer)
+
+
+def _not_taken(speaker: Speaker, thing: Thing, answer: Answer) -> Finding:
+    evidence = (answer.evidence,)
+    match answer.outcome:
+        case "refused" | "absent":
+            confidence: Confidence = "sure" if _names(answer, thing) else "likely"
+            return _finding(speaker, thing, "no", confidence, evidence)
+        case "failing" if answer.status:  # twice: chat templates that do not know a thing end so
+            return _finding(speaker, thing, "no", "likely" if _names(answer, thing) else "guess", evidence)
+        case "limited" | "locked":
+            return _finding(speaker, thing, "not asked", "guess", evidence)
+        case _:
+            return _finding(speaker, thing, "unclear", "guess", evidence)
+
+
+def _looked_into(speaker: Speaker, thing: Thing, answer: Answer, shown: Effect) -> Conversation[Finding]:
+    """Say how sure it is that a thing was taken that no effect shows."""
+    evidence = [answer.evidence]
+    passed_over: str | None = None
+    for key, body in () if speaker.refuses_unknown and thing.spoils is None else _controls(thing):
+        control = yield from speaker.post(body, f"the same, with nonsense in `{key}`")
+        evidence.append(control.evidence)
+        if control.outcome != "refused" and not (control.outcome == "failing" and control.status):
+            passed_over = key
+            break
+    verdict: Verdict = "not seen" if shown == "not seen" else "unclear" if passed_over else "yes"
+    detail = thing.detail or (f"taken, and so is nonsense in `{passed_over}`" if passed_over else "")
+    return _finding(speaker, thing, verdict, "guess" if passed_over else "likely", tuple(evidence), detail)
+
+
+def _controls(thing: Thing) -> Iterator[tuple[str, JSONObject]]:
+    """Yield the request of a thing, spoiled in each of its fields that are there."""
+    for key, value in _fields(thing):
+        body: JSONObject = spoiled(thing.body, partial(_is, key, value))
+        if body != thing.body:
+            yield key, body
+
+
+def _is(key: str, value: JSON, name: str, item: JSON) -> bool:
+    return name == key and item == value
+
+
+def _fields(thing: Thing) -> Sequence[tuple[str, JSON]]:
+    if thing.spoils is not None:
+        return thing.spoils
+    new = {key: value for key, value in thing.body.items() if thing.plain.get(key) != value}
+    return [(key, value) for key, value in new.items() if key not in COMPANIONS or len(new) == 1]
+
+
+def _names(answer: Answer, thing: Thing) -> bool:
+    """Whether a refusal speaks of the thing."""
+    failure = answer.failure
+    told = "" if failure is None else f"{failure.message} {failure.param or ''}".lower()
+    words = (*thing.named, *(key for key, _ in _fields(thing)))
+    return any(word.lower() in told for word in words)
+
+
+def _finding(  # noqa: PLR0913, PLR0917  what a finding is made of
+    speaker: Speaker,
+    thing: Thing,
+    verdict: Verdict,
+    confidence: Confidence,
+    evidence: tuple[Evidence, ...],
+    detail: str = "",
+) -> Finding:
+    follows = {"yes": thing.yes, "no": thing.no, "ignored": thing.ignored}
+    return Finding(
+        face=speaker.name,
+        what=thing.what,
+        verdict=verdict,
+        confidence=confidence,
+        detail=detail,
+        evidence=evidence,
+        sets=follows.get(verdict, {}),
+        scope=thing.scope,
+    )

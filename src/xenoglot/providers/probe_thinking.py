@@ -1,0 +1,51 @@
+"""The ways to tell a server how to think, as rows of the table of things that are taken or refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.model.request import Sampling, Thinking
+from xenoglot.providers.probe_things import HELLO, Row
+
+_LONGER: Final = 1100
+"""Tokens: a budget of thinking has to be less than the whole."""
+
+
+def _thought(words: str, wish: Thinking, **target: object) -> Row:
+    """Return a row that asks for thinking in one of the ways that there are."""
+    budget = wish.budget_tokens
+    return Row(
+        what="thinking",
+        words=words,
+        asked=lambda speaker: speaker.request(HELLO, thinking=wish, sampling=_room(budget)),
+        plain=lambda speaker: speaker.request(HELLO, sampling=_room(budget)),
+        needs=("thinking", "effort", "budget_tokens", "mode"),
+        target=target,
+        spoils=None if budget is None else tuple((name, budget) for name in _BUDGETS),
+        named=("think", "reason", "effort", "budget"),
+        yes=target,
+        scope="model",
+        dear=budget is not None,
+    )
+
+
+_BUDGETS: Final = ("budget_tokens", "thinkingBudget")
+"""What the dialects call a budget; a server may take the object around it and pass over this."""
+
+
+def _room(budget: int | None) -> Sampling:
+    return Sampling(max_tokens=None if budget is None else _LONGER)
+
+
+_LITTLE: Final = Thinking(effort="low")
+_ON: Final = Thinking(mode="enabled")
+
+THINKING_ROWS: Final = (
+    _thought("to think with little effort", _LITTLE, thinking="effort"),
+    _thought("to think by a budget", Thinking(mode="enabled", budget_tokens=1024), thinking="budget"),
+    _thought("to think with little `reasoning`", _LITTLE, thinking="effort", thinking_field="reasoning"),
+    _thought("to think, by `thinking`", _ON, thinking="switch", thinking_field="thinking"),
+    _thought("to think, by `enable_thinking`", _ON, thinking="switch", thinking_field="enable_thinking"),
+    _thought("to think, by `chat_template_kwargs`", _ON, thinking="switch", thinking_field="chat_template_kwargs"),
+)
+"""The ways to tell a server to think, the commonest first."""

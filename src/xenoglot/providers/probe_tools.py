@@ -1,0 +1,221 @@
+"""What a probe asks of tools: whether they are called, when they must be, several at once, and by which ids."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import Text, ToolCall, ToolResult
+from xenoglot.model.request import ToolChoice
+from xenoglot.providers.probe_finding import Evidence, Finding
+from xenoglot.providers.probe_speaker import parts_of, said
+from xenoglot.providers.probe_taking import Thing, hidden, taking
+from xenoglot.providers.probe_things import TOOLS, WEATHER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.json import JSONObject
+    from xenoglot.providers.probe_exchange import Answer, Conversation
+    from xenoglot.providers.probe_finding import Confidence, Verdict
+    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe_taking import Effect
+
+LONG_ID: Final = "call_xenoglot-probe-0001"
+NINE: Final = "xenoglot1"
+LONG_NAME: Final = "get_weather_" + "x" * 88
+"""A name of 100 characters: more than most dialects allow."""
+
+_QUESTION: Final = "What is the weather in Paris? Use the tool."
+_TWICE: Final = "What is the weather in Paris, and what in Rome? Call the tool for both at once."
+_NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
+_HEAD: Final = re.compile(r"[A-Za-z]+[-_]")
+
+
+def tools(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for calls, in each way."""
+    request = speaker.request(_QUESTION, tools=(WEATHER,))
+    body = speaker.written(request, TOOLS)
+    if body is None:
+        return ()
+    plain = speaker.written(speaker.request(_QUESTION)) or {}
+    taken = yield from taking(
+        speaker,
+        Thing(
+            what="tools",
+            words="a question that a tool answers",
+            body=body,
+            plain=plain,
+            named=("tool",),
+            yes={"tools": True},
+            no={"tools": False},
+        ),
+        calls,
+    )
+    found = [taken.finding]
+    if taken.finding.verdict == "no":
+        return tuple(found)
+    for choice in ("required", "none"):
+        found += yield from _chosen(speaker, choice, body, called=taken.finding.verdict == "yes")
+    found += yield from _several(speaker)
+    found += yield from _answered(speaker)
+    found += yield from _long_name(speaker, body)
+    return tuple(found)
+
+
+def ids(speaker: Speaker) -> Finding | None:
+    """Return what the ids of calls look like, where any were seen."""
+    seen = speaker.notes.call_ids
+    if not seen:
+        return None
+    return Finding(
+        face=speaker.name,
+        what="tool_call_ids",
+        verdict="yes",
+        confidence="sure",
+        detail=f"{form_of_ids(seen)}, such as `{seen[0]}`",
+    )
+
+
+def form_of_ids(seen: Sequence[str]) -> str:
+    """Return in words what ids have in common."""
+    if all(_NINE.fullmatch(one) for one in seen):
+        return "nine letters and digits"
+    heads = {"" if (found := _HEAD.match(one)) is None else found[0] for one in seen}
+    lengths = sorted({len(one) for one in seen})
+    length = f"{lengths[0]} characters" if lengths[0] == lengths[-1] else f"{lengths[0]} to {lengths[-1]} characters"
+    head = heads.pop() if len(heads) == 1 else ""
+    return f"`{head}` and more, {length}" if head else length
+
+
+def calls(answer: Answer) -> Effect:
+    """Whether a tool is called."""
+    return "seen" if _count(answer) else "not seen"
+
+
+def calls_both(answer: Answer) -> Effect:
+    """Whether two tools are called at once."""
+    return "seen" if _count(answer) > 1 else "not seen"
+
+
+def calls_none(answer: Answer) -> Effect:
+    """Whether no tool is called, of a question at which one was called before."""
+    return "contrary" if _count(answer) else "seen"
+
+
+def _count(answer: Answer) -> int:
+    return sum(isinstance(part, ToolCall) for part in parts_of(answer))
+
+
+def _chosen(speaker: Speaker, mode: str, plain: JSONObject, *, called: bool) -> Conversation[tuple[Finding, ...]]:
+    """Ask for a call that must be, or must not; `called` is whether there was one without being asked."""
+    forced = mode == "required"
+    choice = ToolChoice(mode="required" if forced else "none")
+    body = speaker.written(
+        speaker.request(_QUESTION, tools=(WEATHER,), tool_choice=choice), ("tool_choice", "mode", *TOOLS)
+    )
+    if body is None:
+        return ()
+    sets: tuple[JSONObject, JSONObject] = ({"forced_tools": True}, {"forced_tools": False}) if forced else ({}, {})
+    thing = Thing(
+        what="forced_tools" if forced else "tool_choice_none",
+        words=f"a tool, and the choice `{mode}`",
+        body=body,
+        plain=plain,
+        named=("tool_choice", "tool choice", mode),
+        yes=sets[0],
+        no=sets[1],
+    )
+    taken = yield from taking(speaker, thing, calls if forced else calls_none if called else hidden)
+    return (taken.finding,)
+
+
+def _several(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask for two calls at once: what one model does not do, another may."""
+    body = speaker.written(speaker.request(_TWICE, tools=(WEATHER,)), TOOLS)
+    if body is None:
+        return ()
+    answer = yield from speaker.patiently(body, "a question that needs two calls")
+    seen = answer.outcome == "answered" and calls_both(answer) == "seen"
+    verdict: Verdict = "yes" if seen else "not seen" if answer.outcome == "answered" else "unclear"
+    return (
+        Finding(
+            face=speaker.name,
+            what="parallel_calls",
+            verdict=verdict,
+            confidence="sure" if seen else "guess",
+            evidence=(answer.evidence,),
+            scope="model",
+        ),
+    )
+
+
+def _answered(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+    """Ask with a call that is answered, by an id of our own form; where that is refused, by one of nine characters."""
+    evidence: list[Evidence] = []
+    outcome: dict[str, str] = {}
+    for call_id in (LONG_ID, NINE):
+        body = _history(speaker, call_id)
+        if body is None:
+            return ()
+        answer = yield from speaker.patiently(body, f"a call with the id `{call_id}` and its result")
+        evidence.append(answer.evidence)
+        outcome[call_id] = answer.outcome
+        if answer.outcome == "answered":
+            break
+    verdict, confidence, detail, sets = _form_taken(outcome)
+    if sets.get("tool_id") == "nine":  # or later questions would be refused for it
+        speaker.target = replace(speaker.target, tool_id="nine")
+    return (
+        Finding(
+            face=speaker.name,
+            what="tool_results",
+            verdict=verdict,
+            confidence=confidence,
+            detail=detail,
+            evidence=tuple(evidence),
+            sets=sets,
+        ),
+    )
+
+
+def _form_taken(outcome: dict[str, str]) -> tuple[Verdict, Confidence, str, JSONObject]:
+    if outcome[LONG_ID] == "answered":
+        return "yes", "sure", "", {"tool_id": "any"}
+    if outcome.get(NINE) == "answered":
+        return "yes", "sure", "the id of a call must be nine letters and digits", {"tool_id": "nine"}
+    refused = {"refused", "absent"} & {*outcome.values()}
+    return ("no", "likely", "", {}) if refused else ("unclear", "guess", "", {})
+
+
+def _history(speaker: Speaker, call_id: str) -> JSONObject | None:
+    call = ToolCall(id=call_id, name=WEATHER.name, arguments='{"city":"Paris"}')
+    result = ToolResult(call_id=call_id, name=WEATHER.name, content=(Text(text="Sunny, 21 degrees."),))
+    turns = (said("user", "What is the weather in Paris?"), said("assistant", call), said("tool", result))
+    return speaker.written(speaker.request(*turns, tools=(WEATHER,)), TOOLS)
+
+
+def _long_name(speaker: Speaker, plain: JSONObject) -> Conversation[tuple[Finding, ...]]:
+    """Ask with a tool whose name is longer than the dialect allows."""
+    limit = len(LONG_NAME)
+    if speaker.dialect.tool_name_limit >= limit:
+        return ()
+    tool = replace(WEATHER, name=LONG_NAME)
+    body = speaker.written(speaker.request(_QUESTION, tools=(tool,)), ("name", *TOOLS), tool_name_limit=limit)
+    if body is None:
+        return ()
+    thing = Thing(
+        what="long_tool_names",
+        words=f"a tool with a name of {limit} characters",
+        body=body,
+        plain=plain,
+        spoils=(),
+        named=("name", "length", "pattern", "long"),
+    )
+    taken = yield from taking(speaker, thing)
+    finding = taken.finding
+    if taken.answer.outcome == "answered":  # it read the name: nothing could be passed over
+        finding = replace(finding, verdict="yes", confidence="likely", detail="", sets={"tool_name_limit": limit})
+    return (finding,)

@@ -1,0 +1,150 @@
+"""The shell of a probe, before scripted servers on real sockets."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from tests.backends.wire import answering, leakless, response, serving
+from tests.providers.quirky import Quirky, asked_of
+from xenoglot.backends.probing import ask_everything
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.errors import FailureError
+from xenoglot.providers.probe import Options, probe
+from xenoglot.providers.probe_exchange import Ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.backends.wire import Peer, Script
+    from xenoglot.providers.probe_exchange import Reply
+
+KEY = "sk-a-key-that-nobody-may-see"
+HEAD = re.compile(rb"(GET|POST) (\S+) HTTP/1.1\r\n")
+
+
+def asked(request: bytes) -> Ask:
+    """A request of the wire as the question that it was."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    found = HEAD.match(head)
+    assert found is not None
+    path = found[2].decode().partition("?")[0]
+    data = decode_json(body) if body else None
+    return Ask(method="POST" if found[1] == b"POST" else "GET", dialect="", path=path, body=data, words="")
+
+
+def on_the_wire(reply: Reply, *fields: str) -> bytes:
+    """A reply as bytes."""
+    media_type = dict(reply.headers)["content-type"]
+    head = [
+        f"HTTP/1.1 {reply.status} Said",
+        f"content-type: {media_type}",
+        *fields,
+        f"content-length: {len(reply.body)}",
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + reply.body
+
+
+def speaking(server: Quirky, heard: Callable[[bytes], bytes | None] = lambda _: None) -> Script:
+    """A script that has `server` answer, where `heard` has no answer of its own."""
+
+    async def script(peer: Peer) -> None:
+        while True:
+            request = await peer.request()
+            peer.send(heard(request) or on_the_wire(server.reply(asked(request))))
+
+    return script
+
+
+@leakless
+async def test_the_wire_makes_no_difference() -> None:
+    target = Target(max_tokens_field="max_completion_tokens", stop_limit=1, forced_tools=False, stream_usage=False)
+    async with serving(speaking(Quirky({"chat": target}))) as wire:
+        options = Options(base_url=wire.url, dialects=("chat", "messages"))
+        assert await ask_everything(options, patience=9.0) == asked_of(Quirky({"chat": target}), probe(options))
+
+
+@leakless
+async def test_a_refused_connection_is_one_line() -> None:
+    async with serving(answering()) as wire:
+        url = wire.url
+    with pytest.raises(FailureError) as caught:
+        await ask_everything(Options(base_url=url), patience=9.0)
+    assert str(caught.value) == f"{url}: no connection to the upstream: Connection refused"
+
+
+@leakless
+async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
+    busy = iter([True, True, False])
+    told: list[str] = []
+
+    def heard(_request: bytes) -> bytes | None:
+        return b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" if next(busy, False) else None
+
+    async with serving(speaking(Quirky({"chat": Target()}), heard)) as wire:
+        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append)
+    assert (report.faces, report.listed, told[:3]) == (
+        ("chat",),
+        ("talker",),
+        ["chat: the models at `/v1/models`", "status 429: waiting 0 s", "status 429: waiting 0 s"],
+    )
+
+
+@leakless
+async def test_a_server_that_stays_busy_is_not_judged() -> None:
+    busy = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
+    async with serving(speaking(Quirky({}), lambda _: busy)) as wire:
+        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0)
+    assert [(one.what, one.verdict) for one in report.findings] == [("models", "not seen"), ("speaks", "not asked")]
+
+
+@leakless
+async def test_no_key_is_told() -> None:
+    def heard(_request: bytes) -> bytes:
+        body = encode_json({"error": {"message": f"{KEY} is a bad key", "type": KEY}})
+        return response(body, "content-type: application/json").replace(b"200 OK", b"401 No")
+
+    told: list[str] = []
+    async with serving(speaking(Quirky({}), heard)) as wire:
+        options = Options(base_url=wire.url, keyed=True)
+        report = await ask_everything(options, key=KEY, patience=9.0, say=told.append)
+    assert (KEY.encode() in msgspec.json.encode(report), KEY in "".join(told)) == (False, False)
+    assert {one.verdict for one in report.findings if one.what == "speaks"} == {"not asked"}
+
+
+@leakless
+async def test_a_key_is_shown_as_the_server_wants_it() -> None:
+    def heard(request: bytes) -> bytes | None:
+        refusal = response(b'{"type":"error","error":{"type":"authentication_error","message":"who?"}}')
+        return None if b"authorization: Bearer " in request else refusal.replace(b"200 OK", b"401 No")
+
+    async with serving(speaking(Quirky({"messages": Target()}), heard)) as wire:
+        options = Options(base_url=wire.url, dialects=("messages",), keyed=True)
+        report = await ask_everything(options, key=KEY, patience=9.0)
+    assert (report.faces, report.auth) == (("messages",), {"messages": "bearer"})
+
+
+@leakless
+async def test_answers_that_break_off_are_told_so() -> None:
+    def heard(request: bytes) -> bytes | None:
+        cut = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\nconnection: close\r\n\r\n{"
+        return cut if b"xenoglot_probe" in request else None
+
+    async def script(peer: Peer) -> None:
+        server = Quirky({"chat": Target()})
+        while True:
+            request = await peer.request()
+            broken = heard(request)
+            peer.send(broken or on_the_wire(server.reply(asked(request))))
+            if broken:
+                peer.close()
+                return
+
+    async with serving(script) as wire:
+        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0)
+    told = {one.what: one for one in report.findings}
+    assert (report.faces, told["refuses_unknown_fields"].verdict) == (("chat",), "unclear")
