@@ -1,0 +1,72 @@
+"""For tests of whatever speaks to models: a scripted server, ready answers, a raw client, and a check for leaks."""
+
+from __future__ import annotations
+
+from xenoglot.testing.answers import BROKEN, CUT, END, SILENT, Answers, answered, answers, frames, polyglot, refusal
+from xenoglot.testing.client import AsyncRawClient, RawClient, RawReply
+from xenoglot.testing.connection import Connection
+from xenoglot.testing.interrupting import Interrupted, interrupt
+from xenoglot.testing.leaks import Baseline, LeakError
+from xenoglot.testing.received import Received
+from xenoglot.testing.script import (
+    Body,
+    Close,
+    Deaf,
+    Drip,
+    End,
+    Hang,
+    Head,
+    Pause,
+    Receive,
+    Repeat,
+    Reset,
+    Respond,
+    Rule,
+    Send,
+    Step,
+    Steps,
+    Until,
+    When,
+)
+from xenoglot.testing.upstream import Upstream
+
+__all__ = [
+    "BROKEN",
+    "CUT",
+    "END",
+    "SILENT",
+    "Answers",
+    "AsyncRawClient",
+    "Baseline",
+    "Body",
+    "Close",
+    "Connection",
+    "Deaf",
+    "Drip",
+    "End",
+    "Hang",
+    "Head",
+    "Interrupted",
+    "LeakError",
+    "Pause",
+    "RawClient",
+    "RawReply",
+    "Receive",
+    "Received",
+    "Repeat",
+    "Reset",
+    "Respond",
+    "Rule",
+    "Send",
+    "Step",
+    "Steps",
+    "Until",
+    "Upstream",
+    "When",
+    "answered",
+    "answers",
+    "frames",
+    "interrupt",
+    "polyglot",
+    "refusal",
+]

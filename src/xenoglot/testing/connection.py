@@ -1,0 +1,230 @@
+"""One connection to a scripted server: what came on it, what was sent, and when its end was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Literal, Protocol, cast
+
+from xenoglot.testing.playing import Player
+from xenoglot.testing.received import MessageReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.testing.received import Received
+    from xenoglot.testing.script import Rule, Steps
+
+SENT_KEPT = 1 << 20
+"""Bytes of what was sent that are kept to be looked at; beyond that they are only counted."""
+LINGER_NOT = struct.pack("ii", 1, 0)
+
+Ending = Literal["fin", "reset", "ours"]
+"""Who ended a connection: the client with FIN or RST, or the script."""
+
+
+class Stage(Protocol):
+    """What a connection needs of its server."""
+
+    greeting: Steps
+    half_close: bool
+
+    def choose(self, request: Received, *, whole: bool) -> Rule | None:
+        """Return the rule for a request; with `whole` false only one that wants to see no body."""
+        ...
+
+    async def released(self, event: str) -> None:
+        """Wait until `event` is released."""
+        ...
+
+    def changed(self, what: str) -> None:
+        """Something has happened."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A connection that was accepted. Times are seconds of `time.monotonic`."""
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        self.number = number
+        self.opened = time.monotonic()
+        self.closed: float | None = None
+        """When it was seen that the client had closed, or when the script did."""
+        self.ending: Ending | None = None
+        self.requests: list[Received] = []
+        self.sent = bytearray()
+        """The first mebibyte of what was sent."""
+        self.sent_bytes = 0
+        self.lost = asyncio.Event()
+        """Set when the socket is closed."""
+        self.task: asyncio.Task[None] | None = None
+        self._stage = stage
+        self._transport: asyncio.Transport | None = None
+        self._reader = MessageReader("request")
+        self._news = asyncio.Event()
+        self._left = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to play."""
+        self._transport = cast("asyncio.Transport", transport)
+        opened = self._transport.get_extra_info("socket")
+        if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.task = asyncio.get_running_loop().create_task(self._converse())
+        self._stage.changed(f"connection {self.number}: opened")
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        self._reader.feed(data)
+        self._news.set()
+
+    def eof_received(self) -> bool:
+        """Note that the client sends no more: it has left, unless half-closed connections are served."""
+        self._over("fin")
+        kept = self._stage.half_close and self._transport is not None
+        if not kept:
+            self._leave()
+        return kept
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that the socket is closed."""
+        self._over("reset" if error is not None else "ours")
+        self._leave()
+        self._room.set()
+        self.lost.set()
+        self._stage.changed(f"connection {self.number}: socket closed")
+
+    def pause_writing(self) -> None:
+        """Wait with the next step: the client does not read."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._room.set()
+
+    async def write(self, data: bytes) -> None:
+        """Send, and wait until there is room for more; to a client that has gone, nothing."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self.sent += data[: max(SENT_KEPT - len(self.sent), 0)]
+        self.sent_bytes += len(data)
+        self._transport.write(data)
+        await self._room.wait()
+
+    async def received(self, count: int) -> None:
+        """Wait until so many bytes have come that belong to no request."""
+        while len(self._reader.raw) < count:
+            await self._more()
+
+    async def gone(self) -> None:
+        """Wait until the client has closed."""
+        await self._left.wait()
+
+    async def released(self, event: str) -> None:
+        """Wait until somebody releases `event`."""
+        await self._stage.released(event)
+
+    def deafen(self) -> None:
+        """Read no more."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def close(self) -> None:
+        """FIN, behind what was sent."""
+        self._over("ours")
+        if self._transport is not None:
+            self._transport.close()
+
+    def reset(self) -> None:
+        """RST, at once."""
+        self._over("ours")
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+            self._transport.abort()
+
+    def abort(self) -> None:
+        """Close the socket, whatever is still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _over(self, ending: Ending) -> None:
+        if self.ending is None:
+            self.ending, self.closed = ending, time.monotonic()
+            self._stage.changed(f"connection {self.number}: {_ENDINGS[ending]}")
+
+    def _leave(self) -> None:
+        """End what is being played."""
+        self._left.set()
+        self._news.set()
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _more(self) -> None:
+        self._news.clear()
+        await self._news.wait()
+
+    async def _converse(self) -> None:
+        try:
+            await self._play_all()
+        except asyncio.CancelledError:
+            if not self._left.is_set():
+                raise
+        finally:
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.close()
+
+    async def _play_all(self) -> None:
+        greeting = Player(self)
+        await greeting.play(self._stage.greeting)
+        over = greeting.over
+        while not over:
+            request, rule = await self._next()
+            over = await self._answer(request, rule)
+
+    async def _next(self) -> tuple[Received, Rule | None]:
+        """Wait for a request, and choose what it is answered with."""
+        while not self._reader.headed:
+            await self._more()
+        request = self._take()
+        rule = self._stage.choose(request, whole=False)
+        while rule is None and not self._reader.complete:
+            await self._more()
+        if rule is None:
+            request = self._take()
+            rule = self._stage.choose(request, whole=True)
+        else:
+            self.deafen()
+        self.requests.append(request)
+        rest, self._reader = self._reader.rest, MessageReader("request")
+        self._reader.feed(rest)
+        self._stage.changed(f"connection {self.number}: {request.method} {request.target} ({len(request.body)} bytes)")
+        return request, rule
+
+    def _take(self) -> Received:
+        return self._reader.received(time.monotonic())
+
+    async def _answer(self, request: Received, rule: Rule | None) -> bool:
+        """Play the answer; return whether the connection is over."""
+        player = Player(self)
+        if rule is not None:
+            await player.play(rule.steps(request) if callable(rule.steps) else rule.steps)
+            self._stage.changed(f"connection {self.number}: answered by rule {request.rule}")
+        asked_to_close = (request.header("connection") or "").lower() == "close"
+        return player.over or rule is None or rule.reads == "head" or asked_to_close
+
+
+_ENDINGS = {"fin": "the client closed", "reset": "the client reset", "ours": "the script closed"}
+
+
+def numbered(stage: Stage, connections: list[Connection]) -> Callable[[], Connection]:
+    """Return what makes the connections of a server."""
+
+    def make() -> Connection:
+        connections.append(Connection(stage, len(connections) + 1))
+        return connections[-1]
+
+    return make

@@ -1,0 +1,223 @@
+"""HTTP/1.1 messages as they came: the bytes of a connection, cut into heads and bodies, and nothing refused.
+
+This reads what it is given and judges nothing: what is malformed stays visible to whoever looks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+
+HEAD_END = b"\r\n\r\n"
+LINE_END = b"\r\n"
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+_NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
+BODILESS = (204, 304)
+"""Statuses without a body, whatever the head says (RFC 9112 section 6.3)."""
+
+
+class Received(Struct, kw_only=True):
+    """One request. `raw` is all of it, framing included; `at` is when it was whole (seconds, `time.monotonic`)."""
+
+    raw: bytes
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    """Names in lower case."""
+    body: bytes
+    at: float = 0.0
+    rule: int | None = None
+    """Which of the server's rules answered it, counted from 0."""
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """What stands behind the question mark."""
+        return self.target.partition("?")[2]
+
+    @property
+    def json(self) -> JSON:
+        """The body, decoded; `None` where it is not JSON."""
+        try:
+            return decode_json(self.body)
+        except WireError:
+            return None
+
+    def header(self, name: str) -> str | None:
+        """The first value of the header `name` (lower case)."""
+        return next((value for named, value in self.headers if named == name), None)
+
+
+class Chunks:
+    """Takes the framing off a chunked body (RFC 9112 section 7.1), wherever its bytes are cut."""
+
+    __slots__ = ("_held", "_left", "body", "complete")
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+        self.complete = False
+        self._held = bytearray()
+        self._left: int | None = None  # bytes of the open chunk; `None` before its size
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the body; what is behind its end is in `rest`."""
+        self._held += data
+        while not self.complete and self._one():
+            pass
+
+    @property
+    def rest(self) -> bytes:
+        """What was fed and belongs to no chunk."""
+        return bytes(self._held)
+
+    def _one(self) -> bool:
+        """Read on by a size, a chunk or the trailer; return whether there may be more."""
+        if self._left is None:
+            return self._size()
+        taken = self._held[: self._left]
+        self.body += taken
+        del self._held[: len(taken)]
+        self._left -= len(taken)
+        if self._left or len(self._held) < len(LINE_END):
+            return False
+        del self._held[: len(LINE_END)]
+        self._left = None
+        return True
+
+    def _size(self) -> bool:
+        at = self._held.find(LINE_END)
+        if at < 0:
+            return False
+        said = bytes(self._held[:at]).partition(b";")[0].strip()
+        if _CHUNK_SIZE.fullmatch(said) is None:  # not a chunk: all that follows is left in `rest`
+            return False
+        if size := int(said, 16):
+            del self._held[: at + len(LINE_END)]
+            self._left = size
+            return True
+        end = at + len(LINE_END) if self._held.startswith(LINE_END, at + len(LINE_END)) else self._held.find(HEAD_END)
+        if end < 0:
+            return False
+        del self._held[: self._held.index(LINE_END, end) + len(LINE_END)]
+        if self._held.startswith(LINE_END):  # behind a trailer
+            del self._held[: len(LINE_END)]
+        self.complete = True
+        return False
+
+
+class MessageReader:
+    """One message of a connection: feed it bytes until it is `complete`; `rest` belongs to the next one."""
+
+    def __init__(self, kind: Literal["request", "response"], *, bodiless: bool = False) -> None:
+        self.start = ""
+        self.headers: tuple[tuple[str, str], ...] = ()
+        self.interim: list[int] = []
+        """The statuses of 1xx heads that came before."""
+        self.headed = False
+        self.complete = False
+        self.raw = bytearray()
+        self._kind = kind
+        self._bodiless = bodiless
+        self._fed = bytearray()
+        self._chunks: Chunks | None = None
+        self._length: int | None = None
+        self._body = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they came."""
+        self.raw += data
+        self._fed += data
+        while not self.headed and self._head():
+            pass
+        if self.headed and not self.complete:
+            self._read_body()
+
+    def end(self) -> None:
+        """The other side sends no more: that ends a response of which no length was said."""
+        endless = self.status is not None and self._chunks is None and self._length is None
+        self.complete = self.complete or (self._kind == "response" and endless)
+
+    @property
+    def status(self) -> int | None:
+        """The status of a response; `None` before its head, and where there is none in it."""
+        words = self.start.split(" ")
+        return int(words[1]) if self.headed and len(words) > 1 and _is_number(words[1]) else None
+
+    @property
+    def body(self) -> bytes:
+        """The body so far, chunk framing removed."""
+        return bytes(self._body if self._chunks is None else self._chunks.body)
+
+    @property
+    def rest(self) -> bytes:
+        """What was fed behind the end of the message."""
+        return bytes(self._fed) if self._chunks is None else self._chunks.rest
+
+    def received(self, at: float) -> Received:
+        """Return a request, as far as it has come."""
+        method, _, target = self.start.partition(" ")
+        raw = bytes(self.raw[: len(self.raw) - len(self.rest)]) if self.complete else bytes(self.raw)
+        return Received(
+            raw=raw, method=method, target=target.rpartition(" ")[0], headers=self.headers, body=self.body, at=at
+        )
+
+    def _head(self) -> bool:
+        """Read a head, where it is there; return whether another may follow it before the body."""
+        at = self._fed.find(HEAD_END)
+        if at < 0:
+            return False
+        lines = bytes(self._fed[:at]).decode("latin-1").split("\r\n")
+        del self._fed[: at + len(HEAD_END)]
+        self.start = lines[0]
+        self.headers = tuple(_field(line) for line in lines[1:])
+        self.headed = True
+        status = self.status if self._kind == "response" else None
+        if status is not None and status < 200:  # noqa: PLR2004 - RFC 9110 section 15.2
+            self.interim.append(status)
+            self.headed = False
+            return True
+        self._frame(bodiless=self._bodiless or status in BODILESS)
+        return False
+
+    def _frame(self, *, bodiless: bool) -> None:
+        said = dict(reversed(self.headers))
+        if bodiless:
+            self._length = 0
+        elif "chunked" in said.get("transfer-encoding", "").lower():
+            self._chunks = Chunks()
+        elif _is_number(said.get("content-length", "")):
+            self._length = int(said["content-length"])
+        elif self._kind == "request":
+            self._length = 0
+
+    def _read_body(self) -> None:
+        if self._chunks is not None:
+            self._chunks.feed(bytes(self._fed))
+            self._fed.clear()
+            self.complete = self._chunks.complete
+            return
+        wanted = len(self._fed) if self._length is None else self._length - len(self._body)
+        self._body += self._fed[:wanted]
+        del self._fed[:wanted]
+        self.complete = self._length is not None and len(self._body) == self._length
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _field(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip().lower(), value.strip()
