@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from msgspec.structs import replace
 
+from tests.gateway.serving_asgi import ASGIServer
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server as HTTPServer
+from xenoglot.gateway.server import Server as NativeServer
 from xenoglot.gateway.server import bind, configure_logging, loop_factory
 from xenoglot.gateway.settings import Server, Upstream
+from xenoglot.policy.breaker import BreakerSettings
+from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.model.json import JSON
     from xenoglot.store.store import Store
+
+SERVERS = ("native", "asgi")
+"""What `gateway_server` can be parametrized with."""
 
 PATIENCE = 20.0
 """Seconds after which something that has to happen has not."""
@@ -51,14 +57,14 @@ class Answer:
 
 
 class Running:
-    """A gateway that serves at `url`. Its backends live in its thread's event loop."""
+    """A gateway that serves at `url`, by our own server or by uvicorn's. Its backends live in its thread's loop."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, *, asgi: bool = False) -> None:
         self.gateway = gateway
         self._listener = bind("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._server = _Server(gateway)
+        self._server = _UvicornServer(gateway) if asgi else _Server(gateway)
         self._thread = threading.Thread(target=self._run, name="gateway")
         configure_logging(gateway.redact)
         self._thread.start()
@@ -126,8 +132,21 @@ class Running:
             await self.gateway.keeper.aclose()
 
 
-class _Server(HTTPServer):
+class _Server(NativeServer):
     """The server, and a word when it has closed its door."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway)
+        self.draining = threading.Event()
+
+    async def shutdown(self) -> None:
+        """Say that the door is closed, as soon as whoever closes it waits for anything."""
+        asyncio.get_running_loop().call_soon(self.draining.set)
+        await super().shutdown()
+
+
+class _UvicornServer(ASGIServer):
+    """The same in uvicorn."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -177,8 +196,17 @@ def read_until(connection: socket.socket, mark: bytes) -> bytes:
 
 
 def config_for(*names: str, **changes: object) -> Config:
-    """Return a configuration with an upstream (that is never asked) for each of `names`; nothing is waited for."""
-    upstreams = {name: Upstream(dialect="chat", base_url="http://upstream.invalid/v1") for name in names}
+    """Return a configuration with an upstream (that is never asked) for each of `names`.
+
+    Nothing is waited for or tried twice, and nobody is left alone for having failed.
+    """
+    upstream = Upstream(
+        dialect="chat",
+        base_url="http://upstream.invalid/v1",
+        retry=Retry(attempts=1),
+        breaker=BreakerSettings(failures=1_000_000),
+    )
+    upstreams = dict.fromkeys(names, upstream)
     return replace(Config(server=Server(drain_seconds=0.0), upstreams=upstreams), **changes)
 
 
@@ -187,6 +215,9 @@ def run(
     config: Config | None = None,
     embedded_model: str | None = None,
     store: Store | None = None,
+    *,
+    asgi: bool = False,
 ) -> Running:
     """Return a running gateway; without `config`, the lone backend answers to every name."""
-    return Running(Gateway(config or config_for(*backends), backends, embedded_model=embedded_model, store=store))
+    gateway = Gateway(config or config_for(*backends), backends, embedded_model=embedded_model, store=store)
+    return Running(gateway, asgi=asgi)

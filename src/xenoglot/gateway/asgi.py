@@ -80,6 +80,8 @@ async def _refuse_websocket(scope: Message, receive: Receive, send: Send) -> Non
 class ASGIExchange:
     """An `Exchange` over ASGI's messages."""
 
+    reads_behind_upgrade = False  # uvicorn, for one, gives out no body behind `upgrade`
+
     def __init__(self, scope: Message, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         self.path: str = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
@@ -87,6 +89,7 @@ class ASGIExchange:
         self.headers: Sequence[tuple[str, str]] = [
             (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
         ]
+        self.peer: str = (scope.get("client") or ("",))[0]
         self.variables: Mapping[str, str] = {}
         self.gone = False
         self._receive = receive

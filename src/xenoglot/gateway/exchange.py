@@ -14,6 +14,14 @@ class BodyTooLargeError(XenoglotError):
     """The request's body is larger than allowed; it was not read to its end."""
 
 
+class BodyBrokenError(XenoglotError):
+    """The request's body is malformed, or does not come in time; `status` is how HTTP says that."""
+
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
 class ClientGoneError(XenoglotError):
     """The client closed its connection; whoever is at work for it should stop."""
 
@@ -30,6 +38,10 @@ class Exchange(Protocol):
     query: str
     headers: Sequence[tuple[str, str]]
     """Names in lower case, in the order of the wire, repeated ones apart."""
+    peer: str
+    """The address of who is connected, without the port; empty where there is none, as at a unix socket."""
+    reads_behind_upgrade: bool
+    """Whether a body can be read behind the proposal of another protocol (`upgrade`)."""
     variables: Mapping[str, str]
     """What stands in the path where the route's template has braces, escapes and all; the route table says it."""
 
@@ -42,6 +54,7 @@ class Exchange(Protocol):
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.
+            BodyBrokenError: it is malformed, or comes too slowly.
             ClientGoneError: the client left before it was complete.
         """
         ...

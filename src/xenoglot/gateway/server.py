@@ -1,4 +1,4 @@
-"""The gateway in a process of its own: uvicorn around the ASGI application, from the first line it prints to the last.
+"""The gateway in a process of its own, from the first line it prints to the last.
 
 Theory of operation. The address is bound first, so that whoever reads the line that says where it serves can connect.
 A signal (SIGTERM, SIGINT) stops the accepting; what is being answered goes on for `drain_seconds`. Then, or at a
@@ -11,29 +11,29 @@ import asyncio
 import contextlib
 import gc
 import logging
-import math
 import os
 import signal
 import socket
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
-import uvicorn
-
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.asgi import Application
 from xenoglot.gateway.assembly import assembled
+from xenoglot.gateway.lag import watched
+from xenoglot.gateway.native_server import NativeServer
+from xenoglot.gateway.reload import Reloader
+from xenoglot.gateway.shelf import Shelf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
     from contextlib import AbstractAsyncContextManager
-    from types import FrameType
     from typing import TypeAlias
 
-    from xenoglot.backends.redaction import Redactor
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.reload import Source
 
     Assembly: TypeAlias = Callable[[Config], AbstractAsyncContextManager[Gateway]]
 
@@ -41,95 +41,158 @@ BACKLOG = 2048
 GRACE_SECONDS = 5.0
 """After the drain, how long a client that reads nothing may keep the process from ending."""
 
-EXPECTED = frozenset(
-    {
-        "ASGI callable returned without completing response.",  # a stream was broken off, on purpose
-        "Invalid HTTP request received.",
-        "Unsupported upgrade request.",
-    }
-)
-"""What uvicorn would write to the log, and nobody can do anything about."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Server(uvicorn.Server):
-    """uvicorn, with our end: signals end it with exit code 0, and streams are told before they are broken off."""
+class Server:
+    """Serves a gateway in the current event loop until it is told to stop, by a signal or by `should_exit`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        drain = gateway.config.server.drain_seconds
-        super().__init__(
-            uvicorn.Config(
-                Application(gateway, owned=False),
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                backlog=BACKLOG,
-                timeout_graceful_shutdown=math.ceil(drain + GRACE_SECONDS),
-            )
-        )
-        self._gateway = gateway
-        self._drain = drain
+        self.native = NativeServer(gateway)
+        self.reload: Callable[[], object] = lambda: None
+        """What SIGHUP does."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._told: asyncio.Event | None = None
+        self._should_exit = False
 
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until told to stop."""
+    @property
+    def should_exit(self) -> bool:
+        """Whether it has been told to stop; any thread may say so."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._should_exit = value
+        if value and self._loop is not None and self._told is not None:
+            self._call(self._told.set)
+
+    async def serve(self, sockets: Sequence[socket.socket], begun: Callable[[], object] = bool) -> None:
+        """Serve until told to stop; `begun` is called when clients are let in and signals are heard."""
         self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
+        self._told = asyncio.Event()
+        with self._signals():
+            self.native.open(sockets)
+            begun()
+            if not self.should_exit:
+                await self._told.wait()
+            await self.shutdown()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    async def shutdown(self) -> None:
         """Stop accepting; let what is being answered end, in time."""
-        timer = asyncio.get_running_loop().call_later(self._drain, self._gateway.stop_now)
+        drain = self.native.gateway.config.server.drain_seconds
+        self.native.stop_accepting()
+        timer = asyncio.get_running_loop().call_later(drain, self.native.stop_now)
         try:
-            await super().shutdown(sockets)
+            await self.native.drained(drain + GRACE_SECONDS)
         finally:
             timer.cancel()
 
+    def handle_exit(self, sig: int = 0, frame: object = None) -> None:  # noqa: ARG002  a signal handler's
+        """Begin to stop; at the second signal, stop at once."""
+        if self.should_exit:
+            self._call(self.native.stop_now)
+        self.should_exit = True
+
+    def _call(self, function: Callable[[], object]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function)
+
     @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Take the signals, and do not raise them again at the end: to be told to stop is no failure."""
-        if threading.current_thread() is not threading.main_thread():
+    def _signals(self) -> Generator[None]:
+        """Take the signals, where this is the thread that gets them."""
+        loop = self._loop
+        if threading.current_thread() is not threading.main_thread() or loop is None:
             yield
             return
-        before = {sign: signal.signal(sign, self.handle_exit) for sign in uvicorn.server.HANDLED_SIGNALS}
+        if sys.platform == "win32":  # its loops know no signals
+            before = {sign: signal.signal(sign, self.handle_exit) for sign in STOP_SIGNALS}
+            yield
+            for sign, handler in before.items():
+                signal.signal(sign, handler)
+            return
+        for sign in STOP_SIGNALS:
+            loop.add_signal_handler(sign, self.handle_exit)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
         try:
             yield
         finally:
-            for sign, handler in before.items():
-                signal.signal(sign, handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler's
-        """Begin to stop; at the second signal, stop at once."""
-        if self.should_exit and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._gateway.stop_now)
-        self.should_exit = True
+            for sign in STOP_SIGNALS:
+                loop.remove_signal_handler(sign)
+            loop.add_signal_handler(
+                signal.SIGHUP, bool
+            )  # nothing is read anew; nor does it end what is being let go of
 
 
-def serve(config: Config, say: Callable[[str], object] = print, assemble: Assembly = assembled) -> None:
+def serve(
+    config: Config,
+    say: Callable[[str], object] = print,
+    assemble: Assembly | None = None,
+    source: Source | None = None,
+) -> None:
     """Serve `config` until a signal ends it. `say` gets the line that says where; `assemble` gives the gateway.
+
+    Where it came from a `source`, it is read anew at SIGHUP, and whenever its file changes if it says so.
 
     Raises:
         ConfigurationError: the address cannot be used, or a backend cannot be made.
     """
     listener = bind(config.server.host, config.server.port)
-    with contextlib.closing(listener), asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(assemble(config), listener, say))
+    with contextlib.closing(listener):
+        serve_at(listener, config, say, assemble, source)
+
+
+def serve_at(
+    listener: socket.socket,
+    config: Config,
+    say: Callable[[str], object],
+    assemble: Assembly | None = None,
+    source: Source | None = None,
+) -> None:
+    """Serve at an address that is bound.
+
+    Raises:
+        ConfigurationError: a backend cannot be made.
+    """
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve(config, listener, say, assemble or partial(assembled, shelf=Shelf()), source))
 
 
 async def _serve(
-    assembly: AbstractAsyncContextManager[Gateway], listener: socket.socket, say: Callable[[str], object]
+    config: Config,
+    listener: socket.socket,
+    say: Callable[[str], object],
+    assemble: Assembly,
+    source: Source | None,
 ) -> None:
-    async with assembly as gateway:
-        configure_logging(gateway.redact)
-        server = Server(gateway)
+    reload_asked = _hear_reloads()
+    async with contextlib.AsyncExitStack() as stack:
+        server = Server(await stack.enter_async_context(assemble(config)))
+        reloader = Reloader(server.native, source, assemble, stack.pop_all())
+        stack.push_async_callback(reloader.aclose)
+        server.reload = reloader.reload
+        configure_logging(server.native.redact)
+        if config.server.watch:
+            reloader.watch()
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again
-        say(greeting(gateway, listener))
-        await server.serve([listener])
+
+        def begun() -> None:
+            say(greeting(server.native.gateway, listener))
+            if reload_asked.is_set():
+                reloader.reload()
+
+        with watched(server.native.gateway.observer.lag):
+            await server.serve([listener], begun)
+
+
+def _hear_reloads() -> asyncio.Event:
+    """Note a SIGHUP that comes while there is nothing to exchange yet, and that would end the process."""
+    asked = asyncio.Event()
+    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+    return asked
 
 
 def greeting(gateway: Gateway, listener: socket.socket) -> str:
@@ -167,10 +230,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def configure_logging(redact: Redactor) -> None:
+def configure_logging(redact: Callable[[str], str]) -> None:
     """Write our logs to stderr, one line each, without any of our keys; leave a logging that is configured alone."""
     logger = logging.getLogger("xenoglot")
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
     if logger.hasHandlers():
         return
     handler = logging.StreamHandler(sys.stderr)
@@ -182,14 +244,10 @@ def configure_logging(redact: Redactor) -> None:
 class RedactingFormatter(logging.Formatter):
     """Formats records as usual, and takes secrets out of what is made of them."""
 
-    def __init__(self, redact: Redactor) -> None:
+    def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__("%(message)s")
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of one record."""
         return self._redact(super().format(record))
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    return record.msg not in EXPECTED and not str(record.msg).startswith("No supported WebSocket library")

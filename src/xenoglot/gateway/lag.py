@@ -1,0 +1,101 @@
+"""Whether the event loop turns: what blocks it blocks everybody (R51, K16).
+
+A thread asks the loop to answer, some times a second. While no answer comes it looks what the loop's thread is doing;
+when it comes late, the log says for how long everything stood still, and where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from types import FrameType
+
+PROBE_SECONDS: Final = 0.1
+"""How often the loop is asked."""
+
+LATE_SECONDS: Final = 0.25
+"""An answer later than this is told of."""
+
+PACKAGE: Final = "xenoglot"
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class Lag(Struct):
+    """How late the loop was: when last asked, at worst so far, and how often too late; seconds."""
+
+    last: float = 0.0
+    worst: float = 0.0
+    stalls: int = 0
+
+    def note(self, seconds: float, place: str) -> None:
+        """Note an answer, and what was seen while it was waited for."""
+        self.last = seconds
+        self.worst = max(self.worst, seconds)
+        if seconds > LATE_SECONDS:
+            self.stalls += 1
+            _logger.warning("the event loop stood still for %d ms%s", seconds * 1000, f" at {place}" if place else "")
+
+
+class Watchdog(threading.Thread):
+    """Watches the running loop, of the current thread, until it is stopped."""
+
+    def __init__(self, lag: Lag, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(name="watchdog", daemon=True)
+        self._lag = lag
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._watched = threading.get_ident()
+        self._answered = threading.Event()
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Ask, and wait for the answer, again and again."""
+        while not self._over.wait(PROBE_SECONDS):
+            self._answered.clear()
+            asked = self._clock()
+            place = ""
+            try:
+                self._loop.call_soon_threadsafe(self._answered.set)
+            except RuntimeError:  # the loop is closed
+                return
+            while not self._answered.wait(LATE_SECONDS) and not self._over.is_set():
+                place = place or whereabouts(sys._current_frames().get(self._watched))  # noqa: SLF001  documented
+            if not self._over.is_set():
+                self._lag.note(self._clock() - asked, place)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._over.set()
+        self._answered.set()
+
+
+@contextmanager
+def watched(lag: Lag) -> Generator[None]:
+    """Watch the running loop in the meantime."""
+    watchdog = Watchdog(lag)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
+
+
+def whereabouts(frame: FrameType | None) -> str:
+    """Return the place in our code that is being worked at, from the innermost frame outwards; no values, no texts."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] == PACKAGE:
+            return f"{module}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,122 @@
+"""Takes connections from a listening socket, as long as there is room for them and for their descriptors."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.gateway.native import Connection
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from xenoglot.gateway.native_server import NativeServer
+
+BATCH: Final = 64
+"""Connections taken in one turn of the loop."""
+
+PAUSE_SECONDS: Final = 0.25
+"""How long nobody is let in where the system has no descriptor, or no memory, for one more."""
+
+SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+"""What `accept` says where a descriptor, or memory, is wanting."""
+
+_NOBODY: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR, errno.ECONNABORTED, errno.EPROTO}
+"""What `accept` says where the one who came is gone."""
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class Acceptor:
+    """Lets clients of one listening socket in.
+
+    The loops' own way would be to close whom there is no descriptor for (uvloop), or to complain with a trace
+    (asyncio). Here the line stands still for a moment, and whoever waits longest without a request makes room.
+    """
+
+    def __init__(self, server: NativeServer, listener: socket.socket) -> None:
+        self._server = server
+        self._listener = listener
+        self._loop = server.loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._open = False
+        self._complained = False
+        self._coming: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._listener.settimeout(0)
+        self._open = True
+        self._loop.add_reader(self._listener.fileno(), self._ready)
+
+    def stop(self) -> None:
+        """Let nobody in any more; who has come stays."""
+        self._hold()
+        if self._open:
+            self._open = False
+            self._listener.close()
+
+    def room(self) -> None:
+        """Go on if it was for want of room that nobody was let in."""
+        if self._open and self._timer is None:
+            self._loop.add_reader(self._listener.fileno(), self._ready)
+
+    def _hold(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._open:
+            self._loop.remove_reader(self._listener.fileno())
+
+    def _ready(self) -> None:
+        for _ in range(BATCH):
+            if not self._server.roomy:
+                self._hold()  # until somebody leaves
+                return
+            try:
+                connection, address = self._listener.accept()
+            except OSError as error:
+                if error.errno not in _NOBODY:
+                    self._rest(error)
+                return
+            self._complained = False
+            self._let_in(connection, address)
+
+    def _rest(self, error: OSError) -> None:
+        """Stand still for a moment."""
+        if error.errno in SCARCE:
+            self._server.drop_oldest()
+        self._hold()
+        self._timer = self._loop.call_later(PAUSE_SECONDS, self._go_on)
+        if not self._complained:
+            self._complained = True
+            reason = os.strerror(error.errno or 0)
+            _logger.warning("no connection can be taken for now: %s", reason)
+
+    def _go_on(self) -> None:
+        self._timer = None
+        self.room()
+
+    def _let_in(self, connection: socket.socket, address: object) -> None:
+        connection.settimeout(0)
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            with suppress(OSError):  # some systems say so here if it is gone already
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._server.make_room()
+        peer = str(address[0]) if isinstance(address, tuple) else ""
+        protocol = Connection(self._server, peer, overflow=self._server.full)
+        self._server.connections.add(protocol)
+        task = self._loop.create_task(self._connect(protocol, connection))
+        self._coming.add(task)
+        task.add_done_callback(self._coming.discard)
+
+    async def _connect(self, protocol: Connection, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, connection)
+        except OSError:
+            self._server.forget(protocol)
+            connection.close()

@@ -1,0 +1,42 @@
+"""What a client is told whose bytes are no request, or one too many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.gateway.native_head import FIELDS_TOO_LARGE
+from xenoglot.gateway.respond import advice, fail, send
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.native_head import Refused
+    from xenoglot.model.failure import FailureKind
+
+UNAVAILABLE: Final = 503
+TEXT: Final = "text/plain; charset=utf-8"
+RETRY_SECONDS: Final = 1.0
+
+_KINDS: Final[dict[int, FailureKind]] = {408: "timeout", FIELDS_TOO_LARGE: "too_large", UNAVAILABLE: "overloaded"}
+
+
+async def refuse(gateway: Gateway, exchange: Exchange, refused: Refused) -> None:
+    """Answer in the dialect of the path that was asked; where none is known, in plain words."""
+    record = gateway.observer.record(exchange.method)
+    kind = _KINDS.get(refused.status, "invalid_request")
+    failure = Failure(
+        kind=kind, message=str(refused), retry_after=RETRY_SECONDS if refused.status == UNAVAILABLE else None
+    )
+    rows = gateway.routes.find(exchange.path).rows if exchange.path else {}
+    dialects = [row.dialect for row in rows.values() if row.dialect is not None]
+    try:
+        if dialects:
+            record.dialect = dialects[0].name
+            await fail(exchange, dialects[0], failure, record, status=refused.status)
+        else:
+            record.failed(failure)
+            text = f"{refused}\n".encode()
+            await send(exchange, record, refused.status, text, media_type=TEXT, more=advice(failure))
+    finally:
+        gateway.observer.write(record)

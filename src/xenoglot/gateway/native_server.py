@@ -1,0 +1,156 @@
+"""Our own HTTP/1.1 server: the connections of one event loop, their deadlines, and the gateway that answers them."""
+
+from __future__ import annotations
+
+import asyncio
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.gateway.native_acceptor import Acceptor
+from xenoglot.gateway.native_bounds import OVERFLOW, Connections
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.native import Connection
+
+SWEEP_SECONDS: Final = 1.0
+"""How often deadlines are looked at."""
+
+
+class NativeServer:
+    """Answers with `gateway`, which may be exchanged for another at any time.
+
+    It belongs to one event loop: `open` begins, `drain` ends it.
+    """
+
+    def __init__(self, gateway: Gateway, bounds: Connections | None = None) -> None:
+        self.gateway = gateway
+        self.former: set[Gateway] = set()
+        """Those before it that still have requests."""
+        self.bounds = bounds or gateway.config.server.connections
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None] | None] = set()
+        """Those that serve a request, clients that are gone included."""
+        self.draining = False
+        self.date = ""
+        """The line of the response's head that says when it was made (RFC 9110 section 6.6.1)."""
+        self.loop: asyncio.AbstractEventLoop
+        self._waiting: dict[Connection, None] = {}
+        self._acceptors: list[Acceptor] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    def open(self, listeners: Sequence[socket.socket]) -> None:
+        """Begin to let clients in."""
+        self.loop = asyncio.get_running_loop()
+        self._sweep()
+        self._acceptors = [Acceptor(self, listener) for listener in listeners]
+        for acceptor in self._acceptors:
+            acceptor.start()
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one request."""
+        await self.gateway.handle(exchange)
+
+    def exchange(self, gateway: Gateway) -> None:
+        """Have `gateway` answer from the next request on."""
+        self.former.add(self.gateway)
+        gateway.draining = self.draining
+        self.bounds = gateway.config.server.connections
+        self.gateway = gateway
+        for acceptor in self._acceptors:
+            acceptor.room()  # there may be more of it than there was
+
+    def redact(self, text: str) -> str:
+        """Return `text` without the secrets of any gateway that is at work."""
+        for gateway in (self.gateway, *self.former):
+            text = gateway.redact(text)
+        return text
+
+    def stop_accepting(self) -> None:
+        """Let nobody in any more, and let go whoever waits without a request; the next response ends each other."""
+        self.draining = self.gateway.draining = True
+        for acceptor in self._acceptors:
+            acceptor.stop()
+        for connection in tuple(self._waiting):
+            connection.retire()
+
+    def stop_now(self) -> None:
+        """Break off what is being answered; whoever has no whole request by now will not be heard."""
+        for gateway in (self.gateway, *self.former):
+            gateway.stop_now()
+        for connection in tuple(self._waiting):
+            connection.drop()
+
+    async def drained(self, seconds: float) -> None:
+        """Wait until all is answered and everybody gone, for at most so long; then break the rest off."""
+        self._empty = self.loop.create_future()
+        self._look_if_empty()
+        await asyncio.wait({self._empty}, timeout=seconds)
+        for connection in tuple(self.connections):
+            connection.drop()
+        left = [task for task in self.tasks if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+    # What connections tell.
+
+    def waits(self, connection: Connection) -> None:
+        """It has no request."""
+        self._waiting[connection] = None
+
+    def busy(self, connection: Connection) -> None:
+        """It has one."""
+        self._waiting.pop(connection, None)
+
+    def forget(self, connection: Connection) -> None:
+        """It is gone."""
+        self._waiting.pop(connection, None)
+        if connection in self.connections:
+            was_full = len(self.connections) >= self.bounds.most + OVERFLOW
+            self.connections.discard(connection)
+            if was_full and not self.draining:
+                for acceptor in self._acceptors:
+                    acceptor.room()
+        self._look_if_empty()
+
+    # What the acceptor asks.
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many connections as are wanted."""
+        return len(self.connections) >= self.bounds.most
+
+    @property
+    def roomy(self) -> bool:
+        """Whether one more may come, if only to be told to come again."""
+        return len(self.connections) < self.bounds.most + OVERFLOW
+
+    def make_room(self) -> None:
+        """Let the one go that waits longest, if one more would be too many."""
+        if self.full:
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """Let the one go that waits longest without a request."""
+        oldest = next(iter(self._waiting), None)
+        if oldest is not None:
+            oldest.drop()
+
+    def _sweep(self) -> None:
+        now = self.loop.time()
+        self._sweeper = self.loop.call_at(now + SWEEP_SECONDS, self._sweep)
+        self.date = f"date: {formatdate(usegmt=True)}\r\n"
+        for connection in [one for one in self.connections if one.due <= now or one.muffled]:
+            connection.look(now)
+
+    def _look_if_empty(self) -> None:
+        if self._empty is not None and not self.connections and not self._empty.done():
+            self._empty.set_result(None)

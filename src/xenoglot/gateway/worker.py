@@ -1,0 +1,118 @@
+"""One of several processes that answer at one address, from the inside; see `supervisor`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from xenoglot.gateway.assembly import assembled
+from xenoglot.gateway.limits_shared import SharedLimiter
+from xenoglot.gateway.metrics import merged
+from xenoglot.gateway.server import serve_at
+from xenoglot.gateway.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.reload import Source
+
+VARIABLE: Final = "XENOGLOT_WORKER"
+"""The environment variable by which a worker knows that it is one."""
+
+POST_SECONDS: Final = 1.0
+"""How often each tells the others its numbers."""
+
+
+class Post(Struct, frozen=True):
+    """What a worker is told: the socket it shares, its number, and the folder in which all of them meet."""
+
+    descriptor: int
+    number: int
+    folder: str
+
+    @property
+    def limits(self) -> str:
+        """Where the limits are kept that all share: a unix socket."""
+        return str(Path(self.folder) / "limits")
+
+
+def post_of(environ: Mapping[str, str]) -> Post | None:
+    """Return what this process is told as a worker; `None` if it is none."""
+    said = environ.get(VARIABLE)
+    return None if said is None else msgspec.json.decode(said, type=Post)
+
+
+def work(config: Config, post: Post, source: Source | None) -> None:
+    """Serve until told to stop, or until the supervisor is gone."""
+    threading.Thread(target=_stop_with_parent, args=(post,), name="parent", daemon=True).start()
+    limiter = SharedLimiter(post.limits)
+    with socket.socket(fileno=post.descriptor) as listener:
+        shelf = Shelf()
+        numbers = _Numbers(post)
+
+        @asynccontextmanager
+        async def assemble(config: Config) -> AsyncGenerator[Gateway]:
+            async with assembled(config, limiter=limiter, shelf=shelf) as gateway:
+                numbers.tell_of(gateway)
+                yield gateway
+
+        serve_at(listener, config, _say, assemble, source)
+
+
+def _say(line: str) -> None:
+    """Tell the supervisor that it serves, and where."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _stop_with_parent(post: Post) -> None:
+    """Wait until the supervisor's end of the pipe closes, as it does however that ends; then stop, without a drain."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    shutil.rmtree(post.folder, ignore_errors=True)  # else it would stay, its owner having been killed
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Numbers:
+    """Has the numbers of all workers told by each: they stand in files that each writes for the others."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._gateway: Gateway | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def tell_of(self, gateway: Gateway) -> None:
+        """Tell those of `gateway` from now on, and not those of the one before it."""
+        gateway.merge = partial(_merged, self._post)
+        self._gateway = gateway
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        file = Path(self._post.folder) / f"{self._post.number}.metrics"
+        new = file.with_suffix(".new")
+        while self._gateway is not None:
+            with suppress(OSError):  # a full disk has room again some time (K18)
+                new.write_bytes(self._gateway.own_metrics())
+                new.replace(file)
+            await asyncio.sleep(POST_SECONDS)
+
+
+def _merged(post: Post, own: bytes) -> bytes:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in Path(post.folder).glob("*.metrics")}
+    return merged({**texts, str(post.number): own.decode()})
