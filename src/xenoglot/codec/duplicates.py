@@ -1,0 +1,44 @@
+"""Duplicate keys in JSON: of several the last counts, here and for whoever reads the bytes after us."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from msgspec.json import format as shaped
+
+from xenoglot.codec.wire import encode_json
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+
+
+class _DuplicateError(Exception):
+    pass
+
+
+def unambiguous(data: bytes, value: JSON) -> bytes:
+    """Return `data`, JSON that was read as `value`; written anew where readers could differ about what it says.
+
+    RFC 8259 section 4 leaves it to each reader which of several members of one name counts. What is checked by the one
+    and obeyed by the other would be two things.
+    """
+    written = encode_json(value)
+    # What is the same but for the blanks is the usual case, and seen in a tenth of the time.
+    if written == shaped(data, indent=-1) or not _has_duplicates(data):
+        return data
+    return written
+
+
+def _has_duplicates(data: bytes) -> bool:
+    """Whether two members of an object have one name; also where that is too deep to be seen."""
+    try:
+        json.loads(data, object_pairs_hook=_check, parse_int=str, parse_float=str)
+    except (_DuplicateError, RecursionError, ValueError):
+        return True
+    return False
+
+
+def _check(members: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in members}) < len(members):
+        raise _DuplicateError

@@ -1,0 +1,64 @@
+"""What is no picture, sound or document for anybody, by how it is given: refused, and nothing is decoded (C20)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.errors import WireError
+from xenoglot.model.content import Audio, File, Image, Inline, Remote, Stored, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import Request
+
+SCHEMES: Final = ("https", "http", "gs", "s3")
+"""Of URLs that a server may fetch. With `file` and its like a server would be asked for what is its own."""
+
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_= \t\r\n"
+"""Both alphabets of RFC 4648, and what may stand between the lines."""
+
+_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+"""How an id begins that is none, but says where something is."""
+
+
+def check_media(request: Request) -> None:
+    """Look at how the media of a request are given; whether they are what they say is for who decodes them.
+
+    Raises:
+        WireError: as a URL that nobody fetches, or as bytes that are no base64, or none.
+    """
+    for index, message in enumerate(request.messages):
+        _check(message.content, f"$.messages[{index}].content")
+
+
+def _check(parts: Iterable[Part], path: str) -> None:
+    for index, part in enumerate(parts):
+        if isinstance(part, ToolResult):
+            _check(part.content, f"{path}[{index}].content")
+        elif isinstance(part, Image | File | Audio):
+            match part.source:
+                case Remote(url=url):
+                    _check_url(url, f"{path}[{index}]")
+                case Stored(id=name) if _LOCATION.match(name):
+                    _check_url(name, f"{path}[{index}]")
+                case Inline(data=data):
+                    _check_data(data, f"{path}[{index}]")
+                case _:
+                    pass
+
+
+def _check_url(url: str, path: str) -> None:
+    scheme, colon, _ = url.partition("://")
+    if not colon or scheme.lower() not in SCHEMES or not url.isprintable():
+        message = "what is there is not opened here: expected a URL with `https` or `http`, or base64 as a data URL"
+        raise WireError(path, message)
+
+
+def _check_data(data: str, path: str) -> None:
+    if not data:
+        raise WireError(path, "there is no data")
+    if data.encode("ascii", "replace").translate(None, _BASE64):
+        raise WireError(path, "the data is not base64")

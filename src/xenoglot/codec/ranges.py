@@ -1,0 +1,91 @@
+"""How large a number of a request may be, where its dialect says nothing narrower: nobody computes with more (R50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.media import check_media
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.json import JSON
+    from xenoglot.model.request import Request
+
+MOST_TOKENS: Final = 2**31
+"""Of a limit or budget: what clients send that mean none at all fits in."""
+LEAST_SEED, MOST_SEED = -(2**63), 2**64 - 1
+MOST_CANDIDATES: Final = 128
+MOST_LOGPROBS: Final = 20
+MOST_PENALTY: Final = 100
+"""Of penalties, temperatures and biases where a dialect takes whatever there is."""
+
+MOST_STOPS: Final = 256
+MOST_TOOLS: Final = 4096
+MOST_BIASES: Final = 4096
+MOST_MESSAGES: Final = 100_000
+MOST_PARTS: Final = 20_000
+"""Of one message. The lists of a request are bounded by the size of its body too; what each item costs is not."""
+
+_WIDE: Final = 2**53
+"""Beyond this integers are not shown: they may have as many digits as the body has room for."""
+
+
+def ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
+    """Take a number between `least` and `most`, both allowed.
+
+    Raises:
+        WireError: it is another, or of a wrong type.
+    """
+    return taken(reader, key, kind, least, most, _words)
+
+
+def taken(  # noqa: PLR0913, PLR0917  a number, its range, and how a dialect says that it is out of it
+    reader: Reader,
+    key: str,
+    kind: type[float],
+    least: float,
+    most: float | None,
+    words: Callable[[float, float, float | None], str],
+) -> JSON:
+    """Take a number as `ranged` does, refused in the `words` of a dialect, made of it and its range.
+
+    Raises:
+        WireError: it is another, or of a wrong type.
+    """
+    value = reader.take(key, kind)
+    if value is not None and (value < least or (most is not None and value > most)):
+        raise WireError(reader.at(key), words(value, least, most))
+    return value
+
+
+def shown(value: float) -> str:
+    """Return a number for a message."""
+    return str(value) if -_WIDE < value < _WIDE else "a number beyond all bounds"
+
+
+def bounded(request: Request) -> Request:
+    """Return a request whose lists are no longer than anybody needs, and whose media may be some.
+
+    Raises:
+        WireError: one of them is not so.
+    """
+    sampling = request.sampling
+    counts = (
+        ("$.messages", len(request.messages), MOST_MESSAGES),
+        ("$.tools", len(request.tools), MOST_TOOLS),
+        ("$.stop", len(sampling.stop or ()), MOST_STOPS),
+        ("$.logit_bias", len(sampling.logit_bias or ()), MOST_BIASES),
+        *((f"$.messages[{index}]", len(one.content), MOST_PARTS) for index, one in enumerate(request.messages)),
+    )
+    for path, count, most in counts:
+        if count > most:
+            raise WireError(path, f"at most {most} are taken, not {count}")
+    check_media(request)
+    return request
+
+
+def _words(_value: float, least: float, most: float | None) -> str:
+    return f"must be at least {least}" if most is None else f"must be between {least} and {most}"

@@ -1,0 +1,48 @@
+"""Who a request is from: its key, wherever it stands, and how often its source showed a wrong one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from xenoglot.gateway.keys import KEY_HEADERS, WRONG, Client
+from xenoglot.model.failure import Failure
+from xenoglot.policy.throttle import source_of
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.routes import Policy
+
+KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})
+"""Parameters of a query in which some clients send a key, in lower case."""
+
+IN_URL = Failure(
+    kind="authentication",
+    message="an API key does not stand in a URL, which logs keep: send it as `Authorization: Bearer KEY`, `x-api-key: "
+    "KEY` or `x-goog-api-key: KEY`, and have the one that was sent replaced",
+)
+TOO_MANY = "too many wrong API keys came from this address"
+
+
+def admitted(exchange: Exchange, policy: Policy, gateway: Gateway) -> Client | Failure:
+    """Return who sent the request, or why it may not pass a route of this `policy`. It changes nothing but counts."""
+    keyring, throttle = gateway.keyring, gateway.throttle
+    if not keyring.needs_key(policy):
+        return keyring.admit(exchange.headers, policy)
+    if shows_key(exchange.query):
+        return IN_URL
+    found = keyring.admit(exchange.headers, policy)
+    source, now, wait = source_of(exchange.peer), gateway.observer.clock(), 0.0
+    if source is not None and isinstance(found, Client):
+        wait = throttle.taken(source, found.owner, now)
+    elif source is not None and found == WRONG:
+        wait = throttle.refused(source, now)
+    return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
+
+
+def shows_key(query: str) -> bool:
+    """Return whether a query has a parameter of the name that keys go by."""
+    if not query:
+        return False
+    return any(name.lower() in KEY_PARAMETERS for name, _ in parse_qsl(query.replace("+", "%2B")))

@@ -1,0 +1,207 @@
+"""Limits on requests: who has to wait, who is refused, and what is given back when a request is over.
+
+Time is `time.monotonic`: a wall clock that is set back or forth changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from xenoglot.errors import FailureError
+from xenoglot.policy.scope import Scope
+from xenoglot.policy.waiting import Applicant, WaitingRoom
+from xenoglot.policy.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from xenoglot.policy.ledger import Lack, Taken
+
+__all__ = ["Lease", "Limiter", "MemoryLimiter", "Scope", "Window"]
+
+SHORTEST_TIMER = 0.001
+"""Seconds; event loops count no shorter time, and would be asked again and again."""
+
+
+class Lease(Protocol):
+    """What a request holds while it is under way. It is given back once, however often that is said."""
+
+    async def leave(self, used: int | None, *, asked: bool = True) -> None:
+        """Give it back: `used` tokens were used, `None` if nobody knows; `asked` is false if nothing was ever sent."""
+        ...
+
+    def drop(self, used: int | None = None, *, asked: bool = True) -> None:
+        """Do the same without waiting for it, where one is being cancelled."""
+        ...
+
+
+class Limiter(Protocol):
+    """Lets requests in."""
+
+    async def enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int, patience: float | None = None) -> Lease:
+        """Wait fairly, by owner, for a place in all of `scopes`; nothing is held while waiting.
+
+        The wait is at most `patience` seconds, and at most the shortest `queue_seconds`. `tokens` are reserved.
+
+        Raises:
+            FailureError: `rate_limit` where a window is full, `overloaded` where too many are under way, both with
+                `retry_after`; `invalid_request` with the code `limit_exceeded` where no wait would help.
+        """
+        ...
+
+    def measures(self) -> Measures:
+        """Return what it has to tell."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Measures:
+    """What limiters count, by the kind of scope (`key`, `upstream`, `model`)."""
+
+    __slots__ = ("refused", "waiting")
+
+    def __init__(self, waiting: Mapping[str, int], refused: Mapping[tuple[str, str], int]) -> None:
+        self.waiting = waiting
+        self.refused = refused
+
+
+class Unlimited:
+    """The lease of a request that nothing limits."""
+
+    async def leave(self, used: int | None, *, asked: bool = True) -> None:
+        """Do nothing."""
+
+    def drop(self, used: int | None = None, *, asked: bool = True) -> None:
+        """Do nothing."""
+
+
+UNLIMITED = Unlimited()
+
+
+class MemoryLease:
+    """What a request holds in this process."""
+
+    __slots__ = ("_limiter", "_taken")
+
+    def __init__(self, limiter: MemoryLimiter, taken: Taken) -> None:
+        self._limiter = limiter
+        self._taken = taken
+
+    async def leave(self, used: int | None, *, asked: bool = True) -> None:
+        """Give it back."""
+        self._limiter.give_back(self._taken, used, asked=asked)
+
+    def drop(self, used: int | None = None, *, asked: bool = True) -> None:
+        """Give it back."""
+        self._limiter.give_back(self._taken, used, asked=asked)
+
+
+class MemoryLimiter:
+    """Limits within one process. `clock` gives seconds, and never goes back."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._room = WaitingRoom()
+        self._futures: dict[int, asyncio.Future[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused: Counter[tuple[str, str]] = Counter()
+
+    async def enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int, patience: float | None = None) -> Lease:
+        """Let a request in: see `Limiter`."""
+        if not scopes:
+            return UNLIMITED
+        return MemoryLease(self, await self.admit(self.applicant(scopes, owner, tokens, patience)))
+
+    def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> Applicant:
+        """Return somebody who wants in, from now on."""
+        waits = [scope.queue_seconds for scope in scopes]
+        seconds = min(waits if patience is None else [*waits, patience])
+        return Applicant(scopes=tuple(scopes), owner=owner, tokens=tokens, until=self.clock() + seconds)
+
+    async def admit(self, one: Applicant) -> Taken:
+        """Let somebody in.
+
+        Raises:
+            FailureError: it is refused.
+        """
+        self._tell(self._room.come(one, self.clock()))
+        return await self._decided(one)
+
+    async def admit_again(self, one: Applicant, lacks: Sequence[Lack]) -> Taken:
+        """Let somebody in who was in, and for whom there is no room elsewhere.
+
+        Raises:
+            FailureError: it is refused.
+        """
+        self._tell(self._room.send_back(one, lacks, self.clock()))
+        return await self._decided(one)
+
+    def give_back(self, taken: Taken, used: int | None, *, asked: bool) -> None:
+        """Give back what a request held, once."""
+        self._tell(self._room.leave(taken, used, self.clock(), asked=asked))
+
+    def measures(self) -> Measures:
+        """Return who waits, and who was refused."""
+        waiting = Counter(kind for one in self._room for kind in {name.partition(":")[0] for name in one.lacking})
+        return Measures(waiting, self._refused)
+
+    async def aclose(self) -> None:
+        """Call nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _decided(self, one: Applicant) -> Taken:
+        if not one.is_decided:
+            await self._wait(one)
+        if one.taken is not None:
+            return one.taken
+        failure = one.failure
+        assert failure is not None  # noqa: S101  it is decided
+        self._refused[one.refused_by, failure.kind] += 1
+        raise FailureError(failure)
+
+    async def _wait(self, one: Applicant) -> None:
+        turn = self._futures[one.number] = asyncio.get_running_loop().create_future()
+        self._arm()
+        try:
+            async with asyncio.timeout(one.until - self.clock()):
+                await turn
+        except TimeoutError:
+            self._tell(self._room.expire(one, self.clock()))
+        except asyncio.CancelledError:
+            self._tell(self._room.give_up(one, self.clock()))
+            raise
+        finally:
+            del self._futures[one.number]
+
+    def _tell(self, decided: Iterable[Applicant]) -> None:
+        """Wake those whose fate is decided, and see when to look again."""
+        for one in decided:
+            turn = self._futures.get(one.number)
+            if turn is not None and not turn.done():
+                turn.set_result(None)
+        if self._futures or self._timer is not None:
+            self._arm()
+
+    def _arm(self) -> None:
+        """Have somebody look when the next window opens."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self.clock()
+        soonest = self._room.next_at(now)
+        if soonest is not None:
+            delay = max(SHORTEST_TIMER, soonest - now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._advance)
+
+    def _advance(self) -> None:
+        self._timer = None
+        self._tell(self._room.advance(self.clock()))
+        self._arm()
