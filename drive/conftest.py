@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -16,9 +17,12 @@ from msgspec import Struct
 from drive.writer import Writer
 from tests.matrix.speaker import Speaker
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.wire import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from xenoglot.model.json import JSONObject
 
 CLIENTS = Path(__file__).parent.parent / ".venv" / "clients"
 PATIENCE = 180
@@ -39,44 +43,74 @@ emulate = {{ tools = true }}
 """
 
 
-class Stage(Struct, frozen=True):
-    """A gateway at `url`, the server behind it, and the folders of one client."""
+class Place(Struct, frozen=True):
+    """A gateway at `url`, and the folders of one client."""
 
     url: str
-    speaker: Speaker
     home: Path
     work: Path
 
     def run(self, client: str, *arguments: str, **environment: str) -> str:
         """Return what `client` printed; it must have ended well."""
+        done = self.ran(client, *arguments, **environment)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def ran(self, client: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Return how `client` ended, and what it printed; all of it, for it is a program that starts others."""
         node = CLIENTS / "bin"
         path = os.pathsep.join((str(node), str(CLIENTS / "node_modules" / ".bin"), os.environ["PATH"]))
-        done = subprocess.run(
+        process = subprocess.Popen(
             [CLIENTS / "node_modules" / ".bin" / client, *arguments],
             cwd=self.work,
             env={"HOME": str(self.home), "PATH": path, **environment},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE,
-            check=False,
+            start_new_session=True,
         )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return done.stdout
+        with process:
+            try:
+                printed, complained = process.communicate(timeout=PATIENCE)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, printed, complained)
+
+
+class Stage(Place, frozen=True):
+    """A place, and the server behind its gateway."""
+
+    speaker: Speaker
+
+
+class Gateway(Struct, frozen=True):
+    """A gateway that runs as a process, and the file it writes its log to."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: Path
+
+    def lines(self) -> list[JSONObject]:
+        """Return what its log says of each request, in the order in which they ended."""
+        return [decode_json(line) for line in self.log.read_bytes().splitlines() if line.startswith(b"{")]
 
 
 @contextmanager
-def gateway(folder: Path, *flags: str) -> Iterator[str]:
-    """Run a gateway as a process; give its URL."""
+def gateway(folder: Path, *flags: str, **environment: str) -> Iterator[Gateway]:
+    """Run a gateway as a process, until it has ended."""
     command = [sys.executable, "-m", "xenoglot.cli", "serve", "--port", "0", *flags]
-    with (folder / "gateway.log").open("w") as log:
-        environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "PYTHONUNBUFFERED": "1"}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+    log = folder / "gateway.log"
+    given = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "PYTHONUNBUFFERED": "1", **environment}
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=given)
     with process:
         try:
             assert process.stdout is not None
-            found = next(filter(None, (re.search(r"http://[\d.]+:\d+", line) for line in process.stdout)))
-            yield found[0]
+            found = re.search(r"http://[\d.]+:\d+", process.stdout.readline())
+            assert found is not None, log.read_text()
+            yield Gateway(url=found[0], process=process, log=log)
         finally:
             process.terminate()
 
@@ -104,8 +138,14 @@ def writing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[St
 @contextmanager
 def staged(folder: Path, speaker: Speaker, *flags: str) -> Iterator[Stage]:
     """Give a stage whose gateway is run with `flags`."""
+    with gateway(folder, *flags) as served:
+        home, work = furnished(folder)
+        yield Stage(url=served.url, speaker=speaker, home=home, work=work)
+
+
+def furnished(folder: Path) -> tuple[Path, Path]:
+    """Return a new home for a client, and a folder that it works in."""
     home, work = folder / "home", folder / "work"
     home.mkdir()
     work.mkdir()
-    with gateway(folder, *flags) as url:
-        yield Stage(url=url, speaker=speaker, home=home, work=work)
+    return home, work
