@@ -11,7 +11,7 @@ LOCKED := requirements/build.txt requirements/run.txt
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity text-models fmt lock clean
+.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -58,22 +58,41 @@ docs: install-dev weights  ## the documentation alone: links, and the examples r
 fidelity: install-dev  ## docs/fidelity.md anew: what becomes of each feature between the dialects
 	@$(BIN)/python -m tests.laws.fidelity > docs/fidelity.new && mv docs/fidelity.new docs/fidelity.md
 
+reliability: install-dev  ## the tables of docs/reliability.md anew, from the catalogue of faults and the tests
+	@$(BIN)/python scripts/reliability.py
+
 text-models: install-dev  ## the tables of docs/text-models.md anew, from the rows and the vectors
 	@$(BIN)/python scripts/text_models.py
+
+providers: install-dev  ## the tables of docs/providers.md anew, from the rows
+	@$(BIN)/python scripts/providers.py
+
+mutation: install-dev  ## does a test notice each change of a limit or a comparison in the hardened modules?
+	@$(BIN)/python scripts/mutate.py $(ARGS)
+
+fuzz: install-dev $(VENV)/fuzz.stamp  ## a minute of fuzzing for each target; ARGS="--seconds 600 sse" for more, or one
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+soak: install-dev  ## a gateway under mixed faults for five minutes; ARGS="--minutes 60 --seed 7"
+	@$(BIN)/python bench/soak.py $(ARGS)
+
+sbom: $(BIN)/python  ## requirements/sbom.json anew: what `make install` installs, in CycloneDX
+	@$(BIN)/python scripts/sbom.py
 
 fmt: install-dev  ## format the code, and mend what can be mended
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
-	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra structured" "lock:--group lock" \
-	    "clients:--group clients" \
+	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured" "lock:--group lock" \
+	    "clients:--group clients" "fuzz:--group fuzz" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
 	  $(BIN)/uv pip compile --quiet $(ARGS) --universal --python-version 3.11 --no-build --generate-hashes \
 	    --system-certs --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$${set%%:*}.txt $${set#*:} \
 	    || exit 1; \
 	done
+	@$(BIN)/python scripts/sbom.py
 
 clean:  ## remove everything that was made here; the weights stay in your cache
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -98,6 +117,11 @@ $(VENV)/torch.stamp: requirements/torch.txt $(VENV)/dev.stamp
 	@echo "Installing PyTorch for the tests"
 	@$(INSTALL) -r requirements/torch.txt
 	@$(BIN)/python -c "import torch" || { echo "The tests need PyTorch's build for the processor: CONTRIBUTING.md"; exit 1; }
+	@touch $@
+
+# Python 3.11 alone: the fuzzer has wheels for few versions.
+$(VENV)/fuzz.stamp: requirements/fuzz.txt | $(VENV)/dev.stamp
+	@$(INSTALL) -r requirements/fuzz.txt
 	@touch $@
 
 $(VENV)/lock.stamp: requirements/lock.txt | $(BIN)/python

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from tests.engine.running import engine, running_engine, weights
+from tests.faults.catalogue import Played, catalogue
 
 __all__ = ["engine", "running_engine", "weights"]  # the embedded model, for whoever wants to talk to it
 
@@ -49,3 +50,35 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     refuse_skip(report)
     return report
+
+
+PLAYED = Played(case.id for case in catalogue().case)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Return whether all tests are run, and whether this process hears of all of them."""
+    chosen = any(config.getoption(option, None) for option in ("keyword", "markexpr", "deselect", "lf", "collectonly"))
+    here = not hasattr(config, "workerinput")
+    return here and not chosen and config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count the plays of the fault catalogue's cases."""
+    PLAYED.note(report)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List the fault catalogue: how many plays of each case went well, and which was not played."""
+    if is_whole(config):
+        terminalreporter.section("fault catalogue: went well / played")
+        for line in PLAYED.lines():
+            terminalreporter.write_line(line)
+        if PLAYED.missing:
+            terminalreporter.write_line(f"not played: {', '.join(PLAYED.missing)}", red=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of all tests in which a case of the fault catalogue was not played."""
+    if is_whole(session.config) and PLAYED.missing:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED

@@ -223,7 +223,7 @@ def test_every_mistake_of_a_file_has_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "command", "extra"),
     [
-        pytest.param("uvicorn", "serve", "gateway", id="server"),
+        pytest.param("httptools", "serve", "gateway", id="server"),
         pytest.param("httptools", "ask --upstream http://localhost --model m hello", "gateway", id="transport"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line: `xenoglot serve`, `ask`, `models`, `translate`, `parse`, `pull`.
+"""The command line: `xenoglot serve`, `ask`, `models`, `translate`, `parse`, `pull`, `probe`, and the test bench.
 
 What a person did wrong is one line on standard error and exit code 2; never a traceback. A configuration file has one
 more line for each of its mistakes.
@@ -11,30 +11,27 @@ import asyncio
 import io
 import os
 import sys
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msgspec.structs import replace
-
 import xenoglot
-from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot import benching, probing
 from xenoglot.codec import report
 from xenoglot.codec.dialect import names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.errors import ConfigurationError, FailureError, LossError, WireError, XenoglotError
+from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.gateway.printable import for_log
-from xenoglot.model.content import Text
-from xenoglot.model.events import Failed, TextDelta
-from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.model.request import Sampling
+from xenoglot.providers import listing
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.gateway.config import Config
-    from xenoglot.model.events import Event
+    from xenoglot.gateway.source import FileSource
     from xenoglot.model.request import Tool
     from xenoglot.text.payload_repaired import Repair
 
@@ -54,9 +51,9 @@ REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
-_FLAGS = ("host", "port", "client_key_env", "upstream", "dialect", "model", "key_env", "text_syntax", "gguf")
+_FLAGS = ("host", "port", "workers", "client_key_env", "upstream", "dialect", "model", "key_env", "text_syntax", "gguf")
 _OWN_FLAGS = ("host", "port", "client_key_env", "text_syntax")
-_EXTRAS = {"httptools": "gateway", "uvicorn": "gateway", "xllamacpp": "local"}
+_EXTRAS = {"httptools": "gateway", "xllamacpp": "local"}
 """Packages that not everybody installs -> the extra that brings each."""
 
 
@@ -90,6 +87,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         options = _parser().parse_args(arguments)
     except SystemExit as over:  # help, the version, or a mistake that has been told
         return int(over.code or 0)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
     _show_what_cannot_be_shown()
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
@@ -113,14 +111,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"xenoglot {xenoglot.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
+    _add_gateway(commands)
+    _add_translation(commands)
+    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
+    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
+    pull.set_defaults(run=_pull)
+    listing.add_command(commands, _say)
+    probing.add_command(commands, _say, _progress)
+    benching.add_commands(commands)
+    return parser
+
+
+def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the commands that ask models, or let others ask them."""
     serve = commands.add_parser("serve", help="start the gateway")
     serve.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
-    serve.add_argument("--host", help="address to listen on (127.0.0.1); any but loopback needs --client-key-env")
-    serve.add_argument("--port", type=int, help="port to listen on (8080); 0 takes a free one")
-    serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the key clients must send")
+    _add_address(serve)
+    serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
     serve.add_argument(
         "--python", metavar="MODULE:OBJECT", help="a model of your own, a Python object that is imported"
     )
+    serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
     _add_upstream(serve)
     serve.set_defaults(run=_serve)
 
@@ -137,6 +148,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_upstream(models)
     models.set_defaults(run=_models)
 
+
+def _add_translation(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the commands that ask nobody."""
     translated = commands.add_parser("translate", help="write a request, response, error or stream in another dialect")
     translated.add_argument("--from", dest="source", required=True, choices=names(), help="the dialect of the input")
     translated.add_argument("--to", dest="target", required=True, choices=names(), help="the dialect wanted")
@@ -163,15 +177,22 @@ def _parser() -> argparse.ArgumentParser:
     parsed.add_argument("--repair", action="store_true", help="mend calls that are not JSON, and tell of it as a loss")
     parsed.set_defaults(run=_parse)
 
-    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
-    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
-    pull.set_defaults(run=_pull)
-    return parser
+
+def _add_address(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument(
+        "--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any but loopback needs --client-key-env"
+    )
+    serve.add_argument("--port", type=int, metavar="N", help="port to listen on (8080); 0 takes a free one")
+    serve.add_argument("--workers", type=int, metavar="N", help="processes (1); not with the embedded model")
 
 
 def _add_upstream(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--upstream", metavar="URL", help="base URL of a server to put behind, with or without /v1")
-    parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat)")
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        help="base URL of a server to put behind, with or without /v1; or a provider's name",
+    )
+    parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat, or what the provider does)")
     parser.add_argument("--model", metavar="NAME", help="the model to ask there; without it names pass as they are")
     parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
     parser.add_argument(
@@ -188,7 +209,7 @@ def _config(options: argparse.Namespace) -> Config:
     path = getattr(options, "config", None)
     if path is None:
         return from_flags(os.environ, **flags)
-    clashing = [name for name in flags if name not in ("host", "port")]
+    clashing = [name for name in flags if name not in ("host", "port", "workers")]
     if clashing:
         flag = clashing[0].replace("_", "-")
         raise ConfigurationError(f"`--{flag}` and `--config` exclude each other: write it into the file")
@@ -196,13 +217,37 @@ def _config(options: argparse.Namespace) -> Config:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from xenoglot.gateway.server import serve  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.guard import shown  # noqa: PLC0415  only this command needs a server
 
-    if options.python is None:
-        serve(_config(options), say=_say)
+    if options.print_config and options.python is None:
+        _say(shown(_config(options)))
+    elif options.python is None:
+        _serve_configured(_config(options), options)
     else:
         _serve_own(options)
     return 0
+
+
+def _serve_configured(config: Config, options: argparse.Namespace) -> None:
+    from xenoglot.gateway.server import serve  # noqa: PLC0415  only here
+    from xenoglot.gateway.supervisor import supervise  # noqa: PLC0415
+    from xenoglot.gateway.worker import post_of, work  # noqa: PLC0415
+
+    post = post_of(os.environ)
+    if post is not None:
+        work(config, post, _source(options))
+    elif config.server.workers > 1:
+        supervise(config, options.arguments, _say)
+    else:
+        serve(config, say=_say, source=_source(options))
+
+
+def _source(options: argparse.Namespace) -> FileSource | None:
+    from xenoglot.gateway.source import FileSource  # noqa: PLC0415  as above
+
+    if options.config is None:
+        return None
+    return FileSource(options.config, os.environ, options.host, options.port, options.workers)
 
 
 def _serve_own(options: argparse.Namespace) -> None:
@@ -223,51 +268,20 @@ def _serve_own(options: argparse.Namespace) -> None:
 def _ask(options: argparse.Namespace) -> int:
     if options.upstream is not None and options.model is None:
         raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
+    from xenoglot.asking import print_answer, question  # noqa: PLC0415  `translate` must not need the extra
+
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
     config = _config(options)
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
-    return asyncio.run(_print_answer(config, _question(options, prompt)))
-
-
-def _question(options: argparse.Namespace, prompt: str) -> Request:
-    system = () if options.system is None else (Message(role="system", content=(Text(text=options.system),)),)
-    return Request(
+    asked = question(
+        prompt,
         model=options.model or ANY_MODEL,
-        messages=(*system, Message(role="user", content=(Text(text=prompt),))),
+        system=options.system,
         sampling=Sampling(max_tokens=options.max_tokens, temperature=options.temperature),
-        stream=True,
     )
-
-
-async def _print_answer(config: Config, request: Request) -> int:
-    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  `translate` must not need the extra
-    from xenoglot.gateway.reading import reading  # noqa: PLC0415  as above
-
-    losses = Losses()
-    async with assembled(config) as gateway:
-        route = gateway.route(request.model)
-        call = Call(request=replace(request, model=route.model), losses=losses)
-        answer = await reading(gateway.backend(route.backend), route).answer(call)
-        if isinstance(answer, ByteAnswer):
-            raise TypeError("a call without a body of its own is answered in events")
-        async with aclosing(answer):
-            async for batch in answer.batches:
-                for event in batch:
-                    _print_event(event)
-    print()
-    _print_losses(losses)
+    _print_losses(asyncio.run(print_answer(config, asked)))
     return 0
-
-
-def _print_event(event: Event) -> None:
-    match event:
-        case TextDelta(text=text):
-            print(text, end="", flush=True)
-        case Failed(failure=failure):
-            raise FailureError(failure)
-        case _:
-            pass
 
 
 def _models(options: argparse.Namespace) -> int:

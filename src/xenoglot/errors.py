@@ -40,11 +40,17 @@ class GrammarError(XenoglotError):
 
 
 class LossError(XenoglotError):
-    """A crossing would lose something, and the policy is to refuse. `losses` names each."""
+    """A crossing would lose something, and the policy is to refuse. `losses` names each.
 
-    def __init__(self, losses: tuple[str, ...]) -> None:
-        super().__init__("the target cannot express: " + "; ".join(losses))
+    `unknown` are the paths of fields among them that only their own dialect knows. They are named at first in the words
+    of Anthropic's API: there are clients that read these, and leave the field out.
+    """
+
+    def __init__(self, losses: tuple[str, ...], unknown: tuple[str, ...] = ()) -> None:
+        extra = [ascii(f"{path.removeprefix('$.')}: Extra inputs are not permitted")[1:-1] for path in unknown]
+        super().__init__("; ".join([*extra, f"the target cannot express: {'; '.join(losses)}"]))
         self.losses = losses
+        self.unknown = unknown
 
 
 class FailureError(XenoglotError):

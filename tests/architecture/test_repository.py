@@ -22,7 +22,7 @@ RUNTIME: list[str] = [*PROJECT["project"]["dependencies"], *(name for names in E
 # Whoever wants the extra has PyTorch of their own choice beside it, so no environment of ours installs it to run.
 LOCKED_EXTRAS = [extra for extra in EXTRAS if extra != "transformers"]
 LOCKED: list[str] = [*PROJECT["project"]["dependencies"], *(name for extra in LOCKED_EXTRAS for name in EXTRAS[extra])]
-DIRECT = {**{name: GROUPS[name] for name in ("build", "clients", "dev", "lock", "torch")}, "run": LOCKED}
+DIRECT = {**{name: GROUPS[name] for name in ("build", "clients", "dev", "fuzz", "lock", "torch")}, "run": LOCKED}
 
 # Whatever may hold a command that somebody runs: recipes, scripts and pages.
 RUNNABLE = [

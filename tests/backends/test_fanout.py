@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece
 from xenoglot.backends.fanout import AT_ONCE, fan_out, shares_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.grammar import Grammar
@@ -333,11 +333,11 @@ async def test_bytes_are_not_merged() -> None:
     async def aclose() -> None:
         closed.append(True)
 
-    async def chunks() -> AsyncGenerator[bytes, None]:
-        yield b""
+    async def pieces() -> AsyncGenerator[Piece, None]:
+        yield Piece(b"", ())
 
     async def ask(_call: Call) -> Answer:
-        return ByteAnswer(chunks=chunks(), aclose=aclose, media_type="x", watch=Grammar())  # type: ignore[arg-type]
+        return ByteAnswer(pieces=pieces(), aclose=aclose, media_type="x")
 
     with pytest.raises(TypeError, match="bytes cannot be merged"):
         await fan_out(shares_of(replace(asked("a", "b")), texts=True, candidates=False), ask)

@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.wire import Peer, answering, leakless, response, serving
-from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, watched
+from xenoglot.backends.remote import Remote, _Watch
+from xenoglot.backends.targets import Rule, Targets
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import MAX_EVENT_BYTES
+from xenoglot.codec.sse import MAX_EVENT_BYTES, SSEDecoder
+from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text, ToolCall
@@ -26,10 +28,11 @@ from xenoglot.model.request import Message, Prompt, Request, Sampling, Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from tests.backends.wire import Wire
     from xenoglot.model.events import Event
+    from xenoglot.model.failure import FailureCause
     from xenoglot.model.json import JSONObject
 
 KEY = "sk-upstream-secret"
@@ -80,7 +83,7 @@ async def upstream(*responses: bytes, dialect: str = "chat", **settings: object)
         peer.close()
 
     async with serving(script) as wire, aclosing(Transport()) as transport:
-        yield Remote("up", get(dialect), wire.url, transport=transport, key=KEY, **settings), wire  # type: ignore[arg-type]
+        yield Remote("up", get(dialect), wire.url, transport=transport, keys=(KEY,), **settings), wire  # type: ignore[arg-type]
 
 
 async def told(remote: Remote, asked: Call) -> Response | Failure:
@@ -119,6 +122,7 @@ async def test_what_is_sent_across() -> None:
         "accept-encoding": "identity",
         "authorization": f"Bearer {KEY}",
         "user-agent": "xenoglot",
+        "x-xenoglot-hops": "1",
         "x-team": "a",
     }
     assert json.loads(body) == {
@@ -157,9 +161,9 @@ async def test_the_same_dialect_is_passed_on(model: str, body: bytes) -> None:
     async with upstream(response(ANSWER, JSON_TYPE)) as (remote, wire):
         answer = await remote.answer(call(request, dialect="chat", body=BODY))
         assert isinstance(answer, ByteAnswer)
-        chunks = [chunk async for chunk in answer.chunks]
-        assert (b"".join(chunks), answer.media_type) == (ANSWER, "application/json")
-        assert fold([event for chunk in chunks for event in answer.watch.feed(chunk)]) == HELLO
+        pieces = [piece async for piece in answer.pieces]
+        assert (b"".join(piece.data for piece in pieces), answer.media_type) == (ANSWER, "application/json")
+        assert fold([event for piece in pieces for event in piece.events]) == HELLO
         assert sent(wire)[2] == body
 
 
@@ -181,19 +185,71 @@ async def test_a_stream_of_the_same_dialect_is_passed_on_and_watched() -> None:
         answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
         assert isinstance(answer, ByteAnswer)
         async with aclosing(answer):
-            chunks = [chunk async for chunk in answer.chunks]
-        events = [event for chunk in chunks for event in answer.watch.feed(chunk)]
-        assert (b"".join(chunks), answer.media_type) == (STREAM, "text/event-stream")
-        assert fold([*events, *answer.watch.close()]) == HELLO
+            pieces = [piece async for piece in answer.pieces]
+        assert (b"".join(piece.data for piece in pieces), answer.media_type) == (STREAM, "text/event-stream")
+        assert fold([event for piece in pieces for event in piece.events]) == HELLO
+
+
+QUIRKS = [
+    pytest.param(
+        Target(max_tokens_field="max_completion_tokens"),
+        b'{"x":1.0, "max_tokens":3,"model":"m", "messages":[ ]}',
+        b'{"x":1.0,"model":"m","messages":[ ],"max_completion_tokens":3}',
+        id="a-field-by-another-name",
+    ),
+    pytest.param(
+        Target(lacks=("user",), stream_usage=False),
+        b'{"user":"u","model":"m","messages":[ ],"stream_options":{"include_usage":true},"temperature":1.00}',
+        b'{"model":"m","messages":[ ],"temperature":1.00}',
+        id="fields-that-it-lacks",
+    ),
+    pytest.param(
+        Target(max_tokens_limit=2),
+        b'{"x":1.0, "max_tokens":3,"model":"m", "messages":[ ]}',
+        b'{"x":1.0,"max_tokens":2,"model":"m","messages":[ ]}',
+        id="a-field-in-its-place",
+    ),
+    pytest.param(
+        Target(max_tokens_limit=9),
+        b'{"x":1.0, "max_tokens":3,"model":"m", "messages":[ ]}',
+        b'{"x":1.0, "max_tokens":3,"model":"m", "messages":[ ]}',
+        id="nothing-to-do",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "body", "passed_on"), QUIRKS)
+@leakless
+async def test_of_what_is_passed_on_only_the_fields_that_a_quirk_concerns_change(
+    target: Target, body: bytes, passed_on: bytes
+) -> None:
+    request = get("chat").decode_request(json.loads(body))
+    async with upstream(response(ANSWER, JSON_TYPE), target=target) as (remote, wire):
+        answer = await remote.answer(call(request, dialect="chat", body=body))
+        assert isinstance(answer, ByteAnswer)
+        assert b"".join([piece.data async for piece in answer.pieces]) == ANSWER
+        assert sent(wire)[2] == passed_on
 
 
 @leakless
-async def test_a_server_with_quirks_gets_no_bytes_passed_on() -> None:
-    target = Target(max_tokens_field="max_completion_tokens")
-    request = get("chat").decode_request({"model": "m", "messages": [], "max_tokens": 3})
-    async with upstream(response(ANSWER, JSON_TYPE), target=target) as (remote, wire):
-        assert await told(remote, call(request, dialect="chat", body=BODY)) == HELLO
-        assert json.loads(sent(wire)[2]) == {"model": "m", "messages": [], "max_completion_tokens": 3}
+async def test_an_answer_that_calls_tools_by_other_names_is_not_passed_on() -> None:
+    tool = {"type": "function", "function": {"name": "a_rather_long_name"}}
+    body = {"model": "m", "messages": [], "tools": [tool]}
+    async with upstream(response(ANSWER, JSON_TYPE), target=Target(tool_name_limit=12)) as (remote, wire):
+        request = get("chat").decode_request(body)
+        assert await told(remote, call(request, dialect="chat", body=json.dumps(body).encode())) == HELLO
+        assert [len(one["function"]["name"]) for one in json.loads(sent(wire)[2])["tools"]] == [12]
+
+
+@leakless
+async def test_each_model_has_its_facts() -> None:
+    targets = Targets(Target(), [Rule(names=("small*",), target=Target(max_tokens_limit=2))])
+    asked = [Request(model=name, sampling=Sampling(max_tokens=3)) for name in ("small-1", "large")]
+    async with upstream(response(ANSWER, JSON_TYPE), response(ANSWER, JSON_TYPE), target=targets) as (remote, wire):
+        for request in asked:
+            assert await told(remote, call(request)) == HELLO
+        bodies = [json.loads(data.partition(b"\r\n\r\n")[2]) for data in wire.requests[0]]
+    assert [body["max_tokens"] for body in bodies] == [2, 3]
 
 
 @leakless
@@ -225,7 +281,7 @@ async def test_either_form_of_answer_is_read(request_: Request, data: bytes, bod
             if isinstance(answer, EventAnswer):
                 events = [event async for batch in answer.batches for event in batch]
             else:
-                events = [event async for chunk in answer.chunks for event in answer.watch.feed(chunk)]
+                events = [event async for piece in answer.pieces for event in piece.events]
         assert fold(events) == HELLO
 
 
@@ -242,25 +298,25 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "failure"),
     [
-        pytest.param(b"", Failure(kind="upstream", message=BROKEN_OFF), id="U11-reset-before-any-byte"),
+        pytest.param(b"", Failure(kind="upstream", message=BROKEN_OFF, cause="closed"), id="U11-reset-before-any-byte"),
         pytest.param(
             b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + ANSWER,
-            Failure(kind="upstream", message=BROKEN_OFF),
+            Failure(kind="upstream", message=BROKEN_OFF, cause="closed"),
             id="U12-cut-body",
         ),
         pytest.param(
             b"HTTP/9\r\n\r\n",
-            Failure(kind="upstream", message="the upstream's answer is not lawful HTTP"),
+            Failure(kind="upstream", message="the upstream's answer is not lawful HTTP", cause="protocol"),
             id="U43-malformed-head",
         ),
         pytest.param(
             response(b"<html>", "content-type: text/html"),
-            Failure(kind="upstream", message=UNREADABLE + "invalid character (byte 0)"),
+            Failure(kind="upstream", message=UNREADABLE + "invalid character (byte 0)", cause="garbled"),
             id="U24-html",
         ),
         pytest.param(
             response(b"", JSON_TYPE),
-            Failure(kind="upstream", message=UNREADABLE + "Input data was truncated"),
+            Failure(kind="upstream", message=UNREADABLE + "Input data was truncated", cause="garbled"),
             id="U24-empty",
         ),
         pytest.param(
@@ -275,12 +331,12 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
         ),
         pytest.param(
             status(401, b'{"error":{"message":"bad key %s","type":"invalid_request_error"}}' % KEY.encode()),
-            Failure(kind="upstream", message="the upstream refused the gateway's credentials"),
+            Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause="credentials"),
             id="U40-401",
         ),
         pytest.param(
             status(403, b"{}"),
-            Failure(kind="upstream", message="the upstream refused the gateway's credentials"),
+            Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause="forbidden"),
             id="U40-403",
         ),
         pytest.param(
@@ -326,7 +382,9 @@ async def test_faults_become_failures(data: bytes, failure: Failure) -> None:
     ("data", "failure"),
     [
         pytest.param(
-            CUT + CHUNKS[0], Failure(kind="upstream", message=BROKEN_OFF), id="U13-pitfall-104-cut-after-text"
+            CUT + CHUNKS[0],
+            Failure(kind="upstream", message=BROKEN_OFF, cause="closed"),
+            id="U13-pitfall-104-cut-after-text",
         ),
         pytest.param(
             sse(CHUNKS[0]), Failure(kind="upstream", message=ENDED_EARLY), id="U14-clean-end-without-terminal-event"
@@ -404,27 +462,27 @@ async def test_what_is_seen_of_a_stream_passed_on_is_fit_to_be_told(data: bytes,
         answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
         assert isinstance(answer, ByteAnswer)
         async with aclosing(answer):
-            events = [event async for chunk in answer.chunks for event in answer.watch.feed(chunk)]
+            events = [event async for piece in answer.pieces for event in piece.events]
         assert [event for event in events if isinstance(event, Failed)] == [Failed(failure=failure)]
 
 
 @leakless
 async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failure() -> None:
-    async with upstream(sse(STREAM)) as (remote, _):
-        answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
-        assert isinstance(answer, ByteAnswer)
-        async with aclosing(answer):
-            events = answer.watch.feed(b"data: " + b"x" * MAX_EVENT_BYTES)
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"data: " + b"x" * MAX_EVENT_BYTES
+
+    decoder = Pipeline(SSEDecoder(), get("chat").stream_decoder())
+    failures = [piece.failure async for piece in watched(chunks(), _Watch(decoder, lambda failure: failure))]
     message = "the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
-    assert events == (Failed(failure=Failure(kind="upstream", message=message)),)
+    assert failures == [Failure(kind="upstream", message=message, cause="garbled")]
 
 
-@pytest.mark.parametrize("code", [401, 403])
+@pytest.mark.parametrize(("code", "cause"), [(401, "credentials"), (403, "forbidden")])
 @leakless
-async def test_u40_a_credential_refused_by_another_name(code: int) -> None:
+async def test_u40_a_credential_refused_by_another_name(code: int, cause: FailureCause) -> None:
     refusal = status(code, b'{"type":"error","error":{"type":"invalid_request_error","message":"at host"}}')
     async with upstream(refusal, dialect="messages") as (remote, _):
-        failure = Failure(kind="upstream", message="the upstream refused the gateway's credentials")
+        failure = Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause=cause)
         assert await told(remote, call()) == failure
 
 
@@ -434,10 +492,8 @@ async def test_a_stream_passed_on_is_seen_to_be_cut() -> None:
         answer = await remote.answer(call(STREAMED, dialect="chat", body=BODY))
         assert isinstance(answer, ByteAnswer)
         async with aclosing(answer):
-            async for chunk in answer.chunks:
-                answer.watch.feed(chunk)
-        failure = Failure(kind="upstream", message=ENDED_EARLY)
-        assert answer.watch.close() == [Failed(failure=failure)]
+            *_, last = [piece async for piece in answer.pieces]
+        assert last == (b"", [Failed(failure=Failure(kind="upstream", message=ENDED_EARLY))])
 
 
 @leakless

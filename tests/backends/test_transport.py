@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from xenoglot.backends.transport_connection import Connection
+    from xenoglot.backends.http1 import Origin
+    from xenoglot.backends.transport_connection import Connection, Pool
 
 
 async def see(transport: Transport, url: str) -> Seen:
@@ -183,9 +184,10 @@ async def test_a_connection_that_is_spoilt_before_it_is_used(
     async with serving(script) as wire, aclosing(Transport()) as transport:
         dial = transport._dial
 
-        async def dial_slowly(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
-            await dial(loop, connection)
+        async def dial_slowly(pool: Pool, origin: Origin, until: float) -> Connection:
+            connection = await dial(pool, origin, until)
             await becomes(wanted=False, look=lambda: connection.usable)
+            return connection
 
         monkeypatch.setattr(transport, "_dial", dial_slowly)
         with pytest.raises(TransportError) as caught:

@@ -26,7 +26,7 @@ from xenoglot.backends.transport import Deadlines, Reply, Transport, TransportEr
 from xenoglot.backends.transport_exchange import HIGH_WATER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def asking(transport: Transport, url: str) -> asyncio.Task[Reply]:
@@ -104,14 +104,12 @@ async def test_a_transport_closed_on_the_way_to_its_upstream_sends_nothing() -> 
 
 
 @leakless
-async def test_a_name_lookup_that_hangs_is_u03(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = asyncio.get_running_loop()
+async def test_a_name_lookup_that_hangs_is_u03() -> None:
+    async def hang(_host: str) -> Sequence[str]:
+        await asyncio.get_running_loop().create_future()
+        return ()
 
-    async def hang(*_: object, **__: object) -> None:
-        await loop.create_future()
-
-    monkeypatch.setattr(loop, "getaddrinfo", hang)
-    async with aclosing(Transport()) as transport:
+    async with aclosing(Transport(resolve=hang)) as transport:
         task = asking(transport, "http://slow.test/")
         await push(6)
         await times_out(task, "connect", "no connection within the deadline", sent=False)

@@ -89,3 +89,17 @@ def test_a_strict_crossing_is_refused_once_all_its_losses_are_known() -> None:
         "the target cannot express: $.sampling seed dropped (not here); $.sampling top_k dropped (no such field)"
     )
     assert caught.value.losses == ("$.sampling seed dropped (not here)", "$.sampling top_k dropped (no such field)")
+
+
+def test_c18_strictly_unknown_fields_are_named_at_first() -> None:
+    losses = Losses(strict=True)
+    losses.dropped("$.sampling", "seed", "not here")
+    losses.carry(Extra(dialect="one", fields={"a": 1, "n\n": 2, "nothing": None}), "$.messages[0]", "two")
+    with pytest.raises(LossError) as caught:
+        losses.settle()
+    assert caught.value.unknown == ("$.messages[0].a", "$.messages[0].n\n")
+    assert str(caught.value) == (
+        "messages[0].a: Extra inputs are not permitted; messages[0].n\\n: Extra inputs are not permitted;"
+        " the target cannot express: $.sampling seed dropped (not here); $.messages[0] a dropped (only one has it);"
+        " $.messages[0] n\\n dropped (only one has it)"
+    )

@@ -30,6 +30,11 @@ FENCE = re.compile(
 )
 CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(?P<reference>\S+)", re.MULTILINE)
+Rows = list[list[str]]
+
+UNSET = "-"
+"""What a table has in an empty cell."""
+
 HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *$", re.MULTILINE)
 
 
@@ -94,3 +99,23 @@ def anchors(page: Path) -> set[str]:
         names.add(f"{slug}-{found[slug]}" if slug in found else slug)
         found[slug] = found.get(slug, 0) + 1
     return names
+
+
+def table(page: str, heading: str) -> Rows:
+    """The cells of the first table under a heading of a page in `docs`, without its head."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section, f"{page} has no heading `{heading}`"
+    found = re.search(r"^\|.*(?:\n\|.*)*", section[1], re.MULTILINE)
+    assert found, f"{page}: there is no table under `{heading}`"
+    return [[cell.strip() for cell in row.strip().strip("|").split(" | ")] for row in found[0].splitlines()[2:]]
+
+
+def columns(page: str, heading: str, count: int) -> Rows:
+    """The first columns of a table; in the others stands what no code says."""
+    return [row[:count] for row in table(page, heading)]
+
+
+def code(*words: object) -> str:
+    """Words of the code, as the pages write them."""
+    return ", ".join(f"`{word}`" for word in words) or UNSET

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import msgspec
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.dialect import Field, Target
 from xenoglot.codec.loss import How, Losses
-from xenoglot.gateway import config, embedded, endpoint, respond
+from xenoglot.gateway import config, embedded, endpoint, fetch_settings, native_bounds, respond, settings, tenants
+from xenoglot.gateway.counting import COUNT
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.keeper import NOT_KEPT
-from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, Record, line
+from xenoglot.gateway.limits_settings import Counting, Limits
+from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, TARGET, Record, line
+from xenoglot.gateway.provided import Facts
+from xenoglot.gateway.targets import Caps, HoldBack, ModelTarget
 from xenoglot.model import content, events
 from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import Request, Sampling
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
+from xenoglot.policy.needs import When
+from xenoglot.policy.verdict import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,32 +36,22 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
 
-Rows = list[list[str]]
-
-UNSET = "-"
 BOTH = [dialects.get("chat"), dialects.get("messages")]
-WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", Emulate: "table"}
+WORDS = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    Emulate: "table",
+    Target: "table",
+    Limits: "table",
+    HoldBack: "table",
+    Caps: "table",
+    When: "table",
+    Sampling: "table",
+    ModelTarget: "table",
+}
 GAP = 1000  # tokens between two budgets, much smaller than any distance of theirs
-
-
-def table(page: str, heading: str) -> Rows:
-    """The cells of the first table under a heading of a page in `docs`, without its head."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert section, f"{page} has no heading `{heading}`"
-    found = re.search(r"^\|.*(?:\n\|.*)*", section[1], re.MULTILINE)
-    assert found, f"{page}: there is no table under `{heading}`"
-    return [[cell.strip() for cell in row.strip().strip("|").split(" | ")] for row in found[0].splitlines()[2:]]
-
-
-def columns(page: str, heading: str, count: int) -> Rows:
-    """The first columns of a table; in the others stands what no code says."""
-    return [row[:count] for row in table(page, heading)]
-
-
-def code(*words: object) -> str:
-    """Words of the code, as the pages write them."""
-    return ", ".join(f"`{word}`" for word in words) or UNSET
 
 
 def names(kinds: tuple[type, ...] | dict[type, Any]) -> str:
@@ -66,13 +62,19 @@ def names(kinds: tuple[type, ...] | dict[type, Any]) -> str:
 # -- configuration.md
 
 
-def type_words(kind: Any) -> str:  # noqa: ANN401  a type
+def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each form
     """How a page names the type of a key."""
     origin, arguments = get_origin(kind), [kind for kind in get_args(kind) if kind is not NoneType]
+    if set(arguments) == {str, tuple[str, ...]}:
+        return "string, or list of strings"
     if origin is Annotated or origin in {Union, UnionType}:
         return type_words(arguments[0])
     if origin is Literal:
         return code(*(f'"{word}"' for word in arguments))
+    if kind == tuple[Field, ...]:
+        return "list of fields"
+    if kind == tuple[Reason, ...]:
+        return "list of words"
     if origin is tuple:
         return f"list of {type_words(arguments[0])}s"
     return f"table of {type_words(arguments[1])}s" if origin is dict else WORDS[kind]
@@ -84,7 +86,10 @@ def default_words(field: msgspec.structs.FieldInfo) -> str:
         return "required"
     if field.default is msgspec.NODEFAULT:
         return "`{}`"
-    return UNSET if field.default is None else code(msgspec.json.encode(field.default).decode())
+    said = msgspec.to_builtins(field.default)
+    if isinstance(field.default, msgspec.Struct):
+        said = {key: value for key, value in said.items() if value not in (None, [], ())} or None
+    return UNSET if said is None else code(msgspec.json.encode(said).decode())
 
 
 def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
@@ -94,16 +99,22 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 
 
 KEYS = {
-    "`[server]`": keys(config.Server),
-    "`[keys]`": keys(config.Keys),
-    "`[upstreams.NAME]`": keys(config.Upstream, "deadlines", "target", "emulate"),
+    "`[server]`": keys(settings.Server, "connections"),
+    "`[server.connections]`": keys(native_bounds.Connections),
+    "`[keys]`": keys(settings.Keys),
+    "`[tenants.NAME]`": keys(tenants.Tenant),
+    "`[upstreams.NAME]`": keys(settings.Upstream, "deadlines", "target", "emulate", "facts", "retry", "breaker"),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
+    "`[[upstreams.NAME.facts]]`": keys(Facts, "target"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
-    "`[store]`": keys(config.Store),
+    "`[fetch]`": keys(fetch_settings.Fetch),
+    "`[store]`": keys(settings.Store),
+    "`[limits]`": keys(Counting),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
-    "`[[models]]`": keys(config.Model, "defaults"),
+    "`[[models]]`": keys(settings.Model, "defaults"),
+    "`[[models.targets]]`": keys(ModelTarget),
     "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],
 }
 
@@ -116,6 +127,10 @@ def test_every_key_of_the_file_is_explained(heading: str) -> None:
 def test_every_table_of_the_file_is_explained() -> None:
     tables = {field.name for field in msgspec.structs.fields(config.Config)} - {"secrets", "on_loss"}
     assert {re.split(r"[.\]]", heading.strip("`[]"))[0] for heading in KEYS} == tables
+
+
+def test_every_limit_is_explained() -> None:
+    assert columns("limits.md", "What can be limited", 3) == keys(Limits)
 
 
 # -- gateway.md
@@ -151,7 +166,7 @@ def test_every_header_of_ours_is_explained() -> None:
     explained = {
         name for row in table("gateway.md", "Headers of a response") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert {SUBSTITUTED, endpoint.COUNT, LOSSES, NOT_KEPT[0]} <= explained
+    assert {SUBSTITUTED, TARGET, COUNT, LOSSES, NOT_KEPT[0]} <= explained
 
 
 # -- model.md

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.pages import ROOT
-from tests.docs.test_tables import code, columns
+from tests.docs.pages import ROOT, code, columns
 from xenoglot.codec.loss import Losses
 from xenoglot.text.parsing import Asked, encode_parsed, parse
 from xenoglot.text.rows import ROWS

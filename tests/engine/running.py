@@ -36,6 +36,9 @@ class Running:
     async def lost(self, endpoint: Endpoint) -> None:
         """Nobody kills it."""
 
+    def hung(self) -> None:
+        """It is not."""
+
     async def stop(self) -> None:
         """Others need it still."""
 

@@ -101,7 +101,7 @@ async def test_who_gives_up_as_its_turn_comes_gives_the_turn_on(line: Line) -> N
     assert line.inside == ["a", "c"]
 
 
-async def test_the_line_has_an_end(line: Line) -> None:
+async def test_k21_the_line_has_an_end(line: Line) -> None:
     await line.come("a", 2, 60)
     for name in "bcd":
         await line.come(name, 1, 1)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -237,7 +239,7 @@ async def test_the_runtime_reads_every_grammar(engine: Engine, schema: JSON) -> 
     assert json.loads(await reply.read())["tokens_predicted"] == 1
 
 
-async def test_a_grammar_that_the_runtime_does_not_read_fails_its_request(engine: Engine) -> None:
+async def test_k21_a_grammar_that_the_runtime_does_not_read_fails_its_request(engine: Engine) -> None:
     with pytest.raises(FailureError) as raised:
         await engine._runtime.complete({"prompt": [1], "n_predict": 1, "grammar": "root ::= ("})
     assert raised.value.failure.kind == "invalid_request"
@@ -265,7 +267,7 @@ async def test_nobody_can_forge_a_turn(engine: Engine) -> None:
     assert not control & set(await engine._runtime.tokens_of_content(FORGED))
 
 
-async def test_what_does_not_fit_is_told_with_its_numbers(engine: Engine) -> None:
+async def test_k21_what_does_not_fit_is_told_with_its_numbers(engine: Engine) -> None:
     call = asked("word " * 600)
     tokens = await engine.count(call)
     failure = await refusal(engine, call)
@@ -346,7 +348,7 @@ async def first(answer: EventAnswer) -> list[Event]:
     return list(await anext(aiter(answer.batches)))
 
 
-async def test_who_leaves_makes_room(engine: Engine) -> None:
+async def test_k21_who_leaves_makes_room(engine: Engine) -> None:
     for _ in range(3):
         answer = await engine.answer(asked("Go on", sampling=ENDLESS))
         assert isinstance(answer, EventAnswer)
@@ -355,7 +357,7 @@ async def test_who_leaves_makes_room(engine: Engine) -> None:
     assert text(await response(engine, asked(QUESTION)))
 
 
-async def test_who_leaves_while_waiting_is_forgotten(engine: Engine) -> None:
+async def test_k21_who_leaves_while_waiting_is_forgotten(engine: Engine) -> None:
     answer = await engine.answer(asked("Go on", sampling=ENDLESS))
     assert isinstance(answer, EventAnswer)
     async with aclosing(answer):
@@ -394,7 +396,7 @@ def kill(process: EngineProcess) -> None:
     child.kill()
 
 
-async def test_a_crash_fails_its_request_and_not_the_next(mortal: tuple[Engine, EngineProcess]) -> None:
+async def test_k15_a_crash_fails_its_request_and_not_the_next(mortal: tuple[Engine, EngineProcess]) -> None:
     engine, process = mortal
     answer = await engine.answer(asked("Go on", sampling=ENDLESS))
     assert isinstance(answer, EventAnswer)
@@ -407,6 +409,25 @@ async def test_a_crash_fails_its_request_and_not_the_next(mortal: tuple[Engine, 
     assert process.health().starts == 2
 
 
+async def test_k15_an_engine_that_falls_silent_is_replaced(mortal: tuple[Engine, EngineProcess]) -> None:
+    engine, process = mortal
+    answer = await engine.answer(asked("Go on", sampling=ENDLESS))
+    assert isinstance(answer, EventAnswer)
+    found = await first(answer)
+    pid = process.health().pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)  # it lives, and says nothing
+    pool = engine._runtime._transport._pool
+    assert pool is not None
+    for connection in tuple(pool.connections):
+        connection.stop("timeout", "the upstream sent nothing for too long")  # what the deadline does when it is over
+    async with aclosing(answer):
+        found += [event async for batch in answer.batches for event in batch]
+    assert lawful(found)[-1] == Failed(failure=CRASHED)
+    assert "Paris" in text(await response(engine, asked(QUESTION)))
+    assert (process.health().starts, process.health().pid == pid) == (2, False)
+
+
 class Absent:
     """A process that cannot be had, for a reason."""
 
@@ -417,6 +438,9 @@ class Absent:
         raise self._error
 
     async def lost(self, endpoint: object) -> None:
+        pass
+
+    def hung(self) -> None:
         pass
 
     async def stop(self) -> None:

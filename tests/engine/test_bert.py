@@ -90,5 +90,5 @@ def test_numbers_of_another_kind_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_is_cut_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="ends before its numbers do"):
+    with pytest.raises(ValueError, match="its numbers are not where the checkpoint says"):
         make(checkpoint(tmp_path, cut=12), tmp_path / "tiny.gguf")

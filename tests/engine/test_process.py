@@ -95,7 +95,7 @@ async def refusal(engine: EngineProcess, patience: float = LONG) -> EngineError:
     return caught.value
 
 
-async def test_starts_when_first_asked_and_all_who_ask_share_the_start(make: Make) -> None:
+async def test_k24_starts_when_first_asked_and_all_who_ask_share_the_start(make: Make) -> None:
     engine = make()
     assert engine.health() == Health(state="idle", pid=None, starts=0, crashes=0, problem="")
     endpoints = await asyncio.gather(*(engine.ready(LONG) for _ in range(5)))
@@ -147,7 +147,7 @@ async def test_listens_on_loopback_with_a_key_where_a_socket_path_would_be_too_l
     folder.rmdir()
 
 
-async def test_comes_back_after_a_crash_at_a_new_address(make: Make, time: Time) -> None:
+async def test_k15_comes_back_after_a_crash_at_a_new_address(make: Make, time: Time) -> None:
     engine = make()
     first = await engine.ready(LONG)
     await crash(engine)
@@ -179,7 +179,7 @@ async def test_asks_after_a_crash_that_is_not_noted_yet(
     assert time.naps == [0.0, 0.5]
 
 
-async def test_rests_longer_after_each_crash_and_forgets_after_a_long_life(make: Make, time: Time) -> None:
+async def test_k15_rests_longer_after_each_crash_and_forgets_after_a_long_life(make: Make, time: Time) -> None:
     engine = make()
     for _ in range(3):
         await engine.ready(LONG)
@@ -222,7 +222,7 @@ async def test_one_who_gives_up_does_not_take_the_start_away_from_the_others(mak
     assert engine.health().starts == 1
 
 
-async def test_a_failed_start_is_told_to_all_and_not_repeated_before_the_rest_is_over(
+async def test_k24_a_failed_start_is_told_to_all_and_not_repeated_before_the_rest_is_over(
     make: Make, time: Time, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.gguf"

@@ -38,7 +38,7 @@ async def test_a_template_that_is_not_there(tmp_path: Path, weights: Weights) ->
         await starts({"chat_template": missing})
 
 
-async def test_nothing_is_loaded_before_it_is_asked(weights: Weights) -> None:
+async def test_k21_nothing_is_loaded_before_it_is_asked(weights: Weights) -> None:
     async with assembled(
         check({"store": {"url": "off"}, "embedded": {"models": {"a": {"gguf": str(weights.path)}}}}, {}, "the tests"),
         ready=False,

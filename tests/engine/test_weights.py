@@ -194,7 +194,7 @@ def test_a_killed_fetch_is_never_taken_for_good_and_is_swept_away_later(world: W
     assert world.left() == ["tiny.gguf"]
 
 
-def test_two_processes_at_once_both_get_it(world: World) -> None:
+def test_k24_two_processes_at_once_both_get_it(world: World) -> None:
     """Each has its own checked copy in hand before the other may go on to put one in place."""
     processes = [start_fetching(world, "checking tiny.gguf") for _ in range(2)]
     for process in processes:

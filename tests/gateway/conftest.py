@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def gateway_server() -> Generator[Callable[..., Running]]:
-    """Give a function that starts a gateway (see `serving.run`); all of them are stopped at the end."""
+def gateway_server(request: pytest.FixtureRequest) -> Generator[Callable[..., Running]]:
+    """Give a function that starts a gateway (see `serving.run`); all of them are stopped at the end.
+
+    A file that parametrizes it with `SERVERS` has its tests run over our own server, and over the ASGI application.
+    """
+    usual: dict[str, Any] = {"asgi": getattr(request, "param", "native") == "asgi"}
     with ExitStack() as stack:
-        yield lambda *arguments, **settings: stack.enter_context(run(*arguments, **settings))
+        yield lambda *arguments, **settings: stack.enter_context(run(*arguments, **usual | settings))
 
 
 @pytest.fixture

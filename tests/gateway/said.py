@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
@@ -111,7 +111,7 @@ class HangingBytes(Hanging):
         dialect = dialects.get(call.dialect)
         chunks = self._chunks()
         watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
-        return ByteAnswer(chunks=chunks, aclose=chunks.aclose, media_type=dialect.framing.media_type, watch=watch)
+        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         yield self._data

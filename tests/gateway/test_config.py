@@ -9,12 +9,13 @@ import pytest
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target, names
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import config
+from xenoglot.gateway import config, settings
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.embedded import Embedded
 from xenoglot.gateway.flags import from_flags
 from xenoglot.gateway.settings import Keys, Model, Server, Upstream
 from xenoglot.model.request import Sampling
+from xenoglot.providers import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,7 +170,8 @@ def test_all_mistakes_are_told_at_once() -> None:
         ),
         pytest.param(
             {"zzz": 1},
-            "zzz: unknown; expected one of server, keys, upstreams, embedded, models, store, on_loss",
+            "zzz: unknown; expected one of server, keys, tenants, upstreams, embedded, models, store, fetch, limits, "
+            "on_loss",
             id="unknown-without-a-near-match",
         ),
         pytest.param(
@@ -358,7 +360,7 @@ def test_each_mistake_names_its_path(plain: JSONObject, line: str | None) -> Non
     ],
 )
 def test_loopback(host: str, *, loopback: bool) -> None:
-    assert config.is_loopback(host) is loopback
+    assert settings.is_loopback(host) is loopback
 
 
 def test_flags_for_an_upstream_and_its_model() -> None:
@@ -391,12 +393,18 @@ def test_flags_are_named_as_flags() -> None:
         from_flags({}, upstream="x", dialect="chatt", model="a", key_env="NO", client_key_env="NEITHER", port=-1)
     assert str(caught.value).split("\n") == [
         "the command line: 5 mistakes",
+        f'  --upstream: found "x": unknown; expected one of {", ".join(catalog.names())}',
         "  --port: found -1; expected int >= 0",
         '  --client-key-env: the environment variable "NEITHER" is not set',
         '  --key-env: the environment variable "NO" is not set',
         f'  --dialect: found "chatt"; expected one of {DIALECTS}',
-        '  --upstream: found "x"; expected http:// or https:// and a host',
     ]
+
+
+def test_a_flag_that_is_no_url() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        from_flags({}, upstream="//x")
+    assert str(caught.value) == 'the command line: --upstream: found "//x"; expected http:// or https:// and a host'
 
 
 def test_flags_of_an_upstream_need_one() -> None:

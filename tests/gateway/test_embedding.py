@@ -14,9 +14,12 @@ from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.weights import MINILM, SMOLLM2, Model, Weights, fetch
+from xenoglot.errors import FailureError
 from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING, Embedded
 from xenoglot.gateway.settings import Model as Named
+from xenoglot.gateway.targets import ModelTarget
 from xenoglot.model.embedding import Embeddings
+from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
@@ -46,6 +49,18 @@ class Embedding(Backend):
         return EmbeddingAnswer(embeddings=Embeddings(vectors=vectors, usage=Usage(input_tokens=3)))
 
 
+LOSS = "$ user dropped (only embeddings has it)"
+
+
+class Failing(Embedding):
+    """Loses something, and is busy."""
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Refuse."""
+        call.losses.dropped("$", "dimensions", "x")
+        raise FailureError(Failure(kind="overloaded", message="busy", status=503))
+
+
 def test_an_answer_and_what_is_told_of_it(gateway_server: Callable[..., Running], access_lines: AccessLines) -> None:
     backend = Embedding()
     running = gateway_server({"a": backend})
@@ -56,7 +71,7 @@ def test_an_answer_and_what_is_told_of_it(gateway_server: Callable[..., Running]
         "model": "m",
         "usage": {"prompt_tokens": 3, "total_tokens": 3},
     }
-    assert answer.headers["x-xenoglot-losses"] == "$ user dropped (only embeddings has it)"
+    assert answer.headers["x-xenoglot-losses"] == LOSS
     assert [call.headers for call in backend.calls] == [(("openai-beta", "x"),)]
     line = access_lines.next()
     assert (line["route"], line["backend"], line["usage"]["input_tokens"]) == ("/v1/embeddings", "a", 3)
@@ -80,6 +95,21 @@ def test_a_backend_that_cannot_says_so(gateway_server: Callable[..., Running], p
     answer = gateway_server({"a": Backend()}).request("POST", path, body)
     assert (answer.status, answer.json["error"]["code"]) == (400, UNSUPPORTED)
     assert "`m`" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("first", [Backend(), Failing()], ids=["makes-none", "K04-is-busy"])
+def test_of_several_targets_another_makes_them(
+    gateway_server: Callable[..., Running], access_lines: AccessLines, first: Backend
+) -> None:
+    targets = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
+    config = config_for("a", "b", models=(Named(name="m", targets=targets, strategy="ordered"),))
+    running = gateway_server({"a": first, "b": Embedding("b")}, config)
+    answer = running.request("POST", "/v1/embeddings", ASKED)
+    line = access_lines.next()
+    assert (answer.status, answer.headers["x-xenoglot-target"]) == (200, "b/two")
+    assert (line["tries"], line["losses"]) == (1 + isinstance(first, Failing), [LOSS])
+    held = [said.running for said in running.gateway.dispatcher.ward.measures(0.0)]
+    assert set(held) == {0}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, HangingBytes
-from tests.gateway.serving import PATIENCE, AccessLines, Running, config_for, read_all, read_until
+from tests.gateway.serving import PATIENCE, SERVERS, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.settings import Server
 from xenoglot.model.events import BlockEnded, Failed, Finished
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
+
+pytestmark = pytest.mark.parametrize("gateway_server", SERVERS, indirect=True)
 
 LIMIT = 1000
 ERROR_EVENTS = {"/v1/chat/completions": b'data: {"error":{', "/v1/messages": b'event: error\ndata: {"type":"error"'}
@@ -192,7 +194,7 @@ def test_k12_a_stream_ends_in_an_error_event_when_the_drain_is_over(
     assert (line["status"], line["failure"]) == (200, "overloaded")
 
 
-CHUNK = b'data: {"id":"1","created":1,"model":"m","choices":[]}\n\n'
+CHUNK = b'data: {"id":"1","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
 LINE = b'{"model":"m","message":{"role":"assistant","content":"Hel"},"done":false}\n'
 
 
@@ -200,9 +202,9 @@ LINE = b'{"model":"m","message":{"role":"assistant","content":"Hel"},"done":fals
     ("path", "begun", "ending"),
     [
         pytest.param("/v1/chat/completions", CHUNK, b'data: {"error"', id="events"),
-        pytest.param("/v1/chat/completions", CHUNK[:-5], b'\n\ndata: {"error"', id="half-an-event"),
+        pytest.param("/v1/chat/completions", CHUNK + CHUNK[:-5], b'\n\ndata: {"error"', id="half-an-event"),
         pytest.param("/api/chat", LINE, b'{"error"', id="lines"),
-        pytest.param("/api/chat", LINE[:-5], b'\n{"error"', id="half-a-line"),
+        pytest.param("/api/chat", LINE + LINE[:-5], b'\n{"error"', id="half-a-line"),
     ],
 )
 def test_k12_the_last_word_stands_alone(

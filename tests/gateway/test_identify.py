@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.gateway.said import HELLO, Hanging
 from tests.gateway.serving import PATIENCE, Running, config_for, read_until
 from tests.gateway.test_faults import post
-from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
@@ -59,7 +59,7 @@ class Slow(Hanging):
         dialect = dialects.get(call.dialect)
         chunks = self._said()
         watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
-        return ByteAnswer(chunks=chunks, aclose=chunks.aclose, media_type=dialect.framing.media_type, watch=watch)
+        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _told(self) -> AsyncGenerator[Sequence[Event], None]:
         yield list(unfold(HELLO))

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import Backend
 from xenoglot.errors import FailureError
 from xenoglot.gateway.listing import available
-from xenoglot.gateway.routing import Router, Rule
+from xenoglot.gateway.routing import Plan, Router, single
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.failure import Failure
 
@@ -38,41 +38,33 @@ def info(name: str) -> ModelInfo:
     return ModelInfo(id=name, owned_by="somebody", max_input_tokens=8192)
 
 
-ALL = Rule(name="*", backend="one")
+ALL = single("*", "one")
 
 
 @pytest.mark.parametrize(
-    ("rules", "models", "asked"),
+    ("plans", "models", "asked"),
     [
         pytest.param([ALL], [info("a"), info("b")], [1, 0], id="every-name"),
-        pytest.param([Rule(name="b*", backend="one")], [info("b")], [1, 0], id="those-that-fit"),
+        pytest.param([single("b*", "one")], [info("b")], [1, 0], id="those-that-fit"),
+        pytest.param([single("mine", "one", "a")], [ModelInfo(id="mine")], [0, 0], id="an-alias-asks-nobody"),
+        pytest.param([single("a", "one")], [info("a")], [1, 0], id="a-name-as-it-is-there"),
+        pytest.param([single("mine", "one", "a"), ALL], [info("mine"), info("a"), info("b")], [1, 0], id="both"),
+        pytest.param([single("a", "silent"), ALL], [ModelInfo(id="a"), info("b")], [1, 1], id="another-backends-name"),
+        pytest.param([ALL, single("*", "silent")], [info("a"), info("b")], [1, 1], id="a-silent-one-is-left-out"),
         pytest.param(
-            [Rule(name="mine", backend="one", model="a")], [ModelInfo(id="mine")], [0, 0], id="an-alias-asks-nobody"
-        ),
-        pytest.param([Rule(name="a", backend="one")], [info("a")], [1, 0], id="a-name-as-it-is-there"),
-        pytest.param(
-            [Rule(name="mine", backend="one", model="a"), ALL], [info("mine"), info("a"), info("b")], [1, 0], id="both"
-        ),
-        pytest.param(
-            [Rule(name="a", backend="silent"), ALL], [ModelInfo(id="a"), info("b")], [1, 1], id="another-backends-name"
-        ),
-        pytest.param(
-            [ALL, Rule(name="*", backend="silent")], [info("a"), info("b")], [1, 1], id="a-silent-one-is-left-out"
-        ),
-        pytest.param(
-            [Rule(name="a", backend="one"), Rule(name="*", backend="one", model="a", substitutes=True)],
+            [single("a", "one"), single("*", "one", "a", substituted=True)],
             [info("a")],
             [1, 0],
             id="what-is-answered-instead-is-not-listed",
         ),
     ],
 )
-async def test_available(rules: list[Rule], models: list[ModelInfo], asked: list[int]) -> None:
+async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list[int]) -> None:
     backends = {"one": Having("a", "b"), "silent": Having()}
-    found = await available(Router(rules), backends)
+    found = await available(Router(plans), backends)
     assert (list(found), [backend.asked for backend in backends.values()]) == (models, asked)
 
 
 async def test_nobody_says_anything() -> None:
     with pytest.raises(FailureError, match="the upstream cannot be reached"):
-        await available(Router([Rule(name="*", backend="silent")]), {"silent": Having()})
+        await available(Router([single("*", "silent")]), {"silent": Having()})

@@ -14,7 +14,7 @@ from tests.backends.own import tiny
 from tests.backends.own.asking import asked, turn
 from tests.backends.own.engines import Engine
 from tests.gateway.serving import PATIENCE, read_until, run
-from xenoglot.backends.backend import Call
+from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.own.recognise import backend_of
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
@@ -72,7 +72,7 @@ async def ask(running: Running, dialect: str, request: Request) -> Response:
         client = Remote("client", dialects.get(dialect), running.url, transport=transport)
         answer = await client.answer(Call(request=request, losses=Losses()))
         async with aclosing(answer):
-            assert not hasattr(answer, "chunks")
+            assert isinstance(answer, EventAnswer)
             response = fold([event async for batch in answer.batches for event in batch])
     assert isinstance(response, Response)
     return response

@@ -36,7 +36,9 @@ class Crowded(Backend):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", dialects.names())
-def test_the_wait_is_told_in_every_dialect(gateway_server: Callable[..., Running], name: str, *, stream: bool) -> None:
+def test_k21_the_wait_is_told_in_every_dialect(
+    gateway_server: Callable[..., Running], name: str, *, stream: bool
+) -> None:
     running = gateway_server({"a": Crowded()})
     dialect = dialects.get(name)
     prompt = Prompt(texts=("Hi",)) if name in CONTINUED else None

@@ -6,7 +6,7 @@ import pytest
 
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.embedded import Embedded, EmbeddedModel
-from xenoglot.gateway.routing import Route, Router, Rule, apply_defaults, rules
+from xenoglot.gateway.routing import Route, Router, apply_defaults, plans, single
 from xenoglot.gateway.settings import Model, Upstream
 from xenoglot.model.request import Request, Sampling
 
@@ -35,7 +35,9 @@ BESIDE = Config(
 @pytest.mark.parametrize(
     ("config", "own", "model", "route"),
     [
-        pytest.param(Config(upstreams=ONE), None, "any", Route(backend="main", model="any"), id="lone-upstream"),
+        pytest.param(
+            Config(upstreams=ONE), None, "any", Route(backend="main", model="any", named=True), id="lone-upstream"
+        ),
         pytest.param(Config(), OWN, OWN, Route(backend="embedded", model=OWN), id="embedded-by-its-name"),
         pytest.param(
             Config(), OWN, "gpt-4o", Route(backend="embedded", model=OWN, substituted=True), id="embedded-instead"
@@ -48,7 +50,11 @@ BESIDE = Config(
             id="both-embedded",
         ),
         pytest.param(
-            Config(upstreams=ONE, embedded=Embedded()), OWN, "any", Route(backend="main", model="any"), id="both-other"
+            Config(upstreams=ONE, embedded=Embedded()),
+            OWN,
+            "any",
+            Route(backend="main", model="any", named=True),
+            id="both-other",
         ),
         pytest.param(
             NAMED,
@@ -58,7 +64,11 @@ BESIDE = Config(
             id="exact-before-patterns",
         ),
         pytest.param(
-            NAMED, None, "claude-3-haiku", Route(backend="main", model="claude-3-haiku"), id="first-pattern-wins"
+            NAMED,
+            None,
+            "claude-3-haiku",
+            Route(backend="main", model="claude-3-haiku", named=True),
+            id="first-pattern-wins",
         ),
         pytest.param(NAMED, None, "o9-mini", Route(backend="other", model="mini"), id="pattern-with-a-target"),
         pytest.param(NAMED, None, "o9", None, id="nobody"),
@@ -66,7 +76,9 @@ BESIDE = Config(
         pytest.param(Config(upstreams=ONE), None, "", None, id="C21-empty"),
         pytest.param(Config(upstreams=ONE), None, "x" * 257, None, id="C21-long"),
         pytest.param(Config(upstreams=ONE), None, "a\r\nb", None, id="C22-newline"),
-        pytest.param(Config(upstreams=ONE), None, "../a/b", Route(backend="main", model="../a/b"), id="S13-path-like"),
+        pytest.param(
+            Config(upstreams=ONE), None, "../a/b", Route(backend="main", model="../a/b", named=True), id="S13-path-like"
+        ),
         pytest.param(
             Config(models=(Model(name="tiny", defaults=DEFAULTS),)),
             OWN,
@@ -87,7 +99,7 @@ BESIDE = Config(
     ],
 )
 def test_resolve(config: Config, own: str | None, model: str, route: Route | None) -> None:
-    assert Router(rules(config, own)).resolve(model) == route
+    assert Router(plans(config, own)).resolve(model) == route
 
 
 @pytest.mark.parametrize(
@@ -99,7 +111,7 @@ def test_a_model_preserves_as_it_says_or_as_its_upstream_does(
 ) -> None:
     main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=upstream)
     config = Config(upstreams={"main": main}, models=(Model(name="m", upstream="main", preserve=model),))
-    route = Router(rules(config, None)).resolve("m")
+    route = Router(plans(config, None)).resolve("m")
     assert route is not None
     assert route.preserve == preserved
 
@@ -107,11 +119,11 @@ def test_a_model_preserves_as_it_says_or_as_its_upstream_does(
 def test_a_lone_upstream_preserves_as_it_says() -> None:
     main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
     config = Config(upstreams={"main": main}, embedded=Embedded(enabled=False))
-    assert Router(rules(config, None)).resolve("any") == Route(backend="main", model="any", preserve=True)
+    assert Router(plans(config, None)).resolve("any") == Route(backend="main", model="any", named=True, preserve=True)
 
 
 def test_a_name_given_twice_goes_to_the_first() -> None:
-    router = Router((Rule(name="a", backend="first"), Rule(name="a", backend="second")))
+    router = Router((single("a", "first"), single("a", "second")))
     assert router.resolve("a") == Route(backend="first", model="a")
 
 

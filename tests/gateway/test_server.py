@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,12 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import RedactingFormatter, bind, greeting
+from xenoglot.gateway.server import RedactingFormatter, bind, greeting, serve_at
 from xenoglot.gateway.settings import Model
+from xenoglot.gateway.source import FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Generator
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -96,6 +99,29 @@ def test_k13_a_second_signal_breaks_a_stream_off(upstream: socket.socket) -> Non
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert "sk-upstream" not in errors
+
+
+def test_k13_k14_a_sighup_while_things_are_loaded_is_heard_afterwards(tmp_path: Path) -> None:
+    file = tmp_path / "xenoglot.toml"
+    file.write_text('[upstreams.main]\ndialect = "chat"\nbase_url = "http://upstream.invalid"\n')
+    source = FileSource(str(file), {}, port=0)
+    told: list[str] = []
+
+    @asynccontextmanager
+    async def assemble(config: Config) -> AsyncGenerator[Gateway]:
+        told.append("loads")
+        os.kill(os.getpid(), signal.SIGTERM if len(told) > 1 else signal.SIGHUP)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        yield Gateway(config, {"main": Backend("main")})
+        os.kill(os.getpid(), signal.SIGHUP)  # while it is let go of
+        await asyncio.sleep(0)
+        told.append("lets go")
+
+    with bind("127.0.0.1", 0) as listener:
+        serve_at(listener, source.load(), lambda _: told.append("serves"), assemble, source)
+    assert told[:3] == ["loads", "serves", "loads"]
+    assert told.count("lets go") >= 1
 
 
 def test_an_address_in_use() -> None:

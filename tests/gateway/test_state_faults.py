@@ -16,7 +16,7 @@ from tests.gateway.said import BEGUN, HELLO, Backend, Hanging
 from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.test_state import client_of, text_of
 from tests.gateway.test_state_jobs import ENDING, LIFE, until
-from xenoglot.backends.backend import ByteAnswer
+from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.stage import Pipeline
@@ -83,7 +83,7 @@ class Bytes(Backend):
         dialect = dialects.get(call.dialect)
         watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
         chunks = self._said()
-        return ByteAnswer(chunks=chunks, aclose=chunks.aclose, media_type="text/event-stream", watch=watch)
+        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:
         for chunk in self._chunks:

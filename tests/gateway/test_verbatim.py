@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.said import CHAT, Backend
-from xenoglot.backends.backend import ByteAnswer
+from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
@@ -40,7 +40,7 @@ class Bytes(Backend):
         """Give the chunks."""
         chunks = self._said()
         watch = Pipeline(SSEDecoder(), dialects.get("chat").stream_decoder())
-        return ByteAnswer(chunks=chunks, aclose=chunks.aclose, media_type="text/event-stream", watch=watch)
+        return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:
         for chunk in self._chunks:
@@ -54,7 +54,10 @@ class Bytes(Backend):
         pytest.param([HEL, DONE], 200, HEL + EARLY_FRAME, True, "upstream", id="U15-no-done-after-a-failure"),
         pytest.param([HEL + DONE], 502, EARLY, False, "upstream", id="U15-in-one-read"),
         pytest.param([HEL], 200, HEL + EARLY_FRAME, True, "upstream", id="U14-clean-end"),
-        pytest.param([HEL[:-9], HEL[-9:] + DONE], 200, HEL[:-9], True, "upstream", id="U15-behind-half-a-frame"),
+        pytest.param(
+            [HEL + HEL[:-9], HEL[-9:] + DONE], 200, HEL + HEL[:-9], True, "upstream", id="U15-behind-half-a-frame"
+        ),
+        pytest.param([HEL[:-9], HEL[-9:] + DONE], 502, EARLY, False, "upstream", id="U15-half-a-frame-is-no-beginning"),
         pytest.param([HEL, BUSY], 200, HEL + BUSY, True, "overloaded", id="U22-the-upstreams-own-words"),
     ],
 )

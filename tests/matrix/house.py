@@ -37,6 +37,10 @@ def model(upstream: str) -> str:
     return f"{upstream}-small"
 
 
+ONCE: JSONObject = {"retry": {"attempts": 1}, "breaker": {"failures": 1_000_000}}
+"""An upstream that is asked once for each request, however often it has failed."""
+
+
 class PushedLoop(asyncio.SelectorEventLoop):
     """A real loop with real sockets whose clock can be pushed on: an hour's deadline passes at once."""
 
@@ -110,8 +114,13 @@ class House:
         ]
         for dialect, upstream in self.upstreams.items():
             key = {"dialect": dialect, "key_env": f"{dialect.upper()}_KEY"}
-            upstreams[dialect] = {**key, "base_url": upstream.url, "headers": {"X-Tenant": f"tenant-of-{dialect}"}}
-            upstreams[f"gone-{dialect}"] = {**key, "base_url": nobody}
+            upstreams[dialect] = {
+                **key,
+                **ONCE,
+                "base_url": upstream.url,
+                "headers": {"X-Tenant": f"tenant-of-{dialect}"},
+            }
+            upstreams[f"gone-{dialect}"] = {**key, **ONCE, "base_url": nobody}
             models += [
                 {"name": f"{dialect}-*", "upstream": dialect},
                 {"name": f"gone-{dialect}-*", "upstream": f"gone-{dialect}"},

@@ -167,6 +167,7 @@ REFUSALS = (
                 "the upstream refused the gateway's credentials",
                 "server_error",
                 "upstream_error",
+                x_should_retry="false",
             ),
             ("chat", "messages"): openai_error(
                 "InternalServerError",
@@ -174,12 +175,21 @@ REFUSALS = (
                 "the upstream refused the gateway's credentials",
                 "server_error",
                 "upstream_error",
+                x_should_retry="false",
             ),
             ("messages", "chat"): anthropic_error(
-                "InternalServerError", 502, "the upstream refused the gateway's credentials", "api_error"
+                "InternalServerError",
+                502,
+                "the upstream refused the gateway's credentials",
+                "api_error",
+                x_should_retry="false",
             ),
             ("messages", "messages"): anthropic_error(
-                "InternalServerError", 502, "the upstream refused the gateway's credentials", "api_error"
+                "InternalServerError",
+                502,
+                "the upstream refused the gateway's credentials",
+                "api_error",
+                x_should_retry="false",
             ),
         },
     ),
@@ -223,6 +233,7 @@ REFUSALS = (
                 "the upstream refused the gateway's credentials",
                 "server_error",
                 "upstream_error",
+                x_should_retry="false",
             ),
             ("chat", "messages"): openai_error(
                 "InternalServerError",
@@ -230,12 +241,21 @@ REFUSALS = (
                 "the upstream refused the gateway's credentials",
                 "server_error",
                 "upstream_error",
+                x_should_retry="false",
             ),
             ("messages", "chat"): anthropic_error(
-                "InternalServerError", 502, "the upstream refused the gateway's credentials", "api_error"
+                "InternalServerError",
+                502,
+                "the upstream refused the gateway's credentials",
+                "api_error",
+                x_should_retry="false",
             ),
             ("messages", "messages"): anthropic_error(
-                "InternalServerError", 502, "the upstream refused the gateway's credentials", "api_error"
+                "InternalServerError",
+                502,
+                "the upstream refused the gateway's credentials",
+                "api_error",
+                x_should_retry="false",
             ),
         },
     ),
@@ -504,7 +524,7 @@ REFUSALS = (
             ("messages", "chat"): anthropic_error(
                 "OverloadedError", 529, "The engine is currently overloaded", "overloaded_error", retry_after="2"
             ),
-            ("messages", "messages"): anthropic_error("ServiceUnavailableError", 503, "Overloaded", "overloaded_error"),
+            ("messages", "messages"): anthropic_error("OverloadedError", 529, "Overloaded", "overloaded_error"),
         },
     ),
     refusal(
@@ -593,13 +613,17 @@ REFUSALS = (
         Reply(status=302, headers=(("location", "http://elsewhere.example/"),)),
         {
             ("chat", "chat"): openai_error(
-                "InternalServerError", 502, "the upstream failed", "server_error", "upstream_error"
+                "InternalServerError", 502, "the upstream gave no answer (status 302)", "server_error", "upstream_error"
             ),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 502, "the upstream failed", "server_error", "upstream_error"
+                "InternalServerError", 502, "the upstream gave no answer (status 302)", "server_error", "upstream_error"
             ),
-            ("messages", "chat"): anthropic_error("InternalServerError", 502, "the upstream failed", "api_error"),
-            ("messages", "messages"): anthropic_error("InternalServerError", 502, "the upstream failed", "api_error"),
+            ("messages", "chat"): anthropic_error(
+                "InternalServerError", 502, "the upstream gave no answer (status 302)", "api_error"
+            ),
+            ("messages", "messages"): anthropic_error(
+                "InternalServerError", 502, "the upstream gave no answer (status 302)", "api_error"
+            ),
         },
     ),
 )

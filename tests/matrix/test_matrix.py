@@ -52,6 +52,7 @@ def headers_told(client: str, upstream: str, way: str) -> dict[str, str]:
             "accept-encoding": "identity",
             "content-type": "application/json",
             "user-agent": "xenoglot",
+            "x-xenoglot-hops": "1",
             "x-tenant": f"tenant-of-{upstream}",
         }
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.store.store import Conversation, Retention, Stored, Window
+from xenoglot.store.store import ONCE, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -285,6 +285,29 @@ class TestVault:
         keys = [("alice", "main"), ("alice", "other"), ("bob", "main")]
         assert [await store.recall(owner, "call_1", backend) for owner, backend in keys] == [b"sealed", b"else", None]
 
+    async def test_of_those_who_swap_at_once_one_succeeds(self, store: Store) -> None:
+        place = ("alice", "key", ONCE)
+        marks = [f"mark {number}".encode() for number in range(4)]
+        done = await asyncio.gather(*(store.swap(place, None, mark, 1.0) for mark in marks))
+        assert sorted(done) == [False, False, False, True]
+        assert await store.recall(*place) == marks[done.index(True)]
+
+    async def test_what_is_swapped_is_what_is_there(self, store: Store) -> None:
+        place, other = ("alice", "key", ONCE), ("bob", "key", ONCE)
+        told = [
+            await store.swap(place, None, None, 1.0),
+            await store.swap(place, b"old", b"new", 1.0),
+            await store.swap(place, None, b"old", 1.0),
+            await store.swap(place, None, b"new", 1.0),
+            await store.swap(other, b"old", b"new", 1.0),
+            await store.swap(place, b"old", b"new", 1.0),
+            await store.swap(place, b"old", None, 1.0),
+        ]
+        assert told == [True, False, True, False, False, True, False]
+        assert (await store.recall(*place), await store.recall(*other)) == (b"new", None)
+        assert await store.swap(place, b"new", None, 1.0)
+        assert await store.recall(*place) is None
+
 
 class TestSweep:
     """What is forgotten by itself."""
@@ -305,6 +328,15 @@ class TestSweep:
         assert await store.conversation("alice", "old") is None
         assert await store.conversation("alice", "used") is not None
         assert await store.recall("alice", "old", "main") is None
+
+    async def test_what_makes_requests_idempotent_goes_after_a_day(self, store: Store) -> None:
+        for owner, day in (("alice", 0.0), ("bob", 1.0)):
+            await store.swap((owner, "key", ONCE), None, b"answer", day * DAY)
+            await store.keep(owner, "key", "main", b"else", day * DAY)
+        assert await store.sweep(1.5 * DAY, ENDLESS, 9) == 1
+        places = [(owner, place) for owner in ("alice", "bob") for place in (ONCE, "main")]
+        left = [await store.recall(owner, "key", place) for owner, place in places]
+        assert left == [None, b"else", b"answer", b"else"]
 
     async def test_of_too_much_the_oldest_goes(self, store: Store) -> None:
         await store.keep("alice", "oldest", "main", b"x" * 1000, 1.0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from xenoglot.model.json import JSON
 
@@ -16,12 +18,17 @@ MASK = "[redacted]"
 
 
 class Redactor:
-    """Replaces the secrets it was given."""
+    """Replaces the secrets it was given, as they are and as JSON, Python and URLs write them."""
 
     __slots__ = ("_secrets",)
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
-        found = {secret for secret in secrets if secret is not None and len(secret) >= SHORTEST}
+        found = {
+            spelled
+            for secret in secrets
+            if secret is not None and len(secret) >= SHORTEST
+            for spelled in _spellings(secret)
+        }
         self._secrets = sorted(found, key=len, reverse=True)  # the longer first: one may contain another
 
     def __call__(self, text: str) -> str:
@@ -39,3 +46,12 @@ class Redactor:
         if isinstance(value, dict):
             return {self(key): self.json(item) for key, item in value.items()}
         return value
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """Yield what a secret looks like where somebody quoted it."""
+    yield secret
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield json.dumps(secret)[1:-1]
+    yield repr(secret)[1:-1]
+    yield quote(secret, safe="", errors="surrogateescape")

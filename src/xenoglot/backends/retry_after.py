@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from xenoglot.model.json import JSON
+    from xenoglot.model.limits import Budget, RateLimits
+
 LONGEST = 60.0
 """Seconds: a longer wait is cut to this, for clients sleep for whatever they are told."""
 
 
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds to wait, 0 to `LONGEST`, by `retry-after-ms` or `retry-after` (RFC 9110 section 10.2.3).
+def retry_after(
+    headers: Mapping[str, str], now: float, *, said: float | None = None, limits: RateLimits | None = None
+) -> float | None:
+    """Return the seconds to wait, 0 to `LONGEST`; `None` where nothing says them.
 
-    `headers` have lower-case names, `now` is in Unix seconds. What cannot be read says nothing.
+    The headers go first: `retry-after-ms`, then `retry-after` (RFC 9110 section 10.2.3). Next is what the body of the
+    error `said` in words that its dialect reads. Last come the allowances (`limits`) that are used up, and of several
+    the one that is longest in coming back. `headers` have lower-case names, `now` is in Unix seconds. What cannot be
+    read says nothing.
     """
+    for seconds in (_told(headers, now), said, None if limits is None else _until_whole(limits)):
+        if seconds is not None and seconds >= 0:
+            return min(seconds, LONGEST)
+    return None
+
+
+def headers_in(body: JSON) -> dict[str, str]:
+    """Return the headers that the body of an error quotes, names in lower case.
+
+    OpenRouter has none of its own on a 429, and puts those of its limits in `error.metadata.headers`
+    (https://openrouter.ai/docs/api-reference/limits).
+    """
+    found = body
+    for key in ("error", "metadata", "headers"):
+        found = found.get(key) if isinstance(found, dict) else None
+    fields = found if isinstance(found, dict) else {}
+    return {name.lower(): str(value) for name, value in fields.items() if isinstance(value, str | int | float)}
+
+
+def _told(headers: Mapping[str, str], now: float) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
-        return min(milliseconds / 1000, LONGEST)
+        return milliseconds / 1000
     value = headers.get("retry-after", "")
     seconds = _number(value)
-    if seconds is None and value:
-        seconds = _seconds_until(value, now)
-    return None if seconds is None else min(seconds, LONGEST)
+    return _seconds_until(value, now) if seconds is None and value else seconds
 
 
 def _number(text: str) -> float | None:
@@ -38,6 +65,15 @@ def _number(text: str) -> float | None:
 
 def _seconds_until(date: str, now: float) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - now)
+        moment = parsedate_to_datetime(date)
+        if moment.tzinfo is None:  # the form of `asctime`, which is UTC (RFC 9110 section 5.6.7)
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - now)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _until_whole(limits: RateLimits) -> float | None:
+    budgets: tuple[Budget | None, ...] = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
+    used_up = [one.reset for one in budgets if one is not None and one.remaining == 0 and one.reset is not None]
+    return max(used_up, default=None)

@@ -8,6 +8,7 @@ cookies and knows no proxy; but it can wait, stop and clean up.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -19,6 +20,7 @@ from xenoglot.backends.transport_bounds import Deadlines, Limits, TransportError
 from xenoglot.backends.transport_coding import inflater
 from xenoglot.backends.transport_connection import Connection, Pool
 from xenoglot.backends.transport_exchange import Exchange, seconds
+from xenoglot.backends.transport_lookup import Lookup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http1 import Head, Origin
     from xenoglot.backends.transport_bounds import Kind, Stage
+    from xenoglot.backends.transport_lookup import Resolve
 
 __all__ = ["Deadlines", "Limits", "Reply", "Transport", "TransportError"]
 
@@ -129,7 +132,10 @@ class Reply:
 
 
 class Transport:
-    """Sends requests over connections it keeps. It belongs to the event loop of its first request."""
+    """Sends requests over connections it keeps. It belongs to the event loop of its first request.
+
+    `resolve` gives the addresses of a host, for each new connection anew; without it, the system does.
+    """
 
     def __init__(
         self,
@@ -137,10 +143,12 @@ class Transport:
         deadlines: Deadlines | None = None,
         limits: Limits | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         self.deadlines = deadlines or Deadlines()
         self.limits = limits or Limits()
         self._ssl_context = ssl_context
+        self._resolve = resolve or Lookup()
         self._pool: Pool | None = None
         self._closed = False
 
@@ -210,11 +218,10 @@ class Transport:
 
     async def _connect(self, pool: Pool, origin: Origin, total_at: float, *, sent: bool) -> Connection:
         """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""
-        connection = Connection(pool, origin)
-        patience = min(seconds(self.deadlines.connect), total_at - pool.loop.time())
+        until = min(pool.loop.time() + seconds(self.deadlines.connect), total_at)
         try:
-            async with asyncio.timeout(None if patience == inf else patience):
-                await self._dial(pool.loop, connection)
+            async with asyncio.timeout_at(None if until == inf else until):
+                connection = await self._dial(pool, origin, until)
         except TimeoutError:
             error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
@@ -227,14 +234,33 @@ class Transport:
             error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
         raise error
 
-    async def _dial(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
-        origin = connection.origin
+    async def _dial(self, pool: Pool, origin: Origin, until: float) -> Connection:
+        """Connect to the first of the host's addresses that lets us; each has its share of the time there is.
+
+        Raises:
+            OSError: none does; `TimeoutError` where the last did not answer in time.
+        """
+        if origin.socket_path is not None:
+            return await self._open(pool, origin, origin.socket_path)
+        addresses = await self._resolve(origin.host)
+        for left, address in zip(range(len(addresses), 1, -1), addresses, strict=False):
+            now = pool.loop.time()
+            with contextlib.suppress(OSError):  # a certificate that is refused, too: the next may have a better one
+                async with asyncio.timeout_at(None if until == inf else now + (until - now) / left):
+                    return await self._open(pool, origin, address)
+        return await self._open(pool, origin, addresses[-1])
+
+    async def _open(self, pool: Pool, origin: Origin, address: str) -> Connection:
+        """Make one connection; `address` is that of the host, or the path of a socket."""
+        connection = Connection(pool, origin)
         secure = self._tls() if origin.scheme == "https" else None
         name = origin.host if secure else None
+        loop = pool.loop
         if origin.socket_path is None:
-            await loop.create_connection(lambda: connection, origin.host, origin.port, ssl=secure, server_hostname=name)
+            await loop.create_connection(lambda: connection, address, origin.port, ssl=secure, server_hostname=name)
         else:
-            await loop.create_unix_connection(lambda: connection, origin.socket_path, ssl=secure, server_hostname=name)
+            await loop.create_unix_connection(lambda: connection, address, ssl=secure, server_hostname=name)
+        return connection
 
     def _tls(self) -> ssl.SSLContext:
         """The caller's context; or the system's authorities, names checked, read at the first https request."""

@@ -41,6 +41,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     idle_connections: int = 64
     """Kept open per origin for the next request; the oldest goes first."""
     idle_seconds: float = 30.0
+    connection_seconds: float = 300.0
+    """A connection of this age carries no further request: where a name leads to is asked again."""
 
 
 class TransportError(Exception):

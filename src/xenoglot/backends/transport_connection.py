@@ -27,6 +27,7 @@ class Connection(asyncio.Protocol):
         self.loop = pool.loop
         self.origin = origin
         self.idle_since = 0.0
+        self._made_at = self.loop.time()
         self._pool = pool
         self._parser = ResponseParser(pool.limits)
         self._exchange: Exchange | None = None
@@ -37,6 +38,11 @@ class Connection(asyncio.Protocol):
     def usable(self) -> bool:
         """Whether a request can be written."""
         return not self._closed and not self.transport.is_closing()
+
+    @property
+    def aged(self) -> bool:
+        """Whether it is too old for another request."""
+        return self.loop.time() - self._made_at >= self._pool.limits.connection_seconds
 
     def begin(self, method: str, head: bytes, body: bytes, exchange: Exchange) -> None:
         """Write a request and expect its response."""
@@ -116,7 +122,7 @@ class Connection(asyncio.Protocol):
         """The response is whole. The next request may come, unless part of this one is still unwritten."""
         self._exchange = None
         exchange.end(None)
-        if not self._parser.reusable or self.transport.get_write_buffer_size():
+        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged:
             self.close()
             return
         if exchange.paused:
@@ -141,7 +147,7 @@ class Pool:
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
-            if connection.usable:
+            if connection.usable and not connection.aged:
                 return connection
             connection.close()
         return None

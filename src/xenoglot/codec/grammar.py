@@ -69,7 +69,9 @@ class Grammar:
             self._step(INSIDE, kind)
         else:
             state = self._states.get(candidate, BETWEEN)
-            self._states[candidate] = self._step(state, kind)
+            following = self._step(state, kind)
+            if kind is not OpaqueDelta or candidate in self._states:  # one of the whole stream begins no candidate
+                self._states[candidate] = following
             if isinstance(event, BlockStarted):
                 self._blocks[candidate] = type(event.part)
             elif state == INSIDE:

@@ -47,7 +47,8 @@ class Losses:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
-        self._seen: dict[Loss, None] = {}
+        self._seen: dict[Loss, bool] = {}
+        """Each with whether it is a field that only its own dialect knows."""
         self._moved: Mapping[str, str | None] = {}
 
     def __iter__(self) -> Iterator[Loss]:
@@ -78,13 +79,18 @@ class Losses:
         view._seen, view._moved = self._seen, places
         return view
 
-    def _note(self, where: str, what: str, how: How, why: str) -> None:
+    def _note(self, where: str, what: str, how: How, why: str, *, unknown: bool = False) -> None:
         if self._moved and (part := _PART.match(where)) is not None and part[0] in self._moved:
             stood = self._moved[part[0]]
             if stood is None:
                 return
             where = stood + where[part.end() :]
-        self._seen[Loss(where, what, how, why)] = None
+        self._seen[Loss(where, what, how, why)] = unknown
+
+    def rewind(self, count: int) -> None:
+        """Forget all but the first `count`: the crossing that had the others was given up."""
+        for loss in tuple(self._seen)[count:]:
+            del self._seen[loss]
 
     def settle(self) -> None:
         """Say that the request is written; call it before anything is sent.
@@ -93,7 +99,8 @@ class Losses:
             LossError: something was lost, and the policy is strict.
         """
         if self.strict and self._seen:
-            raise LossError(tuple(str(loss) for loss in self._seen))
+            unknown = tuple(f"{loss.where}.{loss.what}" for loss, unknown in self._seen.items() if unknown)
+            raise LossError(tuple(str(loss) for loss in self._seen), unknown)
 
     def carry(self, extra: Extra | None, where: str, dialect: str) -> JSONObject:
         """Return the fields of `extra` that `dialect` can write: its own. Another dialect's are recorded as dropped."""
@@ -103,7 +110,7 @@ class Losses:
             return extra.fields
         for name, value in extra.fields.items():
             if value is not None:
-                self.dropped(where, name, f"only {extra.dialect} has it")
+                self._note(where, name, "dropped", f"only {extra.dialect} has it", unknown=True)
         return {}
 
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
     from xenoglot.model.tokens import TextRequest, TokensRequest
 
-STREAMED: Final = {"stream": True, "cache_prompt": True, "return_progress": True, "response_fields": RESPONSE_FIELDS}
+STREAMED: Final = {"stream": True, "return_progress": True, "response_fields": RESPONSE_FIELDS}
 """Progress is asked for because the runtime sees a closed connection only when it has something to say."""
 
 
@@ -126,7 +126,7 @@ class Engine:
             self._meter.add((), finished=False)
             ticket.release_soon()
             raise
-        run = _Run(reply, ticket, Completion(job.plan), job.stops, self._meter)
+        run = _Run(reply, ticket, Completion(job.plan), job.stops, self._meter, self._runtime)
         return EventAnswer(batches=run.batches(), aclose=run.aclose)
 
     async def _turn(self, job: _Job) -> Ticket:
@@ -174,6 +174,10 @@ class Engine:
         queue = self._admission.queue
         said = self._meter.measures(self.name, self._settings.slots, self._runtime.starts)
         return replace(said, running=queue.running, waiting=queue.waiting, refused=queue.refused)
+
+    def continues(self, _model: str) -> bool:
+        """Return that it goes on with a turn that has begun."""
+        return True
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the one model it is."""
@@ -224,7 +228,7 @@ class Engine:
         longest = min(wanted, room)
         if longest < (sampling.max_tokens or 0):
             call.losses.approximated("$.sampling", "max_tokens", f"the context has room for {longest}")
-        fields |= {"prompt": prompt, "n_predict": longest, **STREAMED}
+        fields |= {"prompt": prompt, "n_predict": longest, **STREAMED, "cache_prompt": self._settings.remembers}
         if asked.constraint.grammar:
             fields["grammar"] = asked.constraint.grammar
         if (stop := stop_words(request)) and not asked.calls:
@@ -245,9 +249,16 @@ class Engine:
 class _Run:
     """One completion under way."""
 
-    def __init__(
-        self, reply: Reply, ticket: Ticket, completion: Completion, stops: StopStage | None, meter: Meter
+    def __init__(  # noqa: PLR0913, PLR0917  what a completion is made of
+        self,
+        reply: Reply,
+        ticket: Ticket,
+        completion: Completion,
+        stops: StopStage | None,
+        meter: Meter,
+        runtime: Runtime,
     ) -> None:
+        self._runtime = runtime
         self._reply = reply
         self._ticket = ticket
         self._completion = completion
@@ -268,7 +279,8 @@ class _Run:
                     return
             if events := stage.close():
                 yield events
-        except TransportError:
+        except TransportError as error:
+            self._runtime.broken(error)
             yield (Failed(failure=CRASHED),)
         finally:
             await self.aclose()

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import json
 import struct
+from math import prod
+from os import SEEK_END
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ CONTROL: Final = frozenset({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
 
 _NORMAL, _CONTROL = 1, 3  # kinds of tokens
 _F32 = 0  # the kind of a tensor
+_F32_BYTES = 4
+_LENGTH = 8  # bytes of the length of a checkpoint's head
 _STRING, _ARRAY = 8, 9
 _FORMATS: Final = {bool: (7, "<?"), int: (4, "<I"), float: (6, "<f")}
 _INT32: Final = 5
@@ -49,6 +54,14 @@ _NAMES: Final = {
 """What the parts of the checkpoint are called in the file; the pooler and the position numbers are not needed."""
 
 _LAYER = "encoder.layer."
+
+
+class _Described(Struct, frozen=True):
+    """What the head of a checkpoint says of a tensor; of its notes on itself, nothing of this."""
+
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data_offsets: tuple[int, int] = (0, 0)
 
 
 class _Tensor(Struct, frozen=True):
@@ -117,17 +130,34 @@ def _spelled(token: str) -> str:
 
 
 def _tensors(source: BinaryIO) -> Iterator[_Tensor]:
-    """Yield the tensors that the file is to have."""
-    (length,) = struct.unpack("<Q", source.read(8))
-    for name, found in json.loads(source.read(length)).items():
+    """Yield the tensors that the file is to have, each within the checkpoint and as large as its shape says.
+
+    Raises:
+        ValueError: one is not.
+    """
+    size = source.seek(0, SEEK_END)
+    source.seek(0)
+    length = int.from_bytes(source.read(_LENGTH), "little")
+    if length > size - _LENGTH:
+        raise ValueError("the checkpoint ends before its head does")
+    try:
+        head = msgspec.json.decode(source.read(length), type=dict[str, _Described])
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = f"the head of the checkpoint is not one of tensors: {error}"
+        raise ValueError(message) from None
+    for name, found in head.items():
         renamed = _renamed(name)
         if renamed is None:
             continue
-        if found["dtype"] != "F32":
-            message = f"`{name}`: expected numbers of single precision, found {found['dtype']}"
+        if found.dtype != "F32":
+            message = f"`{name}`: expected numbers of single precision, found {found.dtype}"
             raise ValueError(message)
-        start, end = found["data_offsets"]
-        yield _Tensor(renamed, tuple(found["shape"]), 8 + length + start, end - start)
+        start, end = found.data_offsets
+        room, numbers = size - _LENGTH - length, prod(found.shape) if min(found.shape, default=0) >= 0 else -1
+        if not 0 <= start <= end <= room or end - start != numbers * _F32_BYTES:
+            message = f"`{name}`: its numbers are not where the checkpoint says, or not as many"
+            raise ValueError(message)
+        yield _Tensor(renamed, found.shape, _LENGTH + length + start, end - start)
 
 
 def _renamed(name: str) -> str | None:

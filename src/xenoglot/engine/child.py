@@ -40,7 +40,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     say, or 8192). Prompts are read `batch` tokens at a time: between two batches the other requests and the closed
     connections get their turn. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each at
     most `queue_seconds`. With `pooling` it makes embeddings instead of text: of all tokens of a text together, or as
-    the weights say.
+    the weights say. With `remembers`, a prompt that begins as another did is not read again from its beginning: who
+    asks learns by the time it takes, and by the usage, that somebody asked it before.
     """
 
     slots: int = 4
@@ -53,6 +54,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     queue: int = LONGEST_LINE
     queue_seconds: float = LONGEST_WAIT_SECONDS
     pooling: Literal["mean", "model"] | None = None
+    remembers: bool = True
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):

@@ -110,6 +110,12 @@ class EngineProcess:
         if self._watch is not None and self._child is not None and self._child.endpoint is endpoint:
             await asyncio.wait({self._watch}, timeout=patience)
 
+    def hung(self) -> None:
+        """Be told that the running child has been silent for too long: it is killed, and started again when needed."""
+        if self._child is not None:
+            LOGGER.warning("the engine is silent for too long, and is started again")
+            self._child.kill()
+
     async def stop(self) -> None:
         """End the child and refuse all further requests; gives when nothing of it is left."""
         self._stopped = True

@@ -129,6 +129,10 @@ class Process(Protocol):
         """Be told that nobody answers at `endpoint`; gives when `ready` knows better."""
         ...
 
+    def hung(self) -> None:
+        """Be told that it is silent for too long, and is to be replaced."""
+        ...
+
     async def stop(self) -> None:
         """End it."""
         ...
@@ -260,9 +264,15 @@ class Runtime:
                 reply = await self._send_to(await self._ready(), method, path, data)
             if reply.status != OK:
                 raise _refusal(reply.status, await reply.read())
-        except TransportError:
+        except TransportError as error:
+            self.broken(error)
             raise FailureError(CRASHED) from None
         return reply
+
+    def broken(self, error: TransportError) -> None:
+        """Have a process replaced that neither answers nor ends: whatever it was at, others wait behind it."""
+        if error.kind == "timeout" and error.stage != "connect":
+            self._process.hung()
 
     async def _send_to(self, endpoint: Endpoint, method: str, path: str, data: bytes) -> Reply:
         headers = [("authorization", f"Bearer {endpoint.key}"), ("content-type", "application/json")]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from xenoglot.codec.loss import Losses
-from xenoglot.errors import FailureError, LossError
 from xenoglot.gateway.observe import LOSSES
-from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.observe import Record
@@ -35,19 +32,6 @@ def noted(record: Record, route: Route) -> Losses:
     losses = Losses(strict=route.on_loss == "refuse")
     record.losses = () if route.on_loss == "ignore" else losses
     return losses
-
-
-@contextmanager
-def refusing() -> Generator[None]:
-    """Turn the refusal to lose anything into a failure of the request.
-
-    Raises:
-        FailureError: something would have been lost.
-    """
-    try:
-        yield
-    except LossError as error:
-        raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
 
 
 def told(record: Record, dialect: Dialect, limits: RateLimits | None = None) -> list[tuple[str, str]]:

@@ -6,6 +6,11 @@
 
     [keys]
     env = ["GATEWAY_KEYS"]              # clients' keys: environment variables, several keys in one parted by blanks
+    admin_env = ["ADMIN_KEY"]           # who sees `/metrics`
+
+    [tenants.research]                  # several keys that are one client
+    key_env = "RESEARCH_KEYS"
+    models = ["claude-*"]
 
     [upstreams.main]
     dialect = "chat"
@@ -42,9 +47,15 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.emulate import Emulate, check_emulate, check_syntax
-from xenoglot.gateway.schema import Problems, join, read, shown, unknown
+from xenoglot.gateway.fetch_settings import Fetch
+from xenoglot.gateway.guard import check_file
+from xenoglot.gateway.limits_settings import Counting, check_counting, check_limits
+from xenoglot.gateway.provided import check_provided, provided
+from xenoglot.gateway.schema import Problems, join, read, shown
 from xenoglot.gateway.settings import Keys, Model, OnLoss, Server, Store, Upstream
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
+from xenoglot.gateway.targets import ModelTarget, check_defaults, check_target
+from xenoglot.gateway.tenants import Tenant, check_tenants, wanted
 from xenoglot.store.place import OFF, place_problem
 
 if TYPE_CHECKING:
@@ -52,19 +63,8 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSONObject
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "max_tokens": (1, 2**31),
-    "temperature": (0, 2),
-    "top_p": (0, 1),
-    "top_k": (0, 2**31),
-    "min_p": (0, 1),
-    "frequency_penalty": (-2, 2),
-    "presence_penalty": (-2, 2),
-    "top_logprobs": (0, 20),
-    "n": (1, 128),
-}
 
 
 class Secrets:
@@ -90,22 +90,39 @@ class Config(Struct, frozen=True, kw_only=True):
 
     server: Server = Server()
     keys: Keys = Keys()
+    tenants: dict[str, Tenant] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
     store: Store = Store()
+    fetch: Fetch = Fetch()
+    limits: Counting = Counting()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
     @property
     def client_keys(self) -> tuple[str, ...]:
-        """The keys that clients may show; none means that nobody needs one."""
+        """The keys of clients that are no tenants; without these and tenants nobody needs a key."""
         return tuple(key for name in self.keys.env for key in self.secrets[name].split())
+
+    @property
+    def admin_keys(self) -> tuple[str, ...]:
+        """The keys of those who administer; none means that every client may see what they see."""
+        return tuple(key for name in self.keys.admin_env for key in self.secrets[name].split())
+
+    def upstream_keys(self, upstream: Upstream) -> tuple[str, ...]:
+        """Return our keys for a server, in the order in which they are named; none where it needs none."""
+        return tuple(key for name in upstream.key_names for key in self.secrets[name].split())
 
     @property
     def store_url(self) -> str:
         """Where things are kept."""
         return self.store.url if self.store.url_env is None else self.secrets[self.store.url_env]
+
+    @property
+    def limits_url(self) -> str:
+        """Where what is limited is counted, if not here."""
+        return self.limits.url if self.limits.url_env is None else self.secrets[self.limits.url_env]
 
     @property
     def has_embedded(self) -> bool:
@@ -128,18 +145,29 @@ class _File(Struct, frozen=True, kw_only=True):
 
     server: Server = Server()
     keys: Keys = Keys()
+    tenants: dict[str, Tenant] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
     store: Store = Store()
+    fetch: Fetch = Fetch()
+    limits: Counting = Counting()
     on_loss: OnLoss = "warn"
 
 
-def load(path: Path | str, environ: Mapping[str, str], *, host: str | None = None, port: int | None = None) -> Config:
-    """Return the configuration in the file `path`; `host` and `port` stand before the file's.
+def load(
+    path: Path | str,
+    environ: Mapping[str, str],
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int | None = None,
+) -> Config:
+    """Return the configuration in the file `path`; `host`, `port` and `workers` stand before the file's.
 
     Raises:
-        ConfigurationError: the file cannot be read, or something in it is wrong; the text names all that is.
+        ConfigurationError: the file cannot be read, something in it is wrong, or others may change it, or read what
+            none but us should; the text names all that is.
     """
     try:
         plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -149,10 +177,14 @@ def load(path: Path | str, environ: Mapping[str, str], *, host: str | None = Non
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"`{path}` is not TOML: {error}"
         raise ConfigurationError(message) from None
-    said = {"host": host, "port": port}
+    said = {"host": host, "port": port, "workers": workers}
     if isinstance(plain.get("server", {}), dict):
         plain["server"] = plain.get("server", {}) | {key: value for key, value in said.items() if value is not None}
-    return check(plain, environ, str(path))
+    config = check(plain, environ, str(path))
+    problems = Problems({})
+    check_file(Path(path), config, problems)
+    _raise(problems, str(path))
+    return config
 
 
 def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapping[str, str] | None = None) -> Config:
@@ -162,18 +194,23 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         ConfigurationError: it is none; the text has a line for each thing that is wrong.
     """
     problems = Problems(names or {})
-    file = read(_File, plain, "", problems) or _File()
+    file = read(_File, provided(plain, environ, problems), "", problems) or _File()
     config = Config(
         server=file.server,
         keys=file.keys,
+        tenants=file.tenants,
         upstreams=file.upstreams,
         embedded=file.embedded,
         models=file.models,
         on_loss=file.on_loss,
         store=file.store,
+        fetch=file.fetch,
+        limits=file.limits,
         secrets=_secrets(file, environ, problems),
     )
     _check_server(config, problems)
+    check_limits(config.keys.limits, "keys", problems)
+    check_tenants(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
     if config.embedded is not None:
@@ -182,29 +219,39 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
             check_syntax(name, path, problems)
     _check_models(config, plain, problems)
     _check_store(config, problems)
-    if problems.lines:
-        lines = problems.lines
-        told = lines[0] if len(lines) == 1 else f"{len(lines)} mistakes\n" + "\n".join(f"  {line}" for line in lines)
-        message = f"{where}: {told}"
-        raise ConfigurationError(message)
+    check_counting(config.limits, config.limits_url, problems)
+    _raise(problems, where)
     return config
 
 
+def _raise(problems: Problems, where: str) -> None:
+    lines = problems.lines
+    if lines:
+        told = lines[0] if len(lines) == 1 else f"{len(lines)} mistakes\n" + "\n".join(f"  {line}" for line in lines)
+        message = f"{where}: {told}"
+        raise ConfigurationError(message)
+
+
 def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Secrets:
-    wanted = [(f"keys.env[{index}]", name) for index, name in enumerate(file.keys.env)]
+    named = [(f"keys.env[{index}]", name) for index, name in enumerate(file.keys.env)]
+    named += [(f"keys.admin_env[{index}]", name) for index, name in enumerate(file.keys.admin_env)]
+    named += wanted(file.tenants)
     for name, upstream in file.upstreams.items():
-        if upstream.key_env is not None:
-            wanted.append((join(join("upstreams", name), "key_env"), upstream.key_env))
+        named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
     values: dict[str, str] = {}
     if file.store.url_env is not None:
-        wanted.append(("store.url_env", file.store.url_env))
-    for path, name in wanted:
+        named.append(("store.url_env", file.store.url_env))
+    if file.limits.url_env is not None:
+        named.append(("limits.url_env", file.limits.url_env))
+    for path, name in named:
         value = environ.get(name)
-        if value is None:
+        if value is None and _VARIABLE.fullmatch(name) is None:  # a key, as likely as not: it is not repeated
+            problems.add(path, "is no name of an environment variable; a key stands in one, never in the file")
+        elif value is None:
             problems.add(path, f"the environment variable {shown(name)} is not set")
         elif not value.strip():
             problems.add(path, f"the environment variable {shown(name)} is empty")
-        elif not value.strip().isprintable() and path.startswith("upstreams"):
+        elif not "".join(value.split()).isprintable() and path.startswith("upstreams"):
             problems.add(path, f"the environment variable {shown(name)} holds characters that no header can carry")
         values[name] = (value or "").strip()
     return Secrets(values)
@@ -212,12 +259,20 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
 
 def _check_server(config: Config, problems: Problems) -> None:
     server = config.server
-    if not server.loopback and not config.keys.env:
+    if not server.loopback and not config.keys.env and not config.tenants:
         problems.add(
             "server.host",
             f"found {shown(server.host)}, which others can reach; that needs client keys: name an environment variable "
             "that holds them (`--client-key-env`, or `env` under `[keys]`), or listen on 127.0.0.1",
         )
+    if server.workers > 1 and config.has_embedded:
+        problems.add(
+            "server.workers",
+            f"found {server.workers}, and each would load the embedded model: serve that by a gateway of its own and "
+            "name it as an upstream, or say `enabled = false` under `[embedded]`",
+        )
+    if server.workers > 1 and config.store_url == "memory":
+        problems.add("server.workers", f"found {server.workers}, and each would have a `memory` of its own for a store")
     for index, origin in enumerate(server.allowed_origins):
         if problem := origin_problem(origin):
             problems.add(f"server.allowed_origins[{index}]", problem)
@@ -235,7 +290,9 @@ def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems
         if problem := header_problem(key, value):
             problems.add(join(join(path, "headers"), key), problem)
     check_syntax(upstream.text_syntax, path, problems)
+    check_provided(upstream, path, problems)
     check_emulate(upstream.emulate, path, problems)
+    check_limits(upstream.limits, path, problems)
     for key in ("connect", "first_byte", "idle", "total"):
         seconds = getattr(upstream.deadlines, key)
         if seconds is not None and not seconds > 0:
@@ -269,18 +326,16 @@ def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None
 
 
 def _check_model(model: Model, path: str, backends: tuple[str, ...], problems: Problems) -> None:
-    for key, value in (("name", model.name), ("model", model.model)):
-        if value is not None and (not value or not value.isprintable()):
-            problems.add(f"{path}.{key}", f"found {shown(value)}; expected a name of printable characters")
-    if model.model is not None and "*" in model.model:
-        problems.add(f"{path}.model", f"found {shown(model.model)}; only `name` can be a pattern")
-    if model.upstream is None and len(backends) != 1:
-        problems.add(f"{path}.upstream", f"required where there is more than one: {', '.join(backends)}")
-    elif model.upstream is not None and model.upstream not in backends:
-        problems.add(f"{path}.upstream", f"found {shown(model.upstream)}: {unknown(model.upstream, backends)}")
+    if not model.name or not model.name.isprintable():
+        problems.add(f"{path}.name", f"found {shown(model.name)}; expected a name of printable characters")
+    for key in ("upstream", "model"):
+        if model.targets and getattr(model, key) is not None:
+            problems.add(f"{path}.{key}", "stands in each of the `targets` where there are any")
+    if not model.targets:
+        check_target(ModelTarget(upstream=model.upstream, model=model.model), path, backends, problems)
+    for index, target in enumerate(model.targets):
+        check_target(target, f"{path}.targets[{index}]", backends, problems)
+    check_defaults(model.defaults, path, problems)
     check_syntax(model.text_syntax, path, problems)
     check_emulate(model.emulate or Emulate(), path, problems)
-    for key, (low, high) in _RANGES.items():
-        value = getattr(model.defaults, key)
-        if value is not None and not low <= value <= high:
-            problems.add(f"{path}.defaults.{key}", f"found {value}; expected {low} to {high}")
+    check_limits(model.limits, path, problems)

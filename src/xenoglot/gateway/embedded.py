@@ -27,7 +27,8 @@ class EmbeddedModel(Struct, frozen=True, kw_only=True):
 
     At most `queue` requests wait for a slot, each at most `queue_seconds`. `chat_template` is a file with a template in
     place of the one in the model file, `text_syntax` how the model writes calls and thoughts. With `ready` it is loaded
-    before the gateway listens, else when it is first asked.
+    before the gateway listens, else when it is first asked. With `share_cache` what one client's prompt left in memory
+    serves another's that begins alike; not said, it does where there is no other client.
     """
 
     gguf: str
@@ -37,6 +38,7 @@ class EmbeddedModel(Struct, frozen=True, kw_only=True):
     queue_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 300.0
     text_syntax: str = AUTO
     chat_template: str | None = None
+    share_cache: bool | None = None
     ready: bool = False
 
 
@@ -55,6 +57,7 @@ class Embedded(Struct, frozen=True, kw_only=True):
     queue_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 300.0
     text_syntax: str = AUTO
     chat_template: str | None = None
+    share_cache: bool | None = None
     embedding: str | None = None
     models: dict[str, EmbeddedModel] = field(default_factory=dict)
 

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
+from xenoglot.backends.remote import HOPS
+from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.gateway.asked import named, noted, refusing, told
+from xenoglot.gateway.apart import apart
+from xenoglot.gateway.asked import named, noted, told
+from xenoglot.gateway.dispatch import Dispatch, hops_of, ordered
+from xenoglot.gateway.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
+from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
 
 if TYPE_CHECKING:
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routing import Route
+    from xenoglot.model.embedding import EmbeddingRequest, Input
 
 
 async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
@@ -28,28 +36,53 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         WireError: the request is not one of the form.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    request = form.decode_request(named(decode_json(body), exchange.variables))
+    value = await apart(len(body), lambda: decode_json(body))
+    request = form.decode_request(named(value, exchange.variables))
     record.asked(request.model, stream=False)
-    route = gateway.embedding_route(request.model, dialect.default_tag)
-    losses = noted(record, route)
-    backend = gateway.backend(route.backend)
-    if not isinstance(backend, Embedder):
-        raise none_made(request.model)
+    plan = gateway.embedding_plan(request.model, dialect.default_tag, client=record.client)
+    losses = noted(record, plan.route)
     call = EmbeddingCall(
-        request=replace(request, model=route.model),
+        request=request,
         losses=losses,
         form=form,
-        body=body,
+        body=unambiguous(body, value),
         dialect=dialect.name,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
+        hops=hops_of(exchange.headers, HOPS),
     )
+
+    async def ask(route: Route, key: int) -> EmbeddingAnswer:
+        backend = gateway.backend(route.backend)
+        if not isinstance(backend, Embedder):
+            raise none_made(request.model)
+        losses.rewind(0)
+        return await backend.embed(replace(call, request=replace(request, model=route.model), key=key))
+
+    dispatcher, owner = gateway.dispatcher, record.client.owner
+    dispatch = Dispatch(dispatcher, plan, ask, record=record, owner=owner, tokens=lambda: _size(request))
+    able = [route for route in plan.routes if isinstance(gateway.backend(route.backend), Embedder)]
     with refusing():
-        answer = await backend.embed(call)
-    written = _written(answer, call)
+        answer, hold = await dispatch.run(ordered(dispatcher, plan, able or plan.routes))
     if answer.embeddings.usage is not None:
         record.used(answer.embeddings.usage)
+    hold.over(whole=True)
     more = told(record, dialect, answer.limits)
-    await send(exchange, record, 200, written, media_type="application/json", more=more)
+    await send(exchange, record, 200, _written(answer, call), media_type="application/json", more=more)
+
+
+def _size(request: EmbeddingRequest) -> int:
+    """Return about how many tokens the inputs are."""
+    return sum(_tokens(one) for one in request.inputs)
+
+
+def _tokens(one: Input) -> int:
+    match one:
+        case str():
+            return len(one) // BYTES_PER_TOKEN + 1
+        case tuple():
+            return len(one)
+        case _:
+            return MEDIA_TOKENS
 
 
 def _written(answer: EmbeddingAnswer, call: EmbeddingCall) -> bytes:

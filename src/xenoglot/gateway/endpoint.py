@@ -7,25 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from msgspec.structs import replace
-
-from xenoglot.backends.backend import Call
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.addressing import informed
-from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
-from xenoglot.errors import FailureError, LossError
+from xenoglot.errors import FailureError
 from xenoglot.gateway import state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
+from xenoglot.gateway.admit import admitted
+from xenoglot.gateway.counting import count
 from xenoglot.gateway.embedding import embed
-from xenoglot.gateway.estimate import estimate
+from xenoglot.gateway.idempotency import once
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.metrics import MEDIA_TYPE
-from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.parse import PARSE
 from xenoglot.gateway.parse import serve as parse
-from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import Endpoint
@@ -33,7 +28,7 @@ from xenoglot.gateway.tokens import detokenize, tokenize
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect, Inquiry
     from xenoglot.gateway.exchange import Exchange
@@ -41,8 +36,6 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routes import Handler
     from xenoglot.model.catalog import ModelInfo
-    from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Request
 
 MODELS = "/v1/models"
 """Where several dialects have their lists of models: marks tell which is meant."""
@@ -50,12 +43,10 @@ MODELS = "/v1/models"
 USUAL_DIALECT = "chat"
 """Whose errors and lists are written where nothing tells which a client speaks."""
 
-COUNT = "x-xenoglot-count"
-"""Response header of a token count: `exact`, by the model's own tokenizer, or `estimate`."""
-
 METHOD_NOT_ALLOWED = 405
 UPGRADE_REQUIRED = 426
 NO_CONTENT = 204
+SERVICE_UNAVAILABLE = 503
 TEXT = "text/plain; charset=utf-8"
 ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models are here.\n"
 
@@ -69,7 +60,8 @@ def endpoints() -> tuple[Endpoint, ...]:
         Endpoint(method="HEAD", path="/", policy="open", handler=_nothing),
         Endpoint(method="HEAD", path="/api/hello", policy="open", handler=_nothing),
         Endpoint(method="GET", path="/health", policy="open", handler=_health),
-        Endpoint(method="GET", path="/metrics", policy="key", handler=_metrics),
+        Endpoint(method="GET", path="/health/ready", policy="open", handler=_ready),
+        Endpoint(method="GET", path="/metrics", policy="admin", handler=_metrics),
         Endpoint(method="GET", path=MODELS, policy="key", handler=_models),
         Endpoint(method="POST", path=PARSE, policy="key", handler=parse),
         Endpoint(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=_model),
@@ -86,11 +78,11 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     """Yield what is served to the clients of one dialect."""
     for path in dict.fromkeys((dialect.path, dialect.stream_path, *dialect.aliases)):
         if path is not None:
-            yield Endpoint(method="POST", path=path, policy="key", handler=state.serve, dialect=dialect)
+            yield Endpoint(method="POST", path=path, policy="key", handler=once(state.serve), dialect=dialect)
     if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
-        count = partial(_count, dialect.decode_count, dialect.encode_count)
+        counting = partial(count, dialect.decode_count, dialect.encode_count)
         for path in (dialect.count_path, *dialect.count_aliases):
-            yield Endpoint(method="POST", path=path, policy="key", handler=count, dialect=dialect)
+            yield Endpoint(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
     yield from state_endpoints.rows(dialect)
@@ -107,7 +99,7 @@ def _asides(dialect: Dialect) -> Iterator[tuple[str, Handler]]:
     """Yield where a dialect's clients ask a model for something else than words, and who answers."""
     for form in dialect.embeddings:
         for path in (form.path, *form.aliases):
-            yield path, partial(embed, form)
+            yield path, once(partial(embed, form))
     if dialect.tokens is not None:
         yield dialect.tokens.path, partial(tokenize, dialect.tokens)
         yield dialect.tokens.back_path, partial(detokenize, dialect.tokens)
@@ -164,20 +156,22 @@ def _refusal(exchange: Exchange, row: Endpoint | None, gateway: Gateway, record:
         return refusal
     record.origin = exchange.header("origin")
     preflight = exchange.method == "OPTIONS" and record.origin is not None
-    if not preflight and (row is None or row.policy == "key"):
-        failure = gateway.keyring.refusal(headers)
-        if failure is not None:
-            return Refusal(failure)
+    if not preflight:
+        client = admitted(exchange, "key" if row is None else row.policy, gateway)
+        if isinstance(client, Failure):
+            return Refusal(client)
+        record.client = client
     return check_media(headers) if exchange.method == "POST" and row is not None else None
 
 
 def _needs_upgrade(exchange: Exchange) -> bool:
     """Return whether the request cannot be served without the other protocol that it proposes.
 
-    A proposal may be passed over (RFC 9110 section 7.8), but the HTTP parser gives out no body behind one.
+    A proposal may be passed over (RFC 9110 section 7.8), but some servers give out no body behind one.
     """
     proposed = (exchange.header("upgrade") or "").strip().lower()
-    return proposed == "websocket" or (bool(proposed) and exchange.method == "POST")
+    bodiless = exchange.method == "POST" and not exchange.reads_behind_upgrade
+    return proposed == "websocket" or (bool(proposed) and bodiless)
 
 
 async def _refuse(  # noqa: PLR0913, PLR0917  the parts of a refusal
@@ -212,6 +206,13 @@ async def _health(exchange: Exchange, _dialect: Dialect, _gateway: Gateway, reco
     await send_json(exchange, record, {"status": "ok"})
 
 
+async def _ready(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    if gateway.draining:
+        await send_json(exchange, record, {"status": "draining"}, SERVICE_UNAVAILABLE)
+    else:
+        await send_json(exchange, record, {"status": "ready"})
+
+
 async def _metrics(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
     if not gateway.config.server.tells_metrics:
         raise FailureError(Failure(kind="not_found", message="metrics are not told here; see `metrics` under [server]"))
@@ -219,12 +220,12 @@ async def _metrics(exchange: Exchange, _dialect: Dialect, gateway: Gateway, reco
 
 
 async def _models(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    await send_json(exchange, record, dialect.encode_models(await _available(exchange, gateway)))
+    await send_json(exchange, record, dialect.encode_models(await _available(exchange, gateway, record)))
 
 
 async def _model(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
     name = unquote(exchange.variables["model"])
-    for model in await _available(exchange, gateway):
+    for model in await _available(exchange, gateway, record):
         if model.id == name:
             await send_json(exchange, record, dialect.encode_model(model))
             return
@@ -238,42 +239,19 @@ async def _inquire(inquiry: Inquiry, exchange: Exchange, _dialect: Dialect, gate
     if not isinstance(asked, dict):
         raise expected("$", "object", asked)
     said = asked | {name: unquote(value) for name, value in exchange.variables.items()}
-    answer = inquiry.answer(said, await available(gateway.router, gateway.backends))
+    answer = inquiry.answer(said, await _allowed(gateway, record))
     if answer is None:
         name = said.get("model")
         raise FailureError(gateway.unknown_model(name if isinstance(name, str) else ""))
     await send_json(exchange, record, answer)
 
 
-async def _available(exchange: Exchange, gateway: Gateway) -> Sequence[ModelInfo]:
+async def _available(exchange: Exchange, gateway: Gateway, record: Record) -> Sequence[ModelInfo]:
     await exchange.read_body(gateway.config.server.body_limit)  # nothing is in it; now the client's leaving is noticed
-    return await available(gateway.router, gateway.backends)
+    return await _allowed(gateway, record)
 
 
-async def _count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and what every handler gets
-    decode: Callable[[JSON], Request],
-    encode: Callable[[int], JSONObject],
-    exchange: Exchange,
-    dialect: Dialect,
-    gateway: Gateway,
-    record: Record,
-) -> None:
-    """Say how many tokens a prompt is: by who would answer it, else by estimate."""
-    body = decode_json(await exchange.read_body(gateway.config.server.body_limit))
-    request = decode(informed(body, record.route or "", exchange.variables, dialect))
-    record.asked(request.model, stream=False)
-    route = gateway.route(request.model)
-    record.routed(route)
-    headers = tuple(header for header in exchange.headers if header[0] in dialect.forward)
-    asked = replace(request, model=route.model)
-    losses = Losses(strict=route.on_loss == "refuse")
-    record.losses = () if route.on_loss == "ignore" else losses
-    try:
-        call = Call(request=asked, losses=losses, dialect=dialect.name, headers=headers)
-        counted = await preserving(gateway, route, exchange.headers).count(call)
-    except LossError as error:
-        raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
-    more = [(COUNT, "estimate" if counted is None else "exact")]
-    if said := record.tell_losses():
-        more.append((LOSSES, said))
-    await send_json(exchange, record, encode(estimate(request) if counted is None else counted), more=more)
+async def _allowed(gateway: Gateway, record: Record) -> Sequence[ModelInfo]:
+    """Return the models that the client may ask for."""
+    models = await available(gateway.router, gateway.backends)
+    return [model for model in models if record.client.allows(model.id)]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FLAGS = {
     "upstreams.upstream.base_url": "--upstream",
+    "upstreams.upstream.provider": "--upstream",
     "upstreams.upstream.dialect": "--dialect",
     "upstreams.upstream.key_env": "--key-env",
     "upstreams.upstream.text_syntax": "--text-syntax",
@@ -24,6 +25,7 @@ _FLAGS = {
     "keys.env": "--client-key-env",
     "server.host": "--host",
     "server.port": "--port",
+    "server.workers": "--workers",
     "embedded.gguf": "--gguf",
     "embedded.text_syntax": "--text-syntax",
 }
@@ -40,6 +42,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     client_key_env: str | None = None,
     host: str | None = None,
     port: int | None = None,
+    workers: int | None = None,
     gguf: str | None = None,
 ) -> Config:
     """Return the configuration that a few flags stand for: one upstream, or the embedded model.
@@ -54,7 +57,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         needless = ", ".join(flag for flag, value in alone.items() if value)
         message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
         raise ConfigurationError(message)
-    server = {"host": host, "port": port}
+    server = {"host": host, "port": port, "workers": workers}
     plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
     if client_key_env is not None:
         plain["keys"] = {"env": [client_key_env]}
@@ -63,7 +66,10 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         if upstream is None and text_syntax is not None:
             plain["embedded"]["text_syntax"] = text_syntax
     if upstream is not None:
-        main = {"dialect": dialect or "chat", "base_url": upstream, "key_env": key_env, "text_syntax": text_syntax}
+        where: dict[str, str | None] = {"base_url": upstream, "dialect": dialect or "chat"}
+        if "/" not in upstream and ":" not in upstream:
+            where = {"provider": upstream, "dialect": dialect}
+        main = {**where, "key_env": key_env, "text_syntax": text_syntax}
         plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
     if model is not None:
         plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]

@@ -14,18 +14,22 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
+from xenoglot.gateway.dispatch import Dispatcher
 from xenoglot.gateway.embedded import EMBEDDING
-from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.keeper import Keeper
-from xenoglot.gateway.keys import Keyring
-from xenoglot.gateway.metrics import exposition
+from xenoglot.gateway.keys import EVERYBODY, keyring
+from xenoglot.gateway.limits import MemoryLimiter
+from xenoglot.gateway.limits_scopes import Scopes
+from xenoglot.gateway.metrics import exposition, told_of_lag
 from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.printable import for_log
-from xenoglot.gateway.relay import invalid
+from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import break_off, fail
 from xenoglot.gateway.routes import Routes
-from xenoglot.gateway.routing import Router, Rule, rules
+from xenoglot.gateway.routing import Router, plans, single
 from xenoglot.model.failure import Failure
+from xenoglot.policy.throttle import Throttle
 from xenoglot.store.memory import Memory
 from xenoglot.store.place import OFF
 from xenoglot.store.store import Retention
@@ -37,9 +41,11 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.keys import Client
+    from xenoglot.gateway.limits import Limiter
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routes import Endpoint
-    from xenoglot.gateway.routing import Route
+    from xenoglot.gateway.routing import Plan, Route
     from xenoglot.model.limits import RateLimits
     from xenoglot.store.store import Store
 
@@ -61,53 +67,73 @@ class Gateway:
     What clients want kept goes into `store`, without one into memory, unless the configuration says that nothing is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it is made of
         self,
         config: Config,
         backends: Mapping[str, Backend],
         *,
         embedded_model: str | None = None,
         store: Store | None = None,
+        limiter: Limiter | None = None,
+        keeper: Keeper | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
         self.backends = backends
-        self.router = Router((*rules(config, embedded_model), *_embedding_rules(config, backends)))
-        self.keyring = Keyring(config.client_keys)
+        self.router = Router((*plans(config, embedded_model), *_embedding_plans(config, backends)))
+        self.keyring = keyring(config)
+        self.throttle = Throttle()
         self.routes = Routes(endpoint.endpoints())
-        self.redact = Redactor((*config.client_keys, *config.secrets))
-        retention = Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes)
-        self.keeper = None if config.store.url == OFF else Keeper(store or Memory(), retention)
+        self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
+        self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
+        self.limiter = limiter or MemoryLimiter()
+        self.scopes = Scopes(config)
+        self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
         self.observer = Observer(clock)
         self._tasks: set[asyncio.Task[object] | None] = set()
+        self.draining = False
+        """Whether no new clients are let in; what is being answered still is."""
         self._stopping = False
+        self.merge: Callable[[bytes], bytes] | None = None
+        """What puts our numbers together with those of other workers, where there are any."""
 
-    def route(self, model: str, tag: str = "") -> Route:
-        """Return who answers to `model`; with and without `tag` behind it the name means the same to the client.
+    def plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+        """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
 
         Raises:
-            FailureError: nobody does.
+            FailureError: nobody does, or not to this `client`, which learns no difference.
         """
-        route = self.router.resolve(model)
+        plan = self.router.plan(model)
         bare = model.removesuffix(tag)
-        if bare != model and model not in self.router.names:
-            untagged = self.router.resolve(bare)
-            if untagged is not None and (bare in self.router.names or not self._knows(tag, untagged)):
-                route = untagged
-        if route is None:
+        if not client.allows(model) and not client.allows(bare):
             raise FailureError(self.unknown_model(model))
-        return route
+        if bare != model and model not in self.router.names:
+            untagged = self.router.plan(bare)
+            if untagged is not None and (bare in self.router.names or not self._knows(tag, untagged.route)):
+                plan = untagged
+        if plan is None:
+            raise FailureError(self.unknown_model(model))
+        return plan
 
-    def embedding_route(self, model: str, tag: str = "") -> Route:
-        """Return who makes embeddings for `model`; where any name will do, the model whose trade that is.
+    def route(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Route:
+        """Return who answers to `model` first.
+
+        Raises:
+            FailureError: as above.
+        """
+        return self.plan(model, tag, client=client).route
+
+    def embedding_plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+        """Return who may make embeddings for `model`; where any name will do, the model whose trade that is.
 
         Raises:
             FailureError: nobody answers to the name.
         """
-        route = self.route(model, tag)
-        if not route.substituted or EMBEDDING not in self.backends:
-            return route
-        return replace(route, backend=EMBEDDING, model=self.backends[EMBEDDING].name)
+        plan = self.plan(model, tag, client=client)
+        if not plan.route.substituted or EMBEDDING not in self.backends:
+            return plan
+        route = replace(plan.route, backend=EMBEDDING, model=self.backends[EMBEDDING].name)
+        return replace(plan, routes=(route,))
 
     def _knows(self, tag: str, route: Route) -> bool:
         upstream = self.config.upstreams.get(route.backend)
@@ -137,7 +163,14 @@ class Gateway:
 
     def metrics(self) -> bytes:
         """Return what Prometheus is told."""
-        return exposition(self.observer.tally, len(self._tasks), self.backends)
+        own = self.own_metrics()
+        return own if self.merge is None else self.merge(own)
+
+    def own_metrics(self) -> bytes:
+        """Return what this process has to tell of itself."""
+        targets = self.dispatcher.ward.measures(self.dispatcher.clock())
+        told = exposition(self.observer.tally, len(self._tasks), self.backends, self.limiter.measures(), targets)
+        return told + told_of_lag(self.observer.lag)
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""
@@ -145,6 +178,19 @@ class Gateway:
         for task in self._tasks:
             if task is not None:
                 task.cancel()
+
+    def inherit(self, other: Gateway) -> None:
+        """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
+        self.observer = other.observer
+        self.throttle = other.throttle
+        self.dispatcher.ward.inherit(other.dispatcher.ward)
+
+    async def over(self) -> None:
+        """Wait until nothing is under way, work in the background included."""
+        while tasks := [task for task in self._tasks if task is not None]:
+            await asyncio.wait(tasks)
+        for job in () if self.keeper is None else tuple(self.keeper.jobs.values()):  # the last request's included
+            await job.wait()
 
     async def aclose(self) -> None:
         """Let go of all backends, and of the store."""
@@ -183,21 +229,25 @@ class Gateway:
             await self._give_up(exchange, dialect, invalid(error), record)
         except BodyTooLargeError as error:
             await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
+        except BodyBrokenError as error:
+            failure = Failure(kind="invalid_request", message=str(error))
+            await self._give_up(exchange, dialect, failure, record, status=error.status)
         except ClientGoneError:
             record.failed(CANCELLED)
 
-    async def _give_up(
+    async def _give_up(  # noqa: PLR0913, PLR0917  the parts of a failure
         self,
         exchange: Exchange,
         dialect: Dialect,
         failure: Failure,
         record: Record,
         limits: RateLimits | None = None,
+        status: int | None = None,
     ) -> None:
         """Write the failure, or end what was begun as nothing whole ends."""
         if record.status is None:
             more = () if limits is None else dialect.encode_limits(limits, time.time())
-            await fail(exchange, dialect, failure, record, more=more)
+            await fail(exchange, dialect, failure, record, status=status, more=more)
         else:
             record.failed(failure)
             exchange.abort()
@@ -217,7 +267,12 @@ class Gateway:
             exchange.abort()
 
 
-def _embedding_rules(config: Config, backends: Mapping[str, Backend]) -> tuple[Rule, ...]:
-    """Return the rule for the embedded model that makes embeddings, where it is there: its name leads to it."""
+def keeper_of(config: Config, store: Store) -> Keeper:
+    """Return what keeps things in `store` for as long, and as many, as the configuration says."""
+    return Keeper(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[Plan, ...]:
+    """Return the plan for the embedded model that makes embeddings, where it is there: its name leads to it."""
     found = backends.get(EMBEDDING)
-    return () if found is None else (Rule(name=found.name, backend=EMBEDDING, on_loss=config.on_loss),)
+    return () if found is None else (single(found.name, EMBEDDING, on_loss=config.on_loss),)

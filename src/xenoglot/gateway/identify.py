@@ -37,10 +37,11 @@ class Identify:
         """Return the event; `Started` and `Failed` are completed."""
         if type(event) is Started:
             begun, self.begun = self.begun, True
+            if begun and self.early is not None:
+                self.early.approximated("$", "id", "the answer was long in coming and began under our own id")
             return () if begun else (self._completed(event),)
         if type(event) is Ping and self.early is not None and not self.begun:
             self.begun = True
-            self.early.approximated("$", "id", "the answer was long in coming and began under our own id")
             return (self._completed(Started()), event)
         if type(event) is Failed:
             return (Failed(failure=replace(event.failure, request_id=self._request_id)),)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError
+from xenoglot.gateway.routing import ANY
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ async def available(router: Router, backends: Mapping[str, Backend]) -> tuple[Mo
     found = {name: _named(router, name, answers) for name in router.names}
     for backend, models in answers:
         for model in models if not isinstance(models, FailureError) else ():
-            route = router.resolve(model.id)
-            if route is not None and route.backend == backend and not route.substituted:
+            plan = router.plan(model.id)
+            if plan is not None and backend in plan.backends and not plan.route.substituted:
                 found.setdefault(model.id, model)
     errors = [models for _, models in answers if isinstance(models, FailureError)]
     if errors and not found:
@@ -41,7 +42,7 @@ async def available(router: Router, backends: Mapping[str, Backend]) -> tuple[Mo
 
 def _asked(router: Router, backends: Mapping[str, Backend]) -> list[str]:
     """Return the backends whose own names can be asked for, each once."""
-    leading = [rule.backend for rule in router.patterns if rule.model is None]
+    leading = [route.backend for plan in router.patterns for route in plan.routes if route.model == ANY]
     named = [route.backend for name in router.names if (route := router.resolve(name)) and route.model == name]
     return [name for name in backends if name in (*leading, *named)]
 

@@ -15,9 +15,12 @@ from msgspec import Struct
 from xenoglot.engine.measures import Measured, Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.health import Measures as TargetMeasures
+    from xenoglot.gateway.lag import Lag
+    from xenoglot.gateway.limits import Measures as LimitMeasures
     from xenoglot.gateway.observe import Record
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -77,7 +80,13 @@ class Tally:
         yield from _family("xenoglot_gateway_tokens_total", "counter", "Tokens, by the backends' usage.", tokens)
 
 
-def exposition(tally: Tally, running: int, backends: Mapping[str, Backend]) -> bytes:
+def exposition(
+    tally: Tally,
+    running: int,
+    backends: Mapping[str, Backend],
+    limits: LimitMeasures | None = None,
+    targets: Sequence[TargetMeasures] = (),
+) -> bytes:
     """Return all metrics; `running` requests are under way, this one included.
 
     Models are told with their backends, too: two may be called the same.
@@ -85,12 +94,67 @@ def exposition(tally: Tally, running: int, backends: Mapping[str, Backend]) -> b
     measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, Measured)]
     lines = [*tally.lines()]
     lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests that are under way.", [({}, running)])
+    lines += () if limits is None else _limits(limits)
+    lines += _targets(targets)
     for metric in ENGINE:
         samples: list[Sample] = [
             ({"model": said.model, "backend": name}, metric.value(said)) for name, said in measures
         ]
         lines += _family(f"xenoglot_engine_{metric.name}", metric.kind, metric.help, samples)
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def told_of_lag(lag: Lag) -> bytes:
+    """Return how the event loop turns."""
+    name = "xenoglot_gateway_loop"
+    lines = [
+        *_family(f"{name}_lag_seconds", "gauge", "How late the event loop was when last asked.", [({}, lag.last)]),
+        *_family(f"{name}_worst_lag_seconds", "gauge", "How late it ever was.", [({}, lag.worst)]),
+        *_family(f"{name}_stalls_total", "counter", "How often that was more than 250 ms.", [({}, lag.stalls)]),
+    ]
+    return "".join(f"{row}\n" for row in lines).encode()
+
+
+def merged(texts: Mapping[str, str]) -> bytes:
+    """Return the metrics of several workers, by their numbers, as one text in which each sample names its worker."""
+    families: dict[str, list[str]] = {}
+    for worker, text in sorted(texts.items()):
+        told: list[str] = []
+        for row in text.splitlines():
+            if row.startswith("#"):
+                told = families.setdefault(row.split(" ")[2], [])
+                if row not in told[:2]:
+                    told.append(row)
+            else:
+                name, brace, rest = row.partition("{")
+                bare, _, value = row.partition(" ")
+                label = f'worker="{worker}"'
+                told.append(f"{name}{{{label},{rest}" if brace else f"{bare}{{{label}}} {value}")
+    return "".join(f"{row}\n" for rows in families.values() for row in rows).encode()
+
+
+def _limits(said: LimitMeasures) -> Iterator[str]:
+    waiting = [({"scope": kind}, n) for kind, n in sorted(said.waiting.items())]
+    refused = [({"scope": kind, "failure": failure}, n) for (kind, failure), n in sorted(said.refused.items())]
+    yield from _family("xenoglot_limits_waiting_requests", "gauge", "Requests that wait within a limit.", waiting)
+    yield from _family("xenoglot_limits_refused_requests_total", "counter", "Requests refused by a limit.", refused)
+
+
+def _targets(targets: Sequence[TargetMeasures]) -> Iterator[str]:
+    def samples(value: Callable[[TargetMeasures], Value]) -> list[Sample]:
+        return [({"backend": said.backend, "model": said.model}, value(said)) for said in targets]
+
+    tries: list[Sample] = [
+        ({"backend": said.backend, "model": said.model, "outcome": outcome}, count)
+        for said in targets
+        for outcome, count in sorted(said.tries.items())
+    ]
+    yield from _family("xenoglot_target_tries_total", "counter", "How often a target was asked.", tries)
+    yield from _family("xenoglot_target_requests_running", "gauge", "Requests under way.", samples(lambda x: x.running))
+    yield from _family("xenoglot_target_breaker_open", "gauge", "1: it is left alone.", samples(lambda x: int(x.open)))
+    yield from _family(
+        "xenoglot_target_first_byte_seconds", "gauge", "As recent requests saw it.", samples(lambda x: x.latency)
+    )
 
 
 def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:

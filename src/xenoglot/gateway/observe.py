@@ -13,6 +13,8 @@ from msgspec import Struct
 from xenoglot.codec.framing import Framing
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.keys import EVERYBODY, Client
+from xenoglot.gateway.lag import Lag
 from xenoglot.gateway.metrics import Tally
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.failure import FailureKind
@@ -29,6 +31,9 @@ ACCESS = logging.getLogger("xenoglot.access")
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
 """Response header: the model that answers in place of the one asked for."""
+
+TARGET = "x-xenoglot-target"
+"""Response header: who answers, as `upstream/model`, by the names of the configuration."""
 
 LOSSES = "x-xenoglot-losses"
 """Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
@@ -67,6 +72,8 @@ class Record(Struct, kw_only=True):
     backend: str | None = None
     target: str | None = None
     substituted: bool = False
+    tries: int = 0
+    """How often a target was asked."""
     status: int | None = None
     answered: float | None = None
     usage: Usage | None = None
@@ -77,6 +84,8 @@ class Record(Struct, kw_only=True):
     failure: FailureKind | None = None
     answer_id: str | None = None
     """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
+    client: Client = EVERYBODY
+    """Who asks."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
 
@@ -90,6 +99,11 @@ class Record(Struct, kw_only=True):
         self.backend = route.backend
         self.target = route.model
         self.substituted = route.substituted
+
+    def tried(self, route: Route) -> None:
+        """Note who is asked now."""
+        self.routed(route)
+        self.tries += 1
 
     def begin(self, status: int) -> None:
         """Note that the response begins now."""
@@ -110,13 +124,18 @@ class Record(Struct, kw_only=True):
         self.told += len(news)
         return _shortened(news) if news else ""
 
-    def headers(self) -> list[tuple[str, str]]:
-        """Return the headers that every answer has: its id (under both names in use), and who answers instead."""
+    def headers(self, *, answering: bool = True) -> list[tuple[str, str]]:
+        """Return the headers that every answer has: its id (under both names in use), and who answers instead.
+
+        Who is asked is named only where that is who is `answering`, or has refused to.
+        """
         named = [
             ("x-request-id", self.request_id),
             ("request-id", self.request_id),
             ("x-content-type-options", "nosniff"),
         ]
+        if answering and self.tries and self.backend is not None:
+            named.append((TARGET, f"{self.backend}/{self.target}"))
         if self.substituted and self.target is not None:
             named.append((SUBSTITUTED, self.target))
         if self.origin is not None:
@@ -130,6 +149,7 @@ class Observer:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.tally = Tally()
+        self.lag = Lag()
 
     def record(self, method: str) -> Record:
         """Return the record of a request that begins now, with an id that nobody can guess."""
@@ -156,6 +176,7 @@ def line(record: Record, now: float) -> JSONObject:
         "backend": record.backend,
         "target": _name(record.target),
         "substituted": record.substituted,
+        "tries": record.tries,
         "stream": record.stream,
         "status": status,
         "ttfb_ms": _milliseconds(record.started, record.answered),

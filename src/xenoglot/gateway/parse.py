@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import ConfigurationError, FailureError, WireError
-from xenoglot.gateway.relay import invalid
+from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
 from xenoglot.text.parsing import decode_parse, encode_parsed, parse

@@ -17,34 +17,36 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.backends.backend import ByteAnswer
 from xenoglot.codec.addressing import informed
+from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.framing import EVENT_STREAM
-from xenoglot.codec.loss import Losses
+from xenoglot.codec.ranges import bounded
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.answering import answering
+from xenoglot.errors import FailureError, WireError
+from xenoglot.gateway.apart import apart
+from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.identify import Identify
 from xenoglot.gateway.observe import LOSSES
-from xenoglot.gateway.routing import apply_defaults
-from xenoglot.model.events import Failed, Finished, Ping, UsageReported
+from xenoglot.gateway.refusing import invalid, refusing
+from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
+    from xenoglot.codec.loss import Losses
     from xenoglot.codec.stage import Stage
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routing import Plan
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
@@ -62,42 +64,45 @@ async def serve(
         FailureError: there is no answer, and nothing has been sent: the caller writes the error.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    request = decode_request(dialect, body if said is None else said, record.route or "", exchange.variables)
+    size, path = len(body), record.route or ""
+    value = await apart(size, lambda: _value(body)) if said is None else said
+    request = await apart(size, lambda: decode_request(dialect, value, path, exchange.variables))
     framing = _framing(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
-    route = gateway.route(request.model, dialect.default_tag)
-    record.routed(route)
-    asked = apply_defaults(replace(request, model=route.model), route)
-    call = Call(
-        request=asked,
-        losses=Losses(strict=route.on_loss == "refuse"),
-        dialect=dialect.name,
-        body=body if asked.sampling is request.sampling and framing is dialect.framing else None,
-        headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
-    )
+    plan = gateway.plan(request.model, dialect.default_tag, client=record.client)
+    record.routed(plan.route)
     record.framing = framing
-    record.losses = () if route.on_loss == "ignore" else call.losses
-    backend = answering(gateway, route, dialect, asked, exchange.headers)
-    relay = _Relay(exchange, dialect, gateway, record, request, call, backend)
-    try:
+    with refusing():
+        untouched: bytes | None = None
+        if framing is dialect.framing or not request.stream:
+            untouched = await apart(size, lambda: _untouched(body, value, dialect, gateway, plan))
+        asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched)
+        relay = _Relay(exchange, dialect, gateway, record, request, asking)
         await (relay.stream() if request.stream else relay.whole())
-    except LossError as error:
-        raise FailureError(Failure(kind="invalid_request", message=str(error))) from None
-    except WireError as error:  # the target's encoder refuses what the request asks
-        raise FailureError(invalid(error)) from None
-    except RecursionError:  # what could just be read may be too deep to write from here
-        raise FailureError(Failure(kind="invalid_request", message="the request is nested too deeply")) from None
 
 
-def decode_request(dialect: Dialect, body: JSON | bytes, path: str, variables: Mapping[str, str]) -> Request:
-    """Return what `body`, posted to the template `path` with `variables`, asks.
+def decode_request(dialect: Dialect, said: JSON, path: str, variables: Mapping[str, str]) -> Request:
+    """Return what `said`, posted to the template `path` with `variables`, asks.
 
     Raises:
         FailureError: it is not a request of the dialect; the failure names the field.
     """
     try:
-        said = decode_json(body) if isinstance(body, bytes) else body
-        return dialect.decode_request(informed(said, path, variables, dialect))
+        return bounded(dialect.decode_request(informed(said, path, variables, dialect)))
+    except WireError as error:
+        raise FailureError(invalid(error)) from None
+
+
+def _untouched(body: bytes, value: JSON, dialect: Dialect, gateway: Gateway, plan: Plan) -> bytes:
+    """Return the client's own bytes for a server of its dialect, who must read in them what was read here (C13)."""
+    upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
+    alike = any(upstream is not None and upstream.dialect == dialect.name for upstream in upstreams)
+    return unambiguous(body, value) if alike else body
+
+
+def _value(body: bytes) -> JSON:
+    try:
+        return decode_json(body)
     except WireError as error:
         raise FailureError(invalid(error)) from None
 
@@ -107,13 +112,6 @@ def _framing(dialect: Dialect, query: str) -> Framing:
     if dialect.bare_framing is None or dialect.stream_query in query.split("&"):
         return dialect.framing
     return dialect.bare_framing
-
-
-def invalid(error: WireError) -> Failure:
-    """Return the failure that tells a client what is wrong with its request, and where."""
-    where = error.path.removeprefix("$").removeprefix(".")
-    message = f"{where}: {error.problem}" if where else error.problem
-    return Failure(kind="invalid_request", message=message, param=error.path)
 
 
 class _Relay:
@@ -126,8 +124,7 @@ class _Relay:
         gateway: Gateway,
         record: Record,
         request: Request,
-        call: Call,
-        backend: Backend,
+        asking: Asking,
     ) -> None:
         self._exchange = exchange
         self._dialect = dialect
@@ -135,12 +132,12 @@ class _Relay:
         self._interval = gateway.config.server.ping_interval
         self._record = record
         self._request = request
-        self._call = call
-        self._backend = backend
+        self._asking = asking
+        self._losses = asking.losses
 
     async def whole(self) -> None:
         """Answer in one piece."""
-        answer = await self._backend.answer(self._call)
+        answer = await self._asking.answer()
         try:
             body = await self._whole_body(answer)
         finally:
@@ -154,17 +151,13 @@ class _Relay:
         """Answer piece by piece."""
         identify = self._identify(early=self._may_begin_early())
         writer = _StreamWriter(self._exchange, self._encoder(identify), self._record, self._interval)
+        writer.alive = self._dialect.alive
         answer: Answer | None = None
         try:
             writer.watch(lambda: self._open(answer))
-            answer = await self._backend.answer(self._call)
-            if not isinstance(answer, ByteAnswer):
-                await self._pass_events(answer.batches, writer)
-            elif identify.begun:
-                await self._pass_events(_watched(answer), writer)
-            else:
-                identify.early = None  # the bytes tell of their beginning themselves
-                await self._pass_bytes(answer, writer)
+            with refusing():  # a sign of life may have begun the response: then that is told in it
+                answer = await self._asking.answer()
+                await self._pass(answer, identify, writer)
         except FailureError as error:
             if not writer.opened:
                 raise
@@ -174,6 +167,15 @@ class _Relay:
             writer.stop()
             if answer is not None:
                 await answer.aclose()
+
+    async def _pass(self, answer: Answer, identify: Identify, writer: _StreamWriter) -> None:
+        if not isinstance(answer, ByteAnswer):
+            await self._pass_events(answer.batches, writer)
+        elif identify.begun:
+            await self._pass_events(_seen(answer), writer)
+        else:
+            identify.early = None  # the bytes tell of their beginning themselves
+            await self._pass_bytes(answer, writer)
 
     async def _pass_events(self, batches: AsyncIterator[Sequence[Event]], writer: _StreamWriter) -> None:
         async for batch in batches:
@@ -185,29 +187,24 @@ class _Relay:
         await writer.finish(self._late_losses)
 
     async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
-        broken: FailureError | None = None
-        ending: Sequence[Event] = ()
-        try:
-            async for chunk in answer.chunks:
-                events = answer.watch.feed(chunk)
-                self._observe(events)
-                if _fails_untold(events):
-                    ending = events
-                    break
-                await writer.write_bytes(chunk)
-        except FailureError as error:
-            broken = error
-        ending = ending or answer.watch.close()
-        self._observe(ending)
-        if ending and type(ending[-1]) is Failed:  # what breaks after its end is whole all the same
-            raise broken or FailureError(ending[-1].failure)
+        async for piece in answer.pieces:
+            self._observe(piece.events)
+            failure = piece.failure
+            if failure is not None and (not piece.data or failure.dialect is None):
+                raise FailureError(failure)
+            if piece.data:
+                await writer.write_bytes(piece.data)
+                writer.begun = writer.begun or any(type(event) is Started for event in piece.events)
+            if failure is not None:  # it has been told; whoever waits for more would wait for nothing (U22)
+                break
         await writer.finish_bytes(failed=self._record.failure is not None)
 
     async def _whole_body(self, answer: Answer) -> bytes:
         if isinstance(answer, ByteAnswer):
-            chunks = [chunk async for chunk in answer.chunks]
-            self._observe(answer.watch.feed(b"".join(chunks)))
-            return b"".join(chunks)
+            pieces = [piece async for piece in answer.pieces]
+            for piece in pieces:
+                self._observe(piece.events)
+            return b"".join(piece.data for piece in pieces)
         folder = Folder()
         identify = self._identify()
         async for batch in answer.batches:
@@ -218,7 +215,7 @@ class _Relay:
         if folder.failure is not None:
             raise FailureError(folder.failure)
         self._must_have_finished()
-        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._call.losses))
+        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._losses))
 
     def _must_have_finished(self) -> None:
         """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code."""
@@ -226,18 +223,18 @@ class _Relay:
             raise FailureError(Failure(kind="upstream", message="the answer ended early"))
 
     def _encoder(self, identify: Identify) -> Pipeline:
-        encoder = self._dialect.stream_encoder(self._request, self._call.losses)
+        encoder = self._dialect.stream_encoder(self._request, self._losses)
         return Pipeline(identify, encoder, self._framing.encoder())
 
     def _may_begin_early(self) -> Losses | None:
         """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
-        losses, ours = self._call.losses, self._record.answer_id is not None or self._request.store is False
+        losses, ours = self._losses, self._record.answer_id is not None or self._request.store is False
         return losses if self._dialect.begins_early and ours and not losses.strict else None
 
     def _identify(self, early: Losses | None = None) -> Identify:
         request_id, kept = self._record.request_id, self._record.answer_id
         own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
-        return Identify(own, self._call.request.model, request_id, kept=kept is not None, early=early)
+        return Identify(own, self._asking.model, request_id, kept=kept is not None, early=early)
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Note what the log wants to know."""
@@ -264,7 +261,8 @@ class _Relay:
             headers += self._dialect.encode_limits(answer.limits, time.time())
         if said := self._record.tell_losses():
             headers.append((LOSSES, said))
-        return [*headers, *self._record.headers()]
+        sure = answer is not None or self._asking.alone  # it may yet be another who answers
+        return [*headers, *self._record.headers(answering=sure)]
 
     def _late_losses(self) -> bytes:
         """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
@@ -274,22 +272,11 @@ class _Relay:
         return b"".join(self._framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
 
 
-def _fails_untold(events: Sequence[Event]) -> bool:
-    """Whether the answer fails in bytes that do not say so: they may end in the mark of a whole one."""
-    return bool(events) and type(failed := events[-1]) is Failed and failed.failure.dialect is None
-
-
-async def _watched(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
+async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
     """Yield what the bytes of an answer tell."""
-    try:
-        async for chunk in answer.chunks:
-            if events := answer.watch.feed(chunk):
-                yield events
-    except FailureError:
-        if answer.watch.close():  # what breaks after its end is whole all the same
-            raise
-    if ending := answer.watch.close():
-        yield ending
+    async for piece in answer.pieces:
+        if piece.events:
+            yield piece.events
 
 
 class _StreamWriter:
@@ -298,6 +285,10 @@ class _StreamWriter:
     def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], record: Record, interval: float) -> None:
         self.opened = False
         self.failed = False
+        self.begun = False
+        """Whether bytes that passed have told of the answer's beginning."""
+        self.alive = b""
+        """The sign of life from then on, where the encoder has none that will do: it knows nothing of those bytes."""
         self._exchange = exchange
         self._encoder = encoder
         self._record = record
@@ -390,5 +381,6 @@ class _StreamWriter:
         if now >= due:
             due = now + self._interval
             if not self._record.cut and not self._lock.locked():  # a write that waits for the client is life enough
-                self._ping = self._loop.create_task(self._write(self._encode((Ping(),))))
+                sign = self.alive if self.begun and self.alive else self._encode((Ping(),))
+                self._ping = self._loop.create_task(self._write(sign))
         self._timer = self._loop.call_at(due, self._look)

@@ -106,6 +106,7 @@ def advice(failure: Failure) -> Headers:
     if wait is None and failure.kind == "rate_limit":
         wait = USUAL_WAIT
     told: Headers = [] if wait is None else [("retry-after", str(max(0, math.ceil(min(wait, LONGEST_WAIT)))))]
-    if failure.futile or failure.kind in FUTILE:
+    comes_free = failure.kind == "conflict" and wait is not None
+    if failure.futile or (failure.kind in FUTILE and not comes_free):
         told.append(("x-should-retry", "false"))
     return told

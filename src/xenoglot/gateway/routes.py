@@ -26,13 +26,14 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 _WITH_SLASHES = "model"
 """The variable that may have slashes in it wherever it stands: names of models do."""
 
-Policy: TypeAlias = "Literal['open', 'key']"
+Policy: TypeAlias = "Literal['open', 'key', 'admin']"
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """A row of the table. `dialect` is that of the route, where it has one; errors are written in it.
 
-    `policy` says who may: everybody (`open`), or whoever shows a key, where keys are configured (`key`).
+    `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
+    shows one of those who administer (`admin`; where there are none, that is as `key`).
     """
 
     method: str

@@ -2,139 +2,252 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, structs
 
 from xenoglot.codec.patterns import matches
 from xenoglot.gateway.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.emulate import Emulate
+from xenoglot.gateway.provided import Facts, syntax_of
 from xenoglot.gateway.settings import Model, OnLoss, Upstream
+from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
+from xenoglot.policy.choice import Strategy
+from xenoglot.policy.needs import When
+from xenoglot.policy.verdict import Reason
 from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.loss import Losses
     from xenoglot.gateway.config import Config
     from xenoglot.model.request import Request
 
 _NOBODY = Upstream(dialect="", base_url="")
 """What holds of a backend that is no upstream."""
 
+ANY = ""
+"""The name of a route that goes by the name that was asked for."""
+
+Struct_ = TypeVar("Struct_", bound=Struct)
+
+NOTHING = Sampling()
+UNCAPPED = Caps()
+
+REMEMBERED = 1024
+"""How many names that fit patterns are remembered; clients may make up any number."""
+
 LONGEST_NAME = 256
 """Characters; no model is called anything longer, and names go into logs."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Who answers a request, and as what.
+    """One way that a request can go: who answers, and as what.
 
-    `model` is the name it has there. `defaults` stand for what the request leaves open. `substituted` says that the
-    client asked for another model, and gets this one. `preserve` says that what clients strip is kept for them,
-    `text_syntax` how the answer's text is read, `emulate` what is done here for a backend that cannot.
+    `model` is the name it has there. `defaults` stand for what the request leaves open, `caps` bound what it asks.
+    `substituted` says that the client asked for another model, and gets this one. `preserve` says that what clients
+    strip is kept for them, `text_syntax` how the answer's text is read (`facts` which models write otherwise),
+    `emulate` what is done here for a backend that cannot. `weight`, `tier` and `when` say when it is taken
+    (`gateway.targets`).
     """
 
     backend: str
     model: str
     defaults: Sampling = Sampling()
+    caps: Caps = Caps()
     on_loss: OnLoss = "warn"
     preserve: bool = False
     text_syntax: str = OFF
+    facts: tuple[Facts, ...] = ()
     emulate: Emulate = Emulate()
     substituted: bool = False
+    weight: float = 1.0
+    tier: int = 0
+    when: When = When()
+    named: bool = False
+    """Whether the client's name went through, so that there may be any number of these."""
+
+    @property
+    def name(self) -> str:
+        """What headers and hashes call it: the same in every gateway of one configuration."""
+        return f"{self.backend}/{self.model}"
+
+    def called(self, model: str) -> Route:
+        """Return the way of a request for `model`."""
+        if self.model != ANY:
+            return self
+        return structs.replace(
+            self, model=model, named=True, text_syntax=syntax_of(self.facts, model, self.text_syntax)
+        )
 
 
-class Rule(Struct, frozen=True, kw_only=True):
-    """What answers to a name or a pattern (`claude-*`); without `model` the name stays as it was asked for."""
+class Plan(Struct, frozen=True, kw_only=True):
+    """All ways that requests for a name can go, and how one is chosen; the name may be a pattern (`claude-*`).
+
+    A route whose model is `ANY` goes by the name that was asked for.
+    """
 
     name: str
-    backend: str
-    model: str | None = None
-    defaults: Sampling = Sampling()
-    on_loss: OnLoss = "warn"
-    preserve: bool = False
-    text_syntax: str = OFF
-    emulate: Emulate = Emulate()
-    substitutes: bool = False
+    routes: tuple[Route, ...]
+    strategy: Strategy = "weighted"
+    affinity: Affinity = "session"
+    fallback_on: tuple[Reason, ...] = ()
+    hold_back: HoldBack = HoldBack()
+    continues: bool = False
+    patience: float = 60.0
 
-    def route(self, model: str) -> Route:
-        """Return the way of a request for `model`."""
-        return Route(
-            backend=self.backend,
-            model=model if self.model is None else self.model,
-            defaults=self.defaults,
-            on_loss=self.on_loss,
-            preserve=self.preserve,
-            text_syntax=self.text_syntax,
-            emulate=self.emulate,
-            substituted=self.substitutes,
-        )
+    @property
+    def route(self) -> Route:
+        """The first of them: who is meant where only one can be asked."""
+        return self.routes[0]
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Who may answer."""
+        return tuple(route.backend for route in self.routes)
+
+    @property
+    def open(self) -> bool:
+        """Whether a name goes through it as it was asked for."""
+        return any(route.model == ANY for route in self.routes)
+
+    def named(self, model: str) -> Plan:
+        """Return the plan of a request for `model`."""
+        if not self.open:
+            return self
+        return structs.replace(self, routes=tuple(route.called(model) for route in self.routes))
+
+
+def single(name: str, backend: str, model: str = ANY, *, on_loss: OnLoss = "warn", substituted: bool = False) -> Plan:
+    """Return the plan of a name or pattern to which one backend answers."""
+    route = Route(backend=backend, model=model or _own(name), on_loss=on_loss, substituted=substituted)
+    return Plan(name=name, routes=(route,))
+
+
+def _own(name: str) -> str:
+    """Return what a name is called where it goes through as it is."""
+    return ANY if "*" in name else name
 
 
 class Router:
     """Looks names up: exact ones first, then the patterns in their order, the first that fits."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self.patterns = tuple(rule for rule in rules if "*" in rule.name)
-        self._exact: dict[str, Rule] = {}
-        for rule in rules:
-            if "*" not in rule.name:
-                self._exact.setdefault(rule.name, rule)
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.patterns = tuple(plan for plan in plans if "*" in plan.name)
+        self._exact: dict[str, Plan] = {}
+        self._fitted: dict[str, Plan] = {}
+        """The plans of names that fitted a pattern, as they were asked for."""
+        for plan in plans:
+            if "*" not in plan.name:
+                self._exact.setdefault(plan.name, plan)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that are routed as such."""
         return tuple(self._exact)
 
+    def plan(self, model: str) -> Plan | None:
+        """Return the ways of a request for `model`; `None` if nobody answers to it, or if that is no name."""
+        plan = self._exact.get(model) or self._fitted.get(model)
+        if plan is None and 0 < len(model) <= LONGEST_NAME and model.isprintable():
+            found = next((plan for plan in self.patterns if matches(plan.name, model)), None)
+            if found is not None:
+                plan = self._remember(model, found.named(model))
+        return plan
+
+    def _remember(self, model: str, plan: Plan) -> Plan:
+        if len(self._fitted) >= REMEMBERED:
+            self._fitted.clear()
+        self._fitted[model] = plan
+        return plan
+
     def resolve(self, model: str) -> Route | None:
-        """Return who answers to `model`; `None` if nobody does, or if that is no name."""
-        rule = self._exact.get(model)
-        if rule is None and 0 < len(model) <= LONGEST_NAME and model.isprintable():
-            rule = next((rule for rule in self.patterns if matches(rule.name, model)), None)
-        return None if rule is None else rule.route(model)
+        """Return who answers to `model` first; `None` as above."""
+        plan = self.plan(model)
+        return None if plan is None else plan.route
 
 
-def rules(config: Config, embedded_model: str | None) -> tuple[Rule, ...]:
-    """Return the rules that `config` means; `embedded_model` is the name of the usual embedded model, if it is served.
+def plans(config: Config, embedded_model: str | None) -> tuple[Plan, ...]:
+    """Return the plans that `config` means; `embedded_model` is the name of the usual embedded model, if it is served.
 
     Embedded models answer to their own names. A lone upstream without `[[models]]` answers to every other name; so
     does the embedded model where nothing else is configured, and then it says so.
     """
-    only = config.backends[0] if len(config.backends) == 1 else None
-    found = [_rule(config, model, model.upstream or only or "", embedded_model) for model in config.models]
+    found = [_plan(config, model, embedded_model) for model in config.models]
     if embedded_model is not None:
-        found.append(Rule(name=embedded_model, backend=EMBEDDED, on_loss=config.on_loss))
-    found += [Rule(name=name, backend=backend_of(name), on_loss=config.on_loss) for name in config.embedded_models]
+        found.append(single(embedded_model, EMBEDDED, on_loss=config.on_loss))
+    found += [single(name, backend_of(name), on_loss=config.on_loss) for name in config.embedded_models]
     if not config.models and len(config.upstreams) == 1:
-        found.append(_rule(config, Model(name="*"), next(iter(config.upstreams)), embedded_model))
+        found.append(_plan(config, Model(name="*", upstream=next(iter(config.upstreams))), embedded_model))
     elif not config.models and embedded_model is not None:
-        every = Rule(name="*", backend=EMBEDDED, model=embedded_model, on_loss=config.on_loss, substitutes=True)
-        found.append(every)
+        found.append(single("*", EMBEDDED, embedded_model, on_loss=config.on_loss, substituted=True))
     return tuple(found)
 
 
-def _rule(config: Config, model: Model, backend: str, embedded_model: str | None) -> Rule:
-    """Return the rule for `model`: what it does not say is as its upstream says."""
-    upstream = config.upstreams.get(backend, _NOBODY)
-    target = model.model
-    if backend == EMBEDDED and target in config.embedded_models:
-        backend = backend_of(target)
-    elif backend == EMBEDDED:
-        target = embedded_model  # whatever it is called
-    return Rule(
+def _plan(config: Config, model: Model, embedded_model: str | None) -> Plan:
+    targets = model.targets or (ModelTarget(upstream=model.upstream, model=model.model),)
+    return Plan(
         name=model.name,
+        routes=tuple(_route(config, model, target, embedded_model) for target in targets),
+        strategy=model.strategy,
+        affinity=model.affinity,
+        fallback_on=model.fallback_on,
+        hold_back=model.hold_back,
+        continues=model.continues,
+        patience=model.patience_seconds,
+    )
+
+
+def _route(config: Config, model: Model, target: ModelTarget, embedded_model: str | None) -> Route:
+    """Return the way to `target`: what it does not say is as `model` says, then as its upstream does."""
+    backend, name = target.upstream or config.backends[0], target.model
+    upstream = config.upstreams.get(backend, _NOBODY)
+    if backend == EMBEDDED and name in config.embedded_models:
+        backend = backend_of(name)
+    elif backend == EMBEDDED:
+        name = embedded_model  # whatever it is called
+    return Route(
         backend=backend,
-        model=target,
-        defaults=model.defaults,
+        model=name or _own(model.name),
+        defaults=_completed(target.defaults, model.defaults),
+        caps=_completed(target.caps, model.caps),
         on_loss=model.on_loss or config.on_loss,
         preserve=upstream.preserve if model.preserve is None else model.preserve,
-        text_syntax=upstream.text_syntax if model.text_syntax is None else model.text_syntax,
+        text_syntax=model.text_syntax or syntax_of(upstream.facts, name or "", upstream.text_syntax),
+        facts=() if model.text_syntax else tuple(facts for facts in upstream.facts if facts.text_syntax),
         emulate=upstream.emulate if model.emulate is None else model.emulate,
+        weight=target.weight,
+        tier=target.tier,
+        when=target.when,
     )
+
+
+def _completed(first: Struct_, then: Struct_) -> Struct_:
+    """Return `first` with what `then` says where it says nothing."""
+    told = {name: value for name, value in structs.asdict(then).items() if getattr(first, name) is None}
+    return structs.replace(first, **told)
+
+
+def apply_caps(request: Request, route: Route, losses: Losses) -> Request:
+    """Return the request within the route's caps; the same one where that changes nothing."""
+    if route.caps == UNCAPPED:
+        return request
+    told = {
+        name: most
+        for name, most in structs.asdict(route.caps).items()
+        if most is not None and (asked := getattr(request.sampling, name)) is not None and asked > most
+    }
+    for name, most in told.items():
+        losses.approximated("$.sampling", name, f"{most} is the most here")
+    return structs.replace(request, sampling=structs.replace(request.sampling, **told)) if told else request
 
 
 def apply_defaults(request: Request, route: Route) -> Request:
     """Return the request with the route's defaults where it says nothing; the same one where that changes nothing."""
+    if route.defaults == NOTHING:
+        return request
     told = {
         name: value
         for name in Sampling.__struct_fields__

@@ -11,7 +11,16 @@ from msgspec import Meta, Struct, field
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target
 from xenoglot.gateway.emulate import Emulate
+from xenoglot.gateway.limits_settings import Limits
+from xenoglot.gateway.native_bounds import Connections
+from xenoglot.gateway.provided import Facts
+from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
+from xenoglot.policy.breaker import BreakerSettings
+from xenoglot.policy.choice import Strategy
+from xenoglot.policy.retry import Retry
+from xenoglot.policy.verdict import Reason
+from xenoglot.providers.provider import AuthForm
 from xenoglot.text.syntax import OFF as OFF_SYNTAX
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
@@ -32,6 +41,12 @@ class Server(Struct, frozen=True, kw_only=True):
     """Origins (`https://app.example`) whose pages a browser may let ask."""
     metrics: bool | None = None
     """Whether `/metrics` is there; where nothing is said, only where nobody but this machine can reach it (S17)."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """How many processes answer."""
+    watch: bool = False
+    """Whether the file is read anew when it changes, and not at a signal alone."""
+    connections: Connections = Connections()
+    """What a client's connection may cost."""
 
     @property
     def loopback(self) -> bool:
@@ -48,17 +63,35 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
 
     env: tuple[str, ...] = ()
+    admin_env: tuple[str, ...] = ()
+    """Where the keys of those who administer are; these open what is told of the gateway itself, and nothing else."""
+    limits: Limits | None = None
+    """What each client may do; all of them together where nobody needs a key."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
-    """A server that answers; `key_env` is the environment variable that holds our key for it."""
+    """A server that answers.
 
+    `key_env` is the environment variable that holds our key for it, or several of them; one may hold several keys,
+    parted by white space. Of several, a request is sent with one that the server takes at the time.
+    """
+
+    provider: str | None = None
+    """Whose server it is: a row of the catalogue, which says what is not said here."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """What stands in the braces of the provider's address."""
     dialect: str
     base_url: str
-    key_env: str | None = None
+    path: str | None = None
+    """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model."""
+    models_path: str | None = None
+    key_env: str | tuple[str, ...] | None = None
+    auth: AuthForm | None = None
+    """How a key is shown, if that is not the way of the dialect."""
     headers: dict[str, str] = field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
+    facts: tuple[Facts, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
     """Who keeps the answers of this server, for clients of its own dialect."""
     preserve: bool = False
@@ -66,19 +99,42 @@ class Upstream(Struct, frozen=True, kw_only=True):
     text_syntax: str = OFF_SYNTAX
     """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
     emulate: Emulate = Emulate()
+    retry: Retry = Retry()
+    breaker: BreakerSettings = BreakerSettings()
+    limits: Limits | None = None
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The environment variables that hold our keys for it."""
+        return (self.key_env,) if isinstance(self.key_env, str) else self.key_env or ()
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """A name that clients may ask for, or a pattern of names, and what answers to it."""
+    """A name that clients may ask for, or a pattern of names, and what answers to it: one target, or several."""
 
     name: str
     upstream: str | None = None
     model: str | None = None
+    targets: tuple[ModelTarget, ...] = ()
+    strategy: Strategy = "weighted"
+    """Which target of a tier is asked first: as they are written, by weight, the least busy, the fastest to begin."""
+    affinity: Affinity = "session"
+    """What keeps to one target, so that it finds its prompts in its cache: a session that the request names, a prompt
+    that begins alike where it names none, or nothing."""
+    fallback_on: tuple[Reason, ...] = ()
+    """Failures of the request itself for which another target is asked all the same."""
+    hold_back: HoldBack = HoldBack()
+    continues: bool = False
+    """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
+    patience_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    """After this no further try begins."""
     defaults: Sampling = Sampling()
+    caps: Caps = Caps()
     on_loss: OnLoss | None = None
     preserve: bool | None = None
     text_syntax: str | None = None
     emulate: Emulate | None = None
+    limits: Limits | None = None
 
 
 class Store(Struct, frozen=True, kw_only=True):

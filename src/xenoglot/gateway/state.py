@@ -20,6 +20,7 @@ from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay, state_jobs
+from xenoglot.gateway.apart import apart
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
@@ -65,7 +66,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         return
     limit = gateway.config.server.body_limit
     data = await exchange.read_body(limit)
-    body = decode_json(data)
+    body = await apart(len(data), lambda: decode_json(data))
     wish = state.wish(body)
     upstream = _upstream_alike(body, dialect, gateway)
     if keeper is None and upstream is None:

@@ -26,6 +26,8 @@ class Reread:
         self.path = exchange.path
         self.query = exchange.query
         self.headers: Sequence[tuple[str, str]] = exchange.headers
+        self.peer = exchange.peer
+        self.reads_behind_upgrade = exchange.reads_behind_upgrade
         self.variables: Mapping[str, str] = exchange.variables
         self._exchange = exchange
         self._body = body

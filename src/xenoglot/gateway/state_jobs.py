@@ -20,6 +20,7 @@ from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import relay
 from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, settled
+from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.remembered import add_to_conversation, stored
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
@@ -191,6 +192,8 @@ class JobExchange:
         self.path = exchange.path
         self.query = exchange.query
         self.headers: Sequence[tuple[str, str]] = exchange.headers
+        self.peer = exchange.peer
+        self.reads_behind_upgrade = exchange.reads_behind_upgrade
         self.variables: Mapping[str, str] = exchange.variables
         self._body = encode_json(job.remembered.prepared | {"stream": True})
         self._decoder = framing.decoder()
@@ -228,9 +231,8 @@ async def start(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         FailureError: there will be none: the request is wrong, nobody answers to its model, or the store fails.
     """
     keeper, spoken, background = _speaking(dialect, gateway)
-    prepared = encode_json(remembered.prepared)
-    request = relay.decode_request(dialect, prepared, record.route or "", exchange.variables)
-    route = gateway.route(request.model)
+    request = relay.decode_request(dialect, remembered.prepared, record.route or "", exchange.variables)
+    route = gateway.route(request.model, client=record.client)
     record.asked(request.model, stream=remembered.kept.request.get("stream") is True)
     record.routed(route)
     now = keeper.now()
@@ -250,7 +252,7 @@ async def start(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     except StoreError:
         raise FailureError(UNREACHABLE) from None
     own = gateway.observer.record(exchange.method)
-    own.route, own.dialect, own.answer_id = record.route, record.dialect, queued.id
+    own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
     job.run(JobExchange(exchange, dialect.framing, job), dialect, gateway, own)
     keeper.sweep()
     return job
@@ -316,8 +318,8 @@ async def _relayed(exchange: Exchange, dialect: Dialect, gateway: Gateway, recor
         record.failed(error.failure)
         return error.failure
     except WireError as error:
-        record.failed(relay.invalid(error))
-        return relay.invalid(error)
+        record.failed(invalid(error))
+        return invalid(error)
     except StoreError as error:
         record.failed(BROKEN)
         _logger.error("request %s: the store fails: %s", record.request_id, error)  # noqa: TRY400  no texts

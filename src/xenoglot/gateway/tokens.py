@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from xenoglot.backends.tokens import Tokenizer
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
-from xenoglot.gateway.asked import noted, refusing, told
+from xenoglot.gateway.asked import noted, told
+from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
 
@@ -32,7 +33,7 @@ async def tokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gatew
     asked = form.decode_request(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
     name = asked.request.model
     record.asked(name, stream=False)
-    route = gateway.route(name, dialect.default_tag)
+    route = gateway.route(name, dialect.default_tag, client=record.client)
     losses = noted(record, route)
     tokenizer = _tokenizer(gateway.backend(route.backend), name)
     with refusing():
@@ -49,7 +50,7 @@ async def detokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gat
     """
     asked = form.decode_back(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
     record.asked(asked.model, stream=False)
-    route = gateway.route(asked.model, dialect.default_tag)
+    route = gateway.route(asked.model, dialect.default_tag, client=record.client)
     noted(record, route)
     tokenizer = _tokenizer(gateway.backend(route.backend), asked.model)
     text = await tokenizer.detokenize(replace(asked, model=route.model))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.store import conversations, statements
 from xenoglot.store.statements import Statement, Steps
+from xenoglot.store.store import ONCE, ONCE_SECONDS
 
 if TYPE_CHECKING:
     from xenoglot.store.store import Retention
@@ -71,8 +72,9 @@ _KINDS = (
     ),
     (
         (
-            "SELECT owner, name, backend, size, created FROM vault"
-            " WHERE created < $1 AND created <= CAST($3 AS DOUBLE PRECISION) ORDER BY created LIMIT $2"
+            "SELECT owner, name, backend, size, created FROM vault"  # noqa: S608  constants
+            f" WHERE (created < $1 OR (backend = '{ONCE}' AND created < CAST($3 AS DOUBLE PRECISION) - {ONCE_SECONDS}))"
+            " AND created <= CAST($3 AS DOUBLE PRECISION) ORDER BY created LIMIT $2"
         ),
         _forget,
     ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.statements import Steps
-    from xenoglot.store.store import Conversation, Retention, Stored, Window
+    from xenoglot.store.store import Conversation, Place, Retention, Stored, Window
 
 T = TypeVar("T")
 
@@ -123,6 +123,10 @@ class SQLStore(ABC):
     async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
         """Return what is in the vault under that key for that backend."""
         return await self.read(statements.recall(owner, key, backend))
+
+    async def swap(self, place: Place, before: bytes | None, after: bytes | None, now: float) -> bool:
+        """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
+        return await self.write(statements.swap(place, before, after, now))
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:
         """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""

@@ -20,7 +20,7 @@ from xenoglot.store.store import UNDONE, Stored, StoreError
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
-    from xenoglot.store.store import Order, Window
+    from xenoglot.store.store import Order, Place, Window
 
 Value: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = "Sequence[JSON]"
@@ -222,6 +222,30 @@ def recall(owner: str, key: str, backend: str) -> Steps[bytes | None]:
         "SELECT payload FROM vault WHERE owner = $1 AND name = $2 AND backend = $3", (owner, key, backend)
     )
     return rows[0][0] if rows else None
+
+
+def swap(place: Place, before: bytes | None, after: bytes | None, now: float) -> Steps[bool]:
+    """Put `after` into the vault in place of `before`, if that is there; return whether it was. `None` is nothing."""
+    if before is None and after is None:
+        return (yield from recall(*place)) is None
+    if before is None:
+        rows = yield Statement(
+            "INSERT INTO vault (owner, name, backend, created, payload, size) VALUES ($1, $2, $3, $4, $5, $6)"
+            " ON CONFLICT (owner, name, backend) DO NOTHING RETURNING name",
+            (*place, now, after, len(after or b"")),
+        )
+    elif after is None:
+        rows = yield Statement(
+            "DELETE FROM vault WHERE owner = $1 AND name = $2 AND backend = $3 AND payload = $4 RETURNING name",
+            (*place, before),
+        )
+    else:
+        rows = yield Statement(
+            "UPDATE vault SET created = $4, payload = $5, size = $6"
+            " WHERE owner = $1 AND name = $2 AND backend = $3 AND payload = $7 RETURNING name",
+            (*place, now, after, len(after), before),
+        )
+    return bool(rows)
 
 
 def _index(answer: Stored) -> Steps[None]:

@@ -18,8 +18,18 @@ if TYPE_CHECKING:
 
 Order: TypeAlias = Literal["asc", "desc"]
 
+Place: TypeAlias = tuple[str, str, str]
+"""Where something is in the vault: its owner, its key, and the backend that it is for."""
+
 UNDONE = ("queued", "in_progress")
 """The statuses of an answer that somebody is still at work on."""
+
+
+ONCE = "(idempotency)"
+"""The `backend` of what the vault holds for requests that must be answered once."""
+
+ONCE_SECONDS = 86_400.0
+"""How long that is held, unless everything is held for less."""
 
 
 class StoreError(XenoglotError):
@@ -170,6 +180,13 @@ class Store(Protocol):
 
     async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
         """Return what is in the vault under that key for that backend."""
+        ...
+
+    async def swap(self, place: Place, before: bytes | None, after: bytes | None, now: float) -> bool:
+        """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was.
+
+        Of several that try at once one succeeds.
+        """
         ...
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:

@@ -89,7 +89,7 @@ def test_limits_of_the_server() -> None:
         encoded(request, Target(stop_limit=1))
     with pytest.raises(WireError, match=r"\$.max_tokens: the server sets no limit where it is 0"):
         encoded(Request(model="m", sampling=Sampling(max_tokens=0)))
-    with pytest.raises(WireError, match=r"\$.sampling_params.max_tokens: must not be negative"):
+    with pytest.raises(WireError, match=r"\$.sampling_params.max_tokens: must be between 0 and 2147483648"):
         asked(sampling_params={"max_tokens": -1})
 
 

@@ -163,9 +163,15 @@ def test_the_wish_to_cache() -> None:
         ({"tools": [{"type": "function"}]}, "$.tools[0].name: required, expected str"),
         ({"tool_choice": 1}, "$.tool_choice: expected object, got int"),
         ({"tool_choice": {"type": "function"}}, "$.tool_choice.name: required, expected str"),
-        ({"temperature": 3}, "$.temperature: must be between 0 and 2"),
-        ({"max_output_tokens": 0}, "$.max_output_tokens: must be at least 1"),
-        ({"top_logprobs": 21}, "$.top_logprobs: must be between 0 and 20"),
+        ({"temperature": 3}, "$.temperature: integer above maximum value. Expected a value <= 2, but got 3 instead."),
+        (
+            {"max_output_tokens": 0},
+            "$.max_output_tokens: integer below minimum value. Expected a value >= 1, but got 0 instead.",
+        ),
+        (
+            {"top_logprobs": 21},
+            "$.top_logprobs: integer above maximum value. Expected a value <= 20, but got 21 instead.",
+        ),
         ({"text": {"format": {}}}, "$.text.format.type: required, expected str"),
         ({"stream": 1}, "$.stream: expected bool, got int"),
     ],

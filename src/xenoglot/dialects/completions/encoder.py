@@ -15,7 +15,7 @@ from xenoglot.dialects.completions.decoder import DONE
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.dialects.completions.response import OBJECT
 from xenoglot.dialects.completions.written_choice import WrittenChoice
-from xenoglot.dialects.openai.error import encode_error
+from xenoglot.dialects.openai.error import WORDS, encode_error
 from xenoglot.dialects.openai.usage import encode_usage
 from xenoglot.model.events import Event, Failed, OpaqueDelta, Ping, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
@@ -121,5 +121,6 @@ class StreamEncoder:
 
     def _fail(self, failure: Failure) -> Sequence[ServerSentEvent]:
         self._ended = True
-        error = {"message": "", "type": None, "param": None, "code": None} | encode_error(failure)[1]["error"]
+        usual: JSONObject = {"message": "", "type": WORDS[failure.kind][1], "param": None, "code": None}
+        error = usual | encode_error(failure)[1]["error"]
         return (ServerSentEvent(encode_json({"error": error})),)

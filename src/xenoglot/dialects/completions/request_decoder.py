@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.completions.leftovers import NAME, extra_of
 from xenoglot.dialects.openai.sampling import (
     ranged,
     take_bias,
     take_repetition,
+    take_seed,
     take_stop,
     take_stream_options,
 )
@@ -37,7 +39,7 @@ def decode_request(body: JSON) -> Request:
         texts=_take_texts(reader, form),
         suffix=reader.take("suffix", str),
         echo=reader.take("echo", bool),
-        best_of=ranged(reader, "best_of", int, 1),
+        best_of=ranged(reader, "best_of", int, 1, MOST_CANDIDATES),
     )
     sampling = _decode_sampling(reader, form)
     stream_usage = take_stream_options(reader, form)
@@ -60,9 +62,9 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
         max_tokens=_take_max_tokens(reader, form),
         temperature=ranged(reader, "temperature", float, 0, 2),
         top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1),
+        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
         min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=reader.take("seed", int),
+        seed=take_seed(reader),
         frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
         presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
         repetition_penalty=take_repetition(reader, form),
@@ -70,12 +72,12 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
         logprobs=logprobs,
         top_logprobs=top,
         stop=take_stop(reader, form),
-        n=ranged(reader, "n", int, 1),
+        n=ranged(reader, "n", int, 1, MOST_CANDIDATES),
     )
 
 
 def _take_max_tokens(reader: Reader, form: JSONObject) -> int | None:
-    limit: int | None = ranged(reader, "max_tokens", int, _UNLIMITED)
+    limit: int | None = ranged(reader, "max_tokens", int, _UNLIMITED, MOST_TOKENS)
     form["unlimited"] = limit == _UNLIMITED
     return None if limit == _UNLIMITED else limit
 
@@ -88,7 +90,7 @@ def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int |
         return said, None
     if reader.peek("logprobs") == -1:
         return None, None
-    count: int | None = ranged(reader, "logprobs", int, 0)
+    count: int | None = ranged(reader, "logprobs", int, 0, MOST_CANDIDATES)
     return (None, None) if count is None else (True, count)
 
 

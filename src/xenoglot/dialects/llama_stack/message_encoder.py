@@ -136,7 +136,7 @@ class MessageEncoder:
             self._losses.emulated(at, "kind", "a custom tool is written as a function of one string")
         own = own_fields(message.extra, where, self._losses) | own_fields(result.extra, at, self._losses)
         parts = [(f"{at}.content[{place}]", part) for place, part in enumerate(result.content)]
-        if not (self._crossing.home or self._crossing.target.tool_result_media):
+        if not self._crossing.takes(self._crossing.target.tool_result_media):
             parts = self._hoist(parts, result.call_id)
         content = self._content(
             self._marked(parts, result, at), "tool", at, form_of(message.extra, NAME).get("content")

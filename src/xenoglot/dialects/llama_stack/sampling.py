@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.llama_stack.family import NAME, NO_FIELD, own_fields, rest_of
 from xenoglot.errors import WireError
@@ -47,9 +48,7 @@ def take_sampling(reader: Reader, form: JSONObject) -> Sampling:
     if params is None:
         return Sampling(logprobs=logprobs, top_logprobs=top)
     temperature, top_p, top_k = _take_strategy(params, form)
-    limit = params.take("max_tokens", int)
-    if limit is not None and limit < 0:
-        raise WireError(params.at("max_tokens"), "must not be negative")
+    limit = ranged(params, "max_tokens", int, 0, MOST_TOKENS)
     form["unlimited"] = True if limit == 0 else None
     stop = params.strings("stop")
     form["unstopped"] = True if stop == () else None
@@ -58,7 +57,7 @@ def take_sampling(reader: Reader, form: JSONObject) -> Sampling:
         temperature=temperature,
         top_p=top_p,
         top_k=top_k,
-        repetition_penalty=params.take("repetition_penalty", float),
+        repetition_penalty=ranged(params, "repetition_penalty", float, 0, MOST_PENALTY),
         stop=stop or None,
         logprobs=logprobs,
         top_logprobs=top,
@@ -78,9 +77,12 @@ def _take_strategy(params: Reader, form: JSONObject) -> tuple[float | None, floa
     if word == "greedy":
         temperature = 0.0
     elif word == "top_p":
-        temperature, top_p = strategy.take("temperature", float), strategy.take("top_p", float)
+        temperature = ranged(strategy, "temperature", float, 0, MOST_PENALTY)
+        top_p = ranged(strategy, "top_p", float, 0, 1)
     elif word == "top_k":
-        top_k = strategy.need("top_k", int)
+        top_k = ranged(strategy, "top_k", int, 0, MOST_TOKENS)
+        if top_k is None:
+            top_k = strategy.need("top_k", int)
     else:
         raise WireError(strategy.at("type"), "expected one of greedy, top_p, top_k")
     nulls = leave(params, "strategy", strategy)
@@ -92,7 +94,7 @@ def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int |
     config = reader.object("logprobs")
     if config is None:
         return None, None
-    top = config.take("top_k", int)
+    top = ranged(config, "top_k", int, 0, MOST_CANDIDATES)
     form["logprobs"] = leave(reader, "logprobs", config)
     return True, top
 

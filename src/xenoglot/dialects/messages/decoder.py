@@ -18,6 +18,7 @@ from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.messages.error import broken, read_error
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.growth import Growth, begin
+from xenoglot.dialects.messages.parts import with_own_id
 from xenoglot.dialects.messages.response import AT_THE_END, take_finish, take_head
 from xenoglot.dialects.messages.usage import decode_usage
 from xenoglot.errors import WireError
@@ -171,7 +172,8 @@ class StreamDecoder:
         block = self._block
         if data["type"] == "content_block_start":
             closed = self._stop()
-            content = event.need("content_block", dict)
+            taken = [call.id for call in self._calls if isinstance(call, ToolCall)]
+            content = with_own_id(event.need("content_block", dict), taken)
             self._block, events = begin(content, f"$.content[{index}]", index, self._answer_id)
             if isinstance(self._block.header, ToolCall):
                 self._calls.append(self._block.header)

@@ -126,7 +126,9 @@ def encode_error(failure: Failure) -> tuple[int, JSONObject]:
     status, error_type = KINDS[failure.kind]
     home = failure.dialect == NAME
     if home:
-        status, error_type = failure.status or status, failure.raw_type or error_type
+        error_type = failure.raw_type or error_type
+        if failure.kind != "overloaded":  # Claude Code does as `x-should-retry` says at 529, and not at 503 (U38)
+            status = failure.status or status
     error: JSONObject = {"type": error_type, "message": _message(failure)}
     if home:
         own = {"code": failure.code, "param": failure.param, "details": failure.details}

@@ -36,7 +36,7 @@ from xenoglot.model.content import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from xenoglot.model.json import JSON, JSONObject
 
@@ -83,6 +83,28 @@ def decode_part(value: JSON, path: str, answer_id: str | None = None) -> Part:
     read = _READERS.get(kind)
     part = None if read is None else read(reader)
     return opaque(value) if part is None else part
+
+
+def with_own_id(content: JSONObject, taken: Collection[str]) -> JSONObject:
+    """Return the block of an answer; a call whose id another one has already loses it, and gets a derived one."""
+    said = content.get("id")
+    if content.get("type") == "tool_use" and isinstance(said, str) and said in taken:
+        return {key: value for key, value in content.items() if key != "id"}
+    return content
+
+
+def with_own_ids(content: JSON) -> JSON:
+    """Return the blocks of an answer, each as `with_own_id` gives it."""
+    if not isinstance(content, list):
+        return content
+    taken: set[str] = set()
+    blocks: list[JSON] = []
+    for block in content:
+        own = with_own_id(block, taken) if isinstance(block, dict) else block
+        if isinstance(own, dict) and isinstance(own.get("id"), str):
+            taken.add(own["id"])
+        blocks.append(own)
+    return blocks
 
 
 def derived_id(answer_id: str, path: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
+from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.fields import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.parts import BILLING_HEADER, decode_parts
@@ -254,11 +255,9 @@ def _take_format(reader: Reader, key: str, form: JSONObject) -> OutputFormat | N
 
 
 def _take_sampling(reader: Reader, max_tokens: int | None) -> Sampling:
-    if max_tokens is not None and max_tokens < 0:  # 0 fills the prompt cache without an answer
-        raise WireError("$.max_tokens", "Input should be greater than or equal to 0")
+    _check_range("$.max_tokens", max_tokens)  # 0 fills the prompt cache without an answer
     top_k = reader.take("top_k", int)
-    if top_k is not None and top_k < 0:
-        raise WireError("$.top_k", "Input should be greater than or equal to 0")
+    _check_range("$.top_k", top_k)
     return Sampling(
         max_tokens=max_tokens,
         temperature=_take_share(reader, "temperature"),
@@ -266,6 +265,13 @@ def _take_sampling(reader: Reader, max_tokens: int | None) -> Sampling:
         top_k=top_k,
         stop=reader.strings("stop_sequences"),
     )
+
+
+def _check_range(path: str, value: int | None) -> None:
+    if value is not None and value < 0:
+        raise WireError(path, "Input should be greater than or equal to 0")
+    if value is not None and value > MOST_TOKENS:
+        raise WireError(path, f"Input should be less than or equal to {MOST_TOKENS}")
 
 
 def _take_share(reader: Reader, key: str) -> float | None:

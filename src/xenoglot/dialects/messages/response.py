@@ -12,7 +12,7 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.error import read_error
 from xenoglot.dialects.messages.fields import NAME, keep_rest, with_rest
 from xenoglot.dialects.messages.part_encoder import PartEncoder
-from xenoglot.dialects.messages.parts import decode_parts
+from xenoglot.dialects.messages.parts import decode_parts, with_own_ids
 from xenoglot.dialects.messages.usage import completed, decode_usage, encode_usage
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Part, Refusal, ToolCall
@@ -60,7 +60,7 @@ def decode_response(value: JSON) -> Response:
         raise WireError("$.content", "required, expected list")
     form = _absent(value)
     answer_id, model = take_head(reader)
-    content = reader.take_any("content")
+    content = with_own_ids(reader.take_any("content"))
     parts = () if content is None else decode_parts(content, reader.at("content"), answer_id or "")
     usage, tier = (None, None) if reader.peek("usage") is None else decode_usage(reader.take_any("usage"))
     finish = take_finish(reader, parts)

@@ -9,27 +9,14 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
 from xenoglot.dialects.ollama.family import FAMILY
-from xenoglot.model.failure import STATUS, Failure
+from xenoglot.model.failure import STATUS, Failure, kind_of_status
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
     from xenoglot.model.json import JSON, JSONObject
 
-_KINDS: dict[int, FailureKind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    405: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    500: "internal",
-    503: "overloaded",
-    504: "timeout",
-}
+_NO_SUCH_ROUTE = 405
+"""What Ollama answers where nothing is served."""
 
 _MAY_OVERFLOW = frozenset({"invalid_request", "too_large", "internal", "upstream"})
 
@@ -85,4 +72,4 @@ def _sentence(body: JSON) -> str:
 def _kind(status: int | None) -> FailureKind:
     if status is None:
         return "upstream"
-    return _KINDS.get(status) or ("upstream" if status >= 500 else "invalid_request")  # noqa: PLR2004  RFC 9110
+    return "not_found" if status == _NO_SUCH_ROUTE else kind_of_status(status)

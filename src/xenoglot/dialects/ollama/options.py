@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.ranges import MOST_LOGPROBS, MOST_PENALTY, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.ollama.family import OPTION
 from xenoglot.errors import WireError
@@ -26,8 +27,6 @@ _NAMES = {
 }
 """Ours, and theirs (`Options` in `api/types.go`). What else stands there is about how the model is loaded."""
 
-_MOST_LOGPROBS = 20
-
 
 def decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
     """Take `options`, `logprobs` and `top_logprobs`; each option that we do not know is carried under its own name.
@@ -35,22 +34,20 @@ def decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
     Raises:
         WireError: an option is of a wrong type.
     """
-    logprobs, top = reader.take("logprobs", bool), reader.take("top_logprobs", int)
-    if top is not None and not 0 <= top <= _MOST_LOGPROBS:
-        raise WireError(reader.at("top_logprobs"), f"must be between 0 and {_MOST_LOGPROBS}")
+    logprobs, top = reader.take("logprobs", bool), ranged(reader, "top_logprobs", int, 0, MOST_LOGPROBS)
     options = reader.object("options")
     if options is None:
         return Sampling(logprobs=logprobs, top_logprobs=top)
     sampling = Sampling(
-        max_tokens=_take_count(options, "num_predict", 1),
-        temperature=options.take("temperature", float),
-        top_p=options.take("top_p", float),
-        top_k=options.take("top_k", int),
-        min_p=options.take("min_p", float),
-        seed=_take_count(options, "seed", 0),
-        frequency_penalty=options.take("frequency_penalty", float),
-        presence_penalty=options.take("presence_penalty", float),
-        repetition_penalty=options.take("repeat_penalty", float),
+        max_tokens=_take_count(options, "num_predict", 1, MOST_TOKENS),
+        temperature=ranged(options, "temperature", float, 0, MOST_PENALTY),
+        top_p=ranged(options, "top_p", float, 0, 1),
+        top_k=ranged(options, "top_k", int, -1, MOST_TOKENS),
+        min_p=ranged(options, "min_p", float, 0, 1),
+        seed=_take_count(options, "seed", 0, MOST_SEED),
+        frequency_penalty=ranged(options, "frequency_penalty", float, -MOST_PENALTY, MOST_PENALTY),
+        presence_penalty=ranged(options, "presence_penalty", float, -MOST_PENALTY, MOST_PENALTY),
+        repetition_penalty=ranged(options, "repeat_penalty", float, 0, MOST_PENALTY),
         logprobs=logprobs,
         top_logprobs=top,
         stop=_take_stop(options, form),
@@ -90,12 +87,13 @@ def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, cross
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _take_count(options: Reader, key: str, least: int) -> int | None:
-    """Take a number that is at least `least`: below it stand the server's own words, such as -1 for no limit."""
+def _take_count(options: Reader, key: str, least: int, most: int) -> int | None:
+    """Take a number of at least `least`: below it stand the server's own words, such as -1 for no limit."""
     value = options.peek(key)
     if type(value) in (int, float) and value < least:
         return None
-    return options.take(key, int)
+    count: int | None = ranged(options, key, int, least, most)
+    return count
 
 
 def _take_stop(options: Reader, form: JSONObject) -> tuple[str, ...] | None:

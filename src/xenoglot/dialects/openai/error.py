@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.overflow import find_overflow
+from xenoglot.codec.retry_info import retry_delay
 from xenoglot.model.failure import KINDS, Failure, kind_of_status
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def decode_error(status: int, body: JSON) -> Failure:
         raw_type=_text(error, "type"),
         code=code,
         param=_text(error, "param"),
+        retry_after=retry_delay(error.get("details")),
         tokens=None if overflow is None else overflow.tokens,
         limit=None if overflow is None else overflow.limit,
         details=error if said and isinstance(body, dict) and body.get("error") is error else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.ranges import LEAST_SEED, MOST_PENALTY, MOST_SEED, shown, taken
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
 
@@ -13,12 +14,29 @@ if TYPE_CHECKING:
 
 
 def ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
-    """Take a number between `least` and `most`, both allowed."""
-    value = reader.take(key, kind)
-    if value is not None and (value < least or (most is not None and value > most)):
-        wanted = f"at least {least}" if most is None else f"between {least} and {most}"
-        raise WireError(reader.at(key), f"must be {wanted}")
-    return value
+    """Take a number between `least` and `most`, both allowed; another is refused as OpenAI refuses it.
+
+    Raises:
+        WireError: it is another, or of a wrong type.
+    """
+    return taken(reader, key, kind, least, most, _out_of_range)
+
+
+def _out_of_range(value: float, least: float, most: float | None) -> str:
+    kind = "decimal" if type(value) is float else "integer"
+    if value < least:
+        return f"{kind} below minimum value. Expected a value >= {least}, but got {shown(value)} instead."
+    return f"{kind} above maximum value. Expected a value <= {most}, but got {shown(value)} instead."
+
+
+def take_seed(reader: Reader) -> int | None:
+    """Take `seed`.
+
+    Raises:
+        WireError: it is of a wrong type, or of more than 64 bits.
+    """
+    seed: int | None = ranged(reader, "seed", int, LEAST_SEED, MOST_SEED)
+    return seed
 
 
 def take_repetition(reader: Reader, form: JSONObject) -> float | None:
@@ -30,7 +48,7 @@ def take_repetition(reader: Reader, form: JSONObject) -> float | None:
     for key in ("repetition_penalty", "repeat_penalty"):
         if key in reader:
             form["repetition_penalty"] = key
-            penalty: float = ranged(reader, key, float, 0)
+            penalty: float = ranged(reader, key, float, 0, MOST_PENALTY)
             return penalty
     return None
 
@@ -45,6 +63,8 @@ def take_bias(reader: Reader) -> dict[str, float] | None:
     for token, value in (bias or {}).items():
         if type(value) not in (int, float):
             raise expected(f"{reader.at('logit_bias')}.{token}", "number", value)
+        if not -MOST_PENALTY <= value <= MOST_PENALTY:
+            raise WireError(f"{reader.at('logit_bias')}.{token}", _out_of_range(value, -MOST_PENALTY, MOST_PENALTY))
     return bias
 
 

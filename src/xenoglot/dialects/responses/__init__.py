@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
-from xenoglot.dialects.openai.error import decode_error, encode_error
+from xenoglot.dialects.openai.error import encode_error
 from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.limits import decode_limits, encode_limits
 from xenoglot.dialects.responses.counts import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.decoder import StreamDecoder
 from xenoglot.dialects.responses.encoder import StreamEncoder
+from xenoglot.dialects.responses.error import decode_error
 from xenoglot.dialects.responses.item_encoder import ID_LIMIT
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.dialects.responses.request_decoder import decode_count, decode_request
@@ -39,6 +40,7 @@ RESPONSES = Dialect(
     path="/v1/responses",
     count_path="/v1/responses/input_tokens",
     begins_early=True,  # Codex gives up after 300 s without an event, and comments are none (pitfall-108)
+    alive=b'event: keepalive\ndata: {"type":"keepalive"}\n\n',  # as OpenAI's own server says it
     forward=(*FORWARD, *AFFINITY),
     tool_name_limit=ID_LIMIT,
     id_prefix="resp_",

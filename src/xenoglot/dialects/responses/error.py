@@ -30,6 +30,10 @@ _CODES: dict[str, FailureKind] = {
 _WORDS: dict[FailureKind, str] = {"invalid_request": "invalid_prompt"}
 """The code for a kind of failure for which the family has none."""
 
+_OK = 200
+_TOLD = {"code", "message"}
+"""What an error inside an answer has."""
+
 WAIT = "try again in"
 """How a message says for how long to wait."""
 
@@ -39,6 +43,11 @@ def broken(message: str) -> Failure:
     return Failure(kind="upstream", message=message)
 
 
+def decode_error(status: int, body: JSON) -> Failure:
+    """Return the failure that a server told with HTTP `status` and `body`; an answer may be one that failed."""
+    return read_failure(body) if status == _OK else family.decode_error(status, body)
+
+
 def read_failure(body: JSON) -> Failure:
     """Return why an answer failed, or what an `error` event tells."""
     error = body.get("error") if isinstance(body, dict) else None
@@ -46,6 +55,8 @@ def read_failure(body: JSON) -> Failure:
         error = body if isinstance(body, dict) else {}
     said = {key: value for key, value in error.items() if key != "type" or value != "error"}
     failure = family.decode_error(200, {"error": said})
+    if said.keys() <= _TOLD:  # around an answer there are more fields in it, which clients of the family look for
+        failure = replace(failure, details=None)
     code = failure.code or ""
     kind = "invalid_request" if "image" in code else _CODES.get(code)
     return replace(failure, kind=kind) if kind is not None and failure.kind == "upstream" else failure
@@ -56,6 +67,8 @@ def encode_failure(failure: Failure) -> JSONObject:
     own = failure.dialect == family.FAMILY
     if own and isinstance(failure.details, dict) and isinstance(failure.details.get("code"), str):
         return failure.details | {"message": failure.message}
+    if own and failure.code is not None and failure.details is None and _means(failure.code, failure):
+        return {"code": failure.code, "message": failure.message}
     error = family.encode_error(replace(failure, details=None))[1]["error"]
     code = failure.code if own and failure.code is not None and _means(failure.code, failure) else error["code"]
     return {"code": code or _WORDS.get(failure.kind, "server_error"), "message": _message(failure, error["message"])}

@@ -113,7 +113,7 @@ class InputEncoder:
         self._items.append({**head, **mark, "role": self._role(message, where), **content, **own})
 
     def _role(self, message: Message, where: str) -> str:
-        if message.role == "developer" and not (self._crossing.home or self._crossing.target.developer_role):
+        if message.role == "developer" and not self._crossing.takes(self._crossing.target.developer_role):
             self._losses.approximated(where, "role", "`developer` is written as `system`")
             return "system"
         return "user" if message.role == "tool" else message.role

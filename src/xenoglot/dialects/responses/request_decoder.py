@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.openai.sampling import ranged, take_repetition
+from xenoglot.dialects.openai.sampling import ranged, take_repetition, take_seed
 from xenoglot.dialects.responses.input_decoder import InputDecoder
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
@@ -147,12 +148,12 @@ def _take_sampling(reader: Reader, form: JSONObject) -> Sampling:
     top_logprobs = ranged(reader, "top_logprobs", int, 0, 20)
     included = form.pop("include", None) or ()
     return Sampling(
-        max_tokens=ranged(reader, "max_output_tokens", int, 1),
+        max_tokens=ranged(reader, "max_output_tokens", int, 1, MOST_TOKENS),
         temperature=ranged(reader, "temperature", float, 0, 2),
         top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1),
+        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
         min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=reader.take("seed", int),
+        seed=take_seed(reader),
         frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
         presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
         repetition_penalty=take_repetition(reader, form),

@@ -27,9 +27,6 @@ _DETAILS = {
 }
 """The counts that stand in objects of their own."""
 
-_LATE = frozenset({"cache_write_tokens"})
-"""A count that servers of before 2026 do not know (Open Responses has none): its absence is usual."""
-
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
     """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""

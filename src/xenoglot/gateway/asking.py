@@ -1,0 +1,202 @@
+"""A request for words of a model, asked of the targets that may answer it: written anew for each of them."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
+from xenoglot.backends.remote import HOPS
+from xenoglot.codec.loss import Losses
+from xenoglot.gateway.answering import answering
+from xenoglot.gateway.begin import begun, gathered
+from xenoglot.gateway.continuation import begun_request, continued
+from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, hops_of, ordered
+from xenoglot.gateway.estimate import estimate
+from xenoglot.gateway.limits_scopes import expected_tokens
+from xenoglot.gateway.reading import reading
+from xenoglot.gateway.routing import apply_caps, apply_defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.backends.backend import Answer
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.continuation import Said
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.hold import Hold
+    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.model.failure import Failure
+    from xenoglot.model.request import Request
+    from xenoglot.policy.needs import Need
+
+
+class Asking:
+    """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
+
+    `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
+    to the target that answers is in `losses`; what would have been on the way to others is not.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
+        self,
+        gateway: Gateway,
+        plan: Plan,
+        dialect: Dialect,
+        headers: Sequence[tuple[str, str]],
+        record: Record,
+        request: Request,
+        body: bytes | None,
+    ) -> None:
+        self.losses = Losses(strict=plan.route.on_loss == "refuse")
+        record.losses = () if plan.route.on_loss == "ignore" else self.losses
+        self._gateway = gateway
+        self._plan = plan
+        self._dialect = dialect
+        self._headers = headers
+        self._passed = tuple(header for header in headers if header[0] in dialect.forward)
+        self._record = record
+        self._request = request
+        self._body = body
+        self._hops = hops_of(headers, HOPS)
+        self._said: Said | None = None
+        self._kept_losses = 0
+
+    @property
+    def model(self) -> str:
+        """What the model is called where it is asked first."""
+        return self._plan.route.model
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one target that can answer, and no other."""
+        return len(self._plan.routes) == 1
+
+    @cached_property
+    def _size(self) -> int:
+        return estimate(self._request)
+
+    async def answer(self) -> Answer:
+        """Return the answer as it begins; closing it gives back all that the request held.
+
+        Raises:
+            FailureError: nobody answers.
+            LossError: nobody can be asked without a loss, and there may be none.
+            WireError: the target's dialect refuses what the request asks.
+        """
+        dispatcher, plan = self._gateway.dispatcher, self._plan
+        routes, group = routes_for(self._gateway, plan, self._request, self._headers, lambda: self._size)
+        dispatch = Dispatch(
+            dispatcher,
+            plan,
+            self._ask,
+            record=self._record,
+            owner=self._record.client.owner,
+            tokens=lambda: expected_tokens(self._request, self._size, dispatcher.scopes.output_tokens),
+            group=group,
+        )
+        answer, hold = await dispatch.run(routes)
+        if self._continues and isinstance(answer, EventAnswer):
+            return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
+        return _held(answer, hold)
+
+    @property
+    def _continues(self) -> bool:
+        """Whether another target may go on with the answer: there is one, it is streamed, and it is words."""
+        request, sampling = self._request, self._request.sampling
+        words = request.output is None or request.output.kind == "text"
+        one = all((asked.n or 1) == 1 for asked in (sampling, *(route.defaults for route in self._plan.routes)))
+        plain = words and one and request.prompt is None and not sampling.logprobs and not sampling.top_logprobs
+        return self._plan.continues and request.stream and plain
+
+    async def _go_on(
+        self, dispatch: Dispatch[Answer], hold: Hold, routes: Sequence[Route], said: Said, failure: Failure
+    ) -> EventAnswer:
+        """Return the rest of an answer, by a target that continues a turn; the one that failed is asked last."""
+        self._said, self._kept_losses = said, len(self.losses)
+        able = [route for route in routes if self._goes_on(route)]
+        failed = (self._record.backend, self._record.target)
+        able.sort(key=lambda route: (route.backend, route.model) == failed)
+        try:
+            answer = await dispatch.go_on(able, hold, failure)
+        except BaseException:
+            self.losses.rewind(self._kept_losses)  # what nobody answered lost nothing
+            raise
+        if isinstance(answer, EventAnswer):
+            return answer
+        raise TypeError("a call without a body of its own is answered in events")
+
+    def _goes_on(self, route: Route) -> bool:
+        backend = self._gateway.backend(route.backend)
+        plain = reading(backend, route) is backend
+        return plain and isinstance(backend, Continuer) and backend.continues(route.model)
+
+    async def _ask(self, route: Route, key: int) -> Answer:
+        self.losses.rewind(self._kept_losses)
+        self._record.told = min(self._record.told, self._kept_losses)
+        call = self._call(route, key)
+        answer = await answering(self._gateway, route, self._dialect, call.request, self._headers).answer(call)
+        try:
+            return await (begun(answer, self._plan.hold_back) if self._request.stream else gathered(answer))
+        except BaseException:
+            await answer.aclose()
+            raise
+
+    def _call(self, route: Route, key: int) -> Call:
+        request = self._request if self._said is None else begun_request(self._request, self._said)
+        named = replace(request, model=route.model)
+        asked = apply_caps(apply_defaults(named, route), route, self.losses)
+        return Call(
+            request=asked,
+            losses=self.losses,
+            dialect=self._dialect.name,
+            body=self._body if asked.sampling is self._request.sampling and not self._continues else None,
+            headers=self._passed,
+            key=key,
+            hops=self._hops,
+        )
+
+
+class Order(NamedTuple):
+    """The targets of a request in the order in which they are asked, and the group that keeps it to one of them."""
+
+    routes: Sequence[Route]
+    group: str | None
+
+
+def routes_for(
+    gateway: Gateway,
+    plan: Plan,
+    request: Request,
+    headers: Sequence[tuple[str, str]],
+    size: Callable[[], int] | None = None,
+) -> Order:
+    """Return who may answer a `request` that came with `headers`; `size` gives its prompt's, where it is known."""
+    dispatcher = gateway.dispatcher
+    group = group_of(plan, request, headers, len(dispatcher.ward.of(plan.route).busy))
+    fit = fitting(plan, request, size or (lambda: estimate(request)), partial(_lacks, gateway))
+    return Order(ordered(dispatcher, plan, fit, group), group)
+
+
+def _lacks(gateway: Gateway, route: Route) -> frozenset[Need]:
+    """Return what the target of `route` cannot do, by itself or with what is done for it here."""
+    backend = gateway.backend(route.backend)
+    if not isinstance(backend, Lacking):
+        return frozenset()
+    emulated = {"tools": route.emulate.tools, "structured": route.emulate.acts}
+    return frozenset(need for need in backend.lacks(route.model) if not emulated.get(need))
+
+
+def _held(answer: Answer, hold: Hold) -> Answer:
+    close = answer.aclose
+
+    async def aclose() -> None:
+        try:
+            await close()
+        finally:
+            hold.over()
+
+    return replace(answer, aclose=aclose)

@@ -1,0 +1,137 @@
+"""Faults that leave a request without an answer, as data, and the one way in which all of them are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import Struct
+
+from tests.faults.heard import status_of, words_of
+from tests.faults.house import House, fine, push, refused, well, within_reason
+from tests.faults.wires import DIALECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.faults.heard import Told
+    from tests.faults.house import Answer
+    from xenoglot.testing.script import Rule, Step
+
+    Made = Callable[[str, bool], Sequence[Step] | Rule]
+
+BOTH, WHOLE, STREAMED = (False, True), (False,), (True,)
+OPENAI = ("chat", "completions", "responses")
+FAMILIES = (OPENAI, ("llama_stack", "llama_stack_completion"), ("ollama", "ollama_generate"))
+FUTILE = ("invalid_request", "context_overflow", "billing", "not_found", "conflict", "too_large")
+"""Kinds that come again however often a request is sent: clients are told so."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """What an upstream does, and what its clients hear of it.
+
+    `steps` are of an upstream's dialect, and of whether it streams; `kind` is the failure's; `said` stands in the
+    message. `pauses` are seconds that pass, one after another, once the request has come to the upstream; `asks` is
+    how often it comes. `unsaid` stands nowhere in the answer.
+    """
+
+    name: str
+    steps: Made
+    kind: str | Callable[[str], str] = "upstream"
+    said: str = ""
+    unsaid: tuple[bytes, ...] = ()
+    modes: tuple[bool, ...] = BOTH
+    pauses: tuple[float, ...] = ()
+    asks: int = 1
+    retry_after: str | None = None
+    status: int | None = None
+    """The upstream's own status, which clients of its family see as it is."""
+    addresses: Sequence[str] | Exception | None = None
+    prefix: str = ""
+    keeps: bool = False
+    """Whether the connection to the upstream may be used again."""
+
+    def kind_at(self, upstream: str) -> str:
+        """The failure's kind where the upstream speaks that dialect."""
+        return self.kind if isinstance(self.kind, str) else self.kind(upstream)
+
+
+def everywhere(faults: Iterable[Fault]) -> list[object]:
+    """Return every fault at every upstream, for every client, in each of its modes."""
+    return [
+        case_of(fault, client, upstream, streamed=streamed)
+        for fault in faults
+        for client, upstream, streamed in product(DIALECTS, DIALECTS, fault.modes)
+    ]
+
+
+def each(faults: Iterable[Fault]) -> list[object]:
+    """Return every fault for every client at one upstream, and at every upstream for one client, in each mode."""
+    pairs = dict.fromkeys([(client, "chat") for client in DIALECTS] + [("messages", name) for name in DIALECTS])
+    return [
+        case_of(fault, client, upstream, streamed=streamed)
+        for fault in faults
+        for (client, upstream), streamed in product(pairs, fault.modes)
+    ]
+
+
+def case_of(fault: Fault, client: str, upstream: str, *, streamed: bool) -> object:
+    """Return the parameters of one case."""
+    mode = "streamed" if streamed else "whole"
+    return pytest.param(fault, client, upstream, streamed, id=f"{fault.name}-{client}-to-{upstream}-{mode}")
+
+
+def mode_of(value: object) -> str | None:
+    """Return the name of a mode in a test's id."""
+    return None if not isinstance(value, bool) else "streamed" if value else "whole"
+
+
+async def is_refused(house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> tuple[Answer, Told]:
+    """Play a fault before the first word; return what the client got, which is an error of the right kind."""
+    made = fault.steps(upstream, streamed)
+    house.upstream.script(made)
+    if fault.addresses is not None:
+        house.addresses = fault.addresses
+    caller = await house.call(client, f"{fault.prefix}{upstream}-small", streamed=streamed)
+    if fault.pauses:
+        await house.asked(fault.asks)
+    for pause in fault.pauses:
+        assert not caller.over, caller.answer()
+        await push(pause)
+    answer = await house.finish(caller)
+    kind = fault.kind_at(upstream)
+    words, status = words_of(client, kind), status_of(client, kind)
+    overloaded = client == "messages" and fault.kind_at(upstream) == "overloaded"  # 529, whatever it was (U38)
+    if fault.status is not None and are_related(client, upstream) and not overloaded:
+        words, status = (fault.status, *words[1:]) if words[:1] == (status,) else words, fault.status
+    told = refused(client, answer, words, status)
+    assert fault.said in told.message, told
+    assert not any(word in answer.raw for word in fault.unsaid), answer.raw
+    assert answer.headers.get("retry-after") == fault.retry_after
+    line = house.line()
+    assert (line["status"], line["finish"], line["failure"]) == (answer.status, None, kind)
+    assert len(house.upstream.requests) == fault.asks
+    if not fault.keeps:
+        await gone(house)
+    return answer, told
+
+
+def are_related(client: str, upstream: str) -> bool:
+    """Whether both dialects have their errors in common."""
+    return client == upstream or any({client, upstream} <= {*family} for family in FAMILIES)
+
+
+async def gone(house: House) -> None:
+    """Wait until the upstream has seen all connections end."""
+    await within_reason(lambda: all(one.closed is not None for one in house.upstream.connections), "connections end")
+
+
+async def after(house: House, client: str, upstream: str) -> None:
+    """Assert that the next request is answered as if nothing had been."""
+    house.addresses = ("127.0.0.1",)
+    house.upstream.script(well(upstream, streamed=False))
+    answer = await house.ask(client, f"{upstream}-small", streamed=False)
+    fine(client, answer, streamed=False)
+    assert len(house.lines.lines) == 2, house.lines.lines

@@ -1,0 +1,460 @@
+"""A gateway, the scripted upstreams behind it and a raw client before it: one event loop, real sockets, pushed time.
+
+Everything happens in turns of one loop: nothing waits for a clock, and hours pass when a test says so. Each case is a
+coroutine that runs to its end on that loop; after it nothing may be left but idle connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import time
+import warnings
+from collections import deque
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self
+
+import pytest
+from msgspec import Struct
+
+from tests.backends.wire import open_sockets, turns
+from tests.faults.canaries import Canaries, Overheard, overhearing
+from tests.faults.heard import answer_text, envelope, heard
+from tests.faults.wires import DIALECTS, HELLO
+from xenoglot.backends.transport import Transport
+from xenoglot.gateway import assembly
+from xenoglot.gateway.config import check
+from xenoglot.gateway.health import Ward
+from xenoglot.gateway.server import Server, bind
+from xenoglot.gateway.settings import Upstream as Settings
+from xenoglot.testing.received import MessageReader
+from xenoglot.testing.script import Body, End, Head, Respond
+from xenoglot.testing.upstream import Upstream
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from tests.faults.heard import Heard, Told
+    from xenoglot.backends.transport_connection import Pool
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.testing.script import Step
+
+HOST = "upstream.test"
+HERE, NOWHERE, SILENT = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+"""Where the upstream listens, where nobody does, and where nobody ever accepts."""
+
+CONNECT, FIRST_BYTE, IDLE, TOTAL = 5.0, 10.0, 12.0, 60.0
+PING = 14.0
+"""Seconds: the deadlines of the usual upstreams, and what a client may hear nothing for."""
+
+PATIENCE = 3.0
+"""Real seconds after which something that has to happen has not."""
+
+
+class PushedLoop(asyncio.SelectorEventLoop):
+    """A real loop with real sockets whose clock can be pushed on."""
+
+    pushed = 0.0
+
+    def time(self) -> float:
+        """Return the seconds of the clock."""
+        return super().time() + self.pushed
+
+
+async def push(seconds: float) -> None:
+    """Let that much time pass, and let what is due happen."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, PushedLoop)
+    await turns()
+    loop.pushed += seconds
+    await turns()
+
+
+class Answer(Struct):
+    """What the client got: `complete` says that the framing of HTTP says so, `ending` how the connection ended."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    complete: bool
+    raw: bytes
+
+
+class Caller(asyncio.Protocol):
+    """A client that sends bytes and keeps what comes."""
+
+    def __init__(self) -> None:
+        self.reader = MessageReader("response")
+        self.closed = False
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
+        self.transport = transport  # type: ignore[assignment]  # TCP's
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what came."""
+        self.reader.feed(data)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Note the end."""
+        self.closed = True
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come."""
+        return self.reader.complete or self.closed
+
+    def answer(self) -> Answer:
+        """Return what came so far."""
+        reader = self.reader
+        headers = dict(reversed(reader.headers))
+        return Answer(reader.status or 0, headers, reader.body, reader.complete, bytes(reader.raw))
+
+
+async def within_reason(look: Callable[[], bool], what: str) -> None:
+    """Let the loop turn until `look()` is true."""
+    start = time.monotonic()
+    while not look():
+        await asyncio.sleep(0)
+        assert time.monotonic() - start < PATIENCE, f"it never came to this: {what}"
+
+
+class Lines(logging.Handler):
+    """The lines of the access log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[JSONObject] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self.lines.append(json.loads(record.getMessage()))
+
+
+class House:
+    """The gateway and its upstream. A model `<dialect>-small` leads to the upstream in that dialect.
+
+    `patient-<dialect>-small` waits long for everything, `tls-<dialect>-small` speaks TLS, and trusts whom `trust` says;
+    `secure` are the servers behind it, by their addresses. `addresses` is what the name of the upstream leads to; a
+    deque holds one answer for each lookup.
+    """
+
+    def __init__(
+        self,
+        *,
+        retry: JSONObject | None = None,
+        trust: ssl.SSLContext | None = None,
+        secure: Mapping[str, Upstream] | None = None,
+        more: JSONObject | None = None,
+    ) -> None:
+        self.canaries = Canaries("faults")
+        self.addresses: Sequence[str] | deque[Sequence[str]] | Exception | asyncio.Future[Sequence[str]] = (HERE,)
+        self.complaints: list[object] = []
+        self.lines = Lines()
+        self.server: Server
+        self.gateway: Gateway
+        self.upstream = Upstream()
+        self.secure = dict(secure or {})
+        self.port = 0
+        self._retry = {"attempts": 1} if retry is None else retry
+        self._more = more or {}
+        self._trust = trust
+        self._transports: list[Transport] = []
+        self._overheard: Overheard
+        self._exits = AsyncExitStack()
+        self._serving: asyncio.Task[None]
+        self._runner = asyncio.Runner(loop_factory=PushedLoop)
+
+    @property
+    def _upstreams(self) -> tuple[Upstream, ...]:
+        return (self.upstream, *self.secure.values())
+
+    def play(self, scene: Coroutine[object, object, object]) -> None:
+        """Play one case, and look that nothing is left of it."""
+        self._runner.run(self._played(scene))
+
+    def start(self, stack: ExitStack) -> Self:
+        """Begin to serve, until the stack unwinds."""
+        stack.callback(self._stop)
+        self._overheard = stack.enter_context(overhearing())
+        access = logging.getLogger("xenoglot.access")
+        access.addHandler(self.lines)
+        stack.callback(access.removeHandler, self.lines)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(assembly, "Transport", self._transport)
+        patch.setenv("UPSTREAM_KEY", self.canaries.upstream_key)
+        patch.setenv("CLIENT_KEY", self.canaries.client_key)
+        self._runner.run(self._start())
+        return self
+
+    def _stop(self) -> None:
+        self._runner.run(self._end())
+        self._runner.close()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            gc.collect()
+        unclosed = [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)]
+        assert (unclosed, self.complaints) == ([], [])
+
+    def _transport(self, **settings: object) -> Transport:
+        transport = Transport(**settings, resolve=self._look_up, ssl_context=self._trust)  # type: ignore[arg-type]
+        self._transports.append(transport)
+        return transport
+
+    async def _look_up(self, _host: str) -> Sequence[str]:
+        addresses = self.addresses
+        if isinstance(addresses, deque):
+            return addresses.popleft()
+        if isinstance(addresses, asyncio.Future):
+            return await asyncio.shield(addresses)
+        if isinstance(addresses, Exception):
+            raise addresses
+        return addresses
+
+    async def _start(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, complaint: self.complaints.append(complaint))
+        await self._exits.enter_async_context(self.upstream)
+        for upstream in self.secure.values():
+            upstream.port = next(iter(self.secure.values())).port
+            await self._exits.enter_async_context(upstream)
+        await self._exits.enter_async_context(Upstream(door="stall", host=SILENT, port=self.upstream.port))
+        config = check(self._config(), os.environ, "the tests")
+        self.gateway = await self._exits.enter_async_context(assembly.assembled(config))
+        self.gateway.dispatcher.clock = asyncio.get_running_loop().time
+        self.server = Server(self.gateway)
+        listener = self._exits.enter_context(bind("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self._serving = asyncio.get_running_loop().create_task(self.server.serve([listener]))
+        await self._ready()
+        self._tasks = set(asyncio.all_tasks()) - {asyncio.current_task()}
+        self._sockets = open_sockets()
+        self._descriptors = len(os.listdir("/dev/fd"))  # noqa: PTH208 - no need of paths
+
+    async def _ready(self) -> None:
+        """Have one answer of the gateway, so that everything is there that stays."""
+        _, caller = await asyncio.get_running_loop().create_connection(Caller, "127.0.0.1", self.port)
+        caller.transport.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        await within_reason(lambda: caller.closed, "the gateway serves")
+        assert caller.answer().status == 200
+        await turns()
+
+    async def _end(self) -> None:
+        self.server.should_exit = True
+        await self._serving
+        await self._exits.aclose()
+
+    def _config(self) -> JSONObject:
+        """Return the configuration, as a file would give it."""
+        upstreams: JSONObject = {}
+        models: list[JSONObject] = []
+        usual = {"connect": CONNECT, "first_byte": FIRST_BYTE, "idle": IDLE, "total": TOTAL}
+        patient = {"connect": 500.0, "first_byte": 500.0, "idle": 500.0, "total": 3600.0}
+        kinds = [("", "http", self.upstream.port, usual), ("patient-", "http", self.upstream.port, patient)]
+        if self.secure:
+            kinds.append(("tls-", "https", next(iter(self.secure.values())).port, usual))
+        for dialect in DIALECTS:
+            for prefix, scheme, port, deadlines in kinds:
+                name = f"{prefix}{dialect}"
+                upstreams[name] = {
+                    "dialect": dialect,
+                    "base_url": f"{scheme}://{HOST}:{port}",
+                    "key_env": "UPSTREAM_KEY",
+                    "deadlines": deadlines,
+                }
+                if "retry" in Settings.__struct_fields__:
+                    upstreams[name]["retry"] = self._retry
+                if "breaker" in Settings.__struct_fields__:
+                    upstreams[name]["breaker"] = {"failures": 1_000_000}
+                models.append({"name": f"{name}-*", "upstream": name})
+        return {
+            "server": {"drain_seconds": 0.0, "ping_interval": PING},
+            "keys": {"env": ["CLIENT_KEY"]},
+            "store": {"url": "off"},
+            "upstreams": upstreams,
+            "models": models,
+        } | self._more
+
+    async def call(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Caller:
+        """Send a request, and return the one who listens."""
+        path, body = asking(client, model, self.canaries.prompt, streamed=streamed)
+        return await self.send(path, json.dumps(body | more).encode())
+
+    async def send(self, path: str, body: bytes, *headers: str) -> Caller:
+        """Post a body."""
+        loop = asyncio.get_running_loop()
+        _, caller = await loop.create_connection(Caller, "127.0.0.1", self.port)
+        head = [f"POST {path} HTTP/1.1", f"host: 127.0.0.1:{self.port}", f"content-length: {len(body)}"]
+        head += ["content-type: application/json", *headers]
+        if not any(header.startswith("x-api-key") for header in headers):
+            head.append(f"authorization: Bearer {self.canaries.client_key}")
+        head += ["", ""]
+        caller.transport.write("\r\n".join(head).encode() + body)
+        return caller
+
+    async def finish(self, caller: Caller) -> Answer:
+        """Wait for the end of an answer, and leave."""
+        await within_reason(lambda: caller.over, "an answer ends")
+        caller.transport.abort()
+        answer = caller.answer()
+        self.canaries.check_answers([answer.raw])
+        return answer
+
+    async def ask(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Answer:
+        """Ask, and return the answer."""
+        return await self.finish(await self.call(client, model, streamed=streamed, **more))
+
+    async def asked(self, count: int = 1) -> None:
+        """Wait until that many requests have reached the upstream."""
+        await within_reason(lambda: len(self.upstream.requests) >= count, f"{count} requests reach the upstream")
+
+    def line(self) -> JSONObject:
+        """Return the one line in the access log."""
+        assert len(self.lines.lines) == 1, self.lines.lines
+        return self.lines.lines[0]
+
+    async def _played(self, scene: Coroutine[object, object, object]) -> None:
+        self._forget()
+        try:
+            await scene
+            await self._settled()
+        except BaseException:
+            await self._tidy()
+            raise
+        self.canaries.check(self._overheard.texts)
+        assert self.complaints == []
+
+    async def _tidy(self) -> None:
+        """Break off what a failed case has left, so that the next one does not fail of it."""
+        for upstream in self._upstreams:
+            for connection in upstream.connections:
+                connection.abort()
+        await turns(200)
+        for task in self._left_over():
+            task.cancel()
+        await turns(200)
+
+    def _forget(self) -> None:
+        self.addresses = (HERE,)
+        self.gateway.dispatcher.ward = Ward(self.gateway.config)  # no key is out, and no breaker open
+        self.lines.lines.clear()
+        self._overheard.texts.clear()
+        for upstream in self._upstreams:
+            upstream.script()
+            upstream.forget()
+
+    async def _settled(self) -> None:
+        """Wait until nothing is left but idle connections; the invariants of section 5."""
+        await within_reason(lambda: not self._left_over(), "tasks end")
+        await within_reason(lambda: sum(len(one.connections) for one in self._pools()) == self._idle(), "none is busy")
+        await within_reason(lambda: open_sockets() - 2 * self._idle() == self._sockets, "sockets close")
+        assert len(os.listdir("/dev/fd")) - 2 * self._idle() == self._descriptors  # noqa: PTH208 - no need of paths
+        assert b"xenoglot_gateway_requests_running 0" in self.gateway.metrics()
+
+    def _left_over(self) -> list[asyncio.Task[object]]:
+        """Return tasks that were not there at first, but for those of the upstream's idle connections."""
+        playing = {one.task for upstream in self._upstreams for one in upstream.connections}
+        return list(asyncio.all_tasks() - self._tasks - {asyncio.current_task()} - playing)
+
+    def _idle(self) -> int:
+        """Return how many connections are kept for the next request."""
+        return sum(len(idle) for pool in self._pools() for idle in pool._idle.values())
+
+    def _pools(self) -> list[Pool]:
+        return [transport._pool for transport in self._transports if transport._pool is not None]
+
+
+def asking(client: str, model: str, prompt: str, *, streamed: bool) -> tuple[str, JSONObject]:  # noqa: PLR0911 - one for each dialect
+    """Return where a client of the dialect posts its question, and the question."""
+    turn: list[JSON] = [{"role": "user", "content": prompt}]
+    match client:
+        case "gemini":
+            verb = "streamGenerateContent?alt=sse" if streamed else "generateContent"
+            return f"/v1beta/models/{model}:{verb}", {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+        case "llama_stack":
+            return PATHS[client], {"model_id": model, "messages": turn, "stream": streamed}
+        case "llama_stack_completion":
+            return PATHS[client], {"model_id": model, "content": prompt, "stream": streamed}
+        case "messages":
+            return PATHS[client], {"model": model, "messages": turn, "stream": streamed, "max_tokens": 64}
+        case "responses":
+            return PATHS[client], {"model": model, "input": turn, "stream": streamed, "store": False}
+        case "completions" | "ollama_generate":
+            return PATHS[client], {"model": model, "prompt": prompt, "stream": streamed} | usage(client, streamed)
+        case _:
+            return PATHS[client], {"model": model, "messages": turn, "stream": streamed} | usage(client, streamed)
+
+
+def usage(client: str, streamed: bool) -> JSONObject:  # noqa: FBT001 - as it stands in the request
+    """Return the field with which clients of OpenAI's ask what a stream cost."""
+    return {"stream_options": {"include_usage": True}} if streamed and client in ("chat", "completions") else {}
+
+
+CLOSES = ("connection", "close")
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "completions": "/v1/completions",
+    "llama_stack": "/v1/inference/chat-completion",
+    "llama_stack_completion": "/v1/inference/completion",
+    "messages": "/v1/messages",
+    "ollama": "/api/chat",
+    "ollama_generate": "/api/generate",
+    "responses": "/v1/responses",
+}
+
+
+def whole(body: bytes, status: int = 200, media_type: str = "application/json", **headers: str) -> tuple[Step, ...]:
+    """Return the steps of an answer in one piece, on a connection that is not kept: each case begins with none."""
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return (Respond(status, (("content-type", media_type), CLOSES, *named), body),)
+
+
+def stream(upstream: str, *frames: bytes, ending: Sequence[Step] = (End(),)) -> tuple[Step, ...]:
+    """Return the steps of a stream of these frames, each in a segment of its own."""
+    head = Head(200, (("content-type", HELLO[upstream].media_type), CLOSES))
+    return (head, *(Body(frame) for frame in frames), *ending)
+
+
+def well(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
+    """Return the steps of an answer that is as it should be."""
+    wire = HELLO[upstream]
+    if streamed:
+        return stream(upstream, *wire.begun, *wire.more, *wire.ended, *wire.done)
+    return whole(wire.whole)
+
+
+def refused(client: str, answer: Answer, words: tuple[JSON, ...], status: int) -> Told:
+    """Assert that an answer is an error of that status in the client's words; return what it tells."""
+    assert answer.status == status, answer.raw
+    told = envelope(client, answer.body)
+    assert told.words == words, answer.raw
+    assert answer.complete
+    assert answer.headers["x-request-id"].startswith("req_")
+    return told
+
+
+def broken(client: str, answer: Answer, words: tuple[JSON, ...], text: str) -> Told:
+    """Assert that a stream was broken off behind `text` with an error in the client's words; return what it tells."""
+    assert answer.status == 200, answer.raw
+    said = heard(client, answer.body)
+    assert said.error is not None, answer.raw
+    assert (said.text, said.ended, said.error.words) == (text, False, words), answer.raw
+    assert not answer.complete, answer.raw
+    return said.error
+
+
+def fine(client: str, answer: Answer, *, streamed: bool, text: str = "Hello") -> None:
+    """Assert that an answer is whole, and says `text`."""
+    assert (answer.status, answer.complete) == (200, True), answer.raw
+    if streamed:
+        said: Heard = heard(client, answer.body)
+        assert (said.text, said.error) == (text, None), answer.raw
+        assert said.ended, answer.raw
+    else:
+        assert answer_text(client, answer.body) == text, answer.raw

@@ -1,0 +1,247 @@
+"""Conversations as clients should not write them: taken, or refused by name; nothing is lost without a word (C17).
+
+Each case is one conversation in the words of six dialects. Every word that is said in it is unlike any other, so that
+what becomes of it can be looked for: it is in what the upstream gets, or the client hears what was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.heard import words_of
+from tests.faults.house import PATHS, House, fine, refused, well
+from tests.faults.wires import TALKERS
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON, JSONObject
+
+SCHEMA: JSONObject = {"type": "object", "properties": {"place": {"type": "string"}}}
+SAID = re.compile(r"word-\w+")
+
+
+def user(client: str, text: str) -> JSON:
+    """A turn of the user's."""
+    return {"role": "user", "parts": [{"text": text}]} if client == "gemini" else {"role": "user", "content": text}
+
+
+def model(client: str, text: str) -> JSON:
+    """A turn of the model's."""
+    if client == "gemini":
+        return {"role": "model", "parts": [{"text": text}]}
+    return {"role": "assistant", "content": text} | ({"stop_reason": "end_of_turn"} if client == "llama_stack" else {})
+
+
+def call(client: str, name: str, place: str) -> JSON:
+    """A turn in which the model calls a tool."""
+    arguments = json.dumps({"place": place})
+    match client:
+        case "messages":
+            use = {"type": "tool_use", "id": name, "name": "weather", "input": {"place": place}}
+            return {"role": "assistant", "content": [use]}
+        case "responses":
+            return {"type": "function_call", "call_id": name, "name": "weather", "arguments": arguments}
+        case "gemini":
+            asked = {"id": name, "name": "weather", "args": {"place": place}}
+            return {"role": "model", "parts": [{"functionCall": asked}]}
+        case "ollama":
+            called: JSON = {"function": {"name": "weather", "arguments": {"place": place}}}
+            return {"role": "assistant", "content": "", "tool_calls": [called]}
+        case "llama_stack":
+            called = {
+                "call_id": name,
+                "tool_name": "weather",
+                "arguments": {"place": place},
+                "arguments_json": arguments,
+            }
+            return {"role": "assistant", "content": "", "stop_reason": "end_of_turn", "tool_calls": [called]}
+        case _:
+            called = {"id": name, "type": "function", "function": {"name": "weather", "arguments": arguments}}
+            return {"role": "assistant", "content": None, "tool_calls": [called]}
+
+
+def result(client: str, name: str, text: str) -> JSON:
+    """What a tool gave."""
+    match client:
+        case "messages":
+            return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": text}]}
+        case "responses":
+            return {"type": "function_call_output", "call_id": name, "output": text}
+        case "gemini":
+            given = {"id": name, "name": "weather", "response": {"output": text}}
+            return {"role": "user", "parts": [{"functionResponse": given}]}
+        case "ollama":
+            return {"role": "tool", "content": text, "tool_name": "weather"}
+        case "llama_stack":
+            return {"role": "tool", "call_id": name, "content": text}
+        case _:
+            return {"role": "tool", "tool_call_id": name, "content": text}
+
+
+def system(client: str, text: str) -> JSON:
+    """A turn of the operator's, where a dialect has one among the others."""
+    return user(client, text) if client == "gemini" else {"role": "system", "content": text}
+
+
+def asked(client: str, upstream: str, turns: list[JSON]) -> tuple[str, JSONObject]:
+    """Where a client posts a conversation, and the request."""
+    name = f"{upstream}-small"
+    function: JSONObject = {"name": "weather", "parameters": SCHEMA}
+    match client:
+        case "gemini":
+            tools = [{"functionDeclarations": [function]}]
+            return f"/v1beta/models/{name}:generateContent", {"contents": turns, "tools": tools}
+        case "messages":
+            tool = {"name": "weather", "input_schema": SCHEMA}
+            return PATHS[client], {"model": name, "messages": turns, "max_tokens": 64, "tools": [tool]}
+        case "responses":
+            return PATHS[client], {
+                "model": name,
+                "input": turns,
+                "store": False,
+                "tools": [{"type": "function", **function}],
+            }
+        case "llama_stack":
+            tool = {"tool_name": "weather", "parameters": {"place": {"param_type": "string"}}}
+            return PATHS[client], {"model_id": name, "messages": turns, "tools": [tool]}
+        case _:
+            more = {"stream": False} if client == "ollama" else {}
+            tool = {"type": "function", "function": function}
+            return PATHS[client], {"model": name, "messages": turns, "tools": [tool], **more}
+
+
+HELLO, AGAIN = "word-hello", "word-again"
+
+
+def turns_of(client: str, name: str) -> list[JSON]:
+    """A conversation, by its name."""
+    said, asked_for = user(client, HELLO), call(client, "call_1", "word-paris")
+    given = result(client, "call_1", "word-rain")
+    return {
+        "system-in-the-middle": [said, model(client, "word-hi"), system(client, "word-rules"), user(client, AGAIN)],
+        "system-at-the-end": [said, system(client, "word-rules")],
+        "only-system": [system(client, "word-rules")],
+        "a-result-without-a-call": [said, result(client, "call_9", "word-rain"), user(client, AGAIN)],
+        "a-result-before-its-call": [said, given, asked_for, user(client, AGAIN)],
+        "a-result-too-late": [said, asked_for, user(client, AGAIN), given],
+        "a-call-without-a-result": [said, asked_for, user(client, AGAIN)],
+        "a-call-at-the-end": [said, asked_for],
+        "two-results": [said, asked_for, given, result(client, "call_1", "word-sun"), user(client, AGAIN)],
+        "two-calls-of-one-id": [
+            said,
+            asked_for,
+            given,
+            call(client, "call_1", "word-rome"),
+            given,
+            user(client, AGAIN),
+        ],
+        "the-model-first": [model(client, "word-hi"), user(client, AGAIN)],
+        "the-model-last": [said, model(client, "word-so far \n")],
+        "two-users": [said, user(client, AGAIN)],
+        "two-models": [said, model(client, "word-one"), model(client, "word-two"), user(client, AGAIN)],
+        "an-empty-turn": [said, model(client, ""), user(client, AGAIN)],
+        "blanks": [user(client, f" \n{HELLO}\t "), model(client, " "), user(client, AGAIN)],
+    }[name]
+
+
+TAKEN = (
+    "system-in-the-middle",
+    "system-at-the-end",
+    "only-system",
+    "a-result-without-a-call",
+    "a-result-before-its-call",
+    "a-result-too-late",
+    "a-call-without-a-result",
+    "a-call-at-the-end",
+    "two-results",
+    "two-calls-of-one-id",
+    "the-model-first",
+    "the-model-last",
+    "two-users",
+    "two-models",
+    "an-empty-turn",
+    "blanks",
+)
+
+
+@pytest.mark.parametrize("upstream", TALKERS)
+@pytest.mark.parametrize("client", TALKERS)
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in TAKEN])
+def test_what_is_odd_is_taken_and_all_of_it_passed_on(house: House, name: str, client: str, upstream: str) -> None:
+    async def scene() -> None:
+        path, body = asked(client, upstream, turns_of(client, name))
+        house.upstream.script(well(upstream, streamed=False))
+        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
+        fine(client, answer, streamed=False)
+        got = house.upstream.requests[0].body.decode()
+        missing = set(SAID.findall(json.dumps(body))) - set(SAID.findall(got))
+        assert not missing or "dropped" in answer.headers.get("x-xenoglot-losses", ""), (missing, got)
+        if client == upstream:
+            assert json.loads(got) == body
+
+    house.play(scene())
+
+
+def broken_turn(client: str, name: str) -> JSON:
+    """A turn that is none."""
+    content = "parts" if client == "gemini" else "content"
+    text: JSON = [{"text": HELLO}] if client == "gemini" else HELLO
+    return {
+        "an-unknown-role": {"role": "wizard", content: text},
+        "a-role-that-is-no-text": {"role": 5, content: text},
+        "no-object": HELLO,
+        "null": None,
+        "content-that-is-a-number": {"role": "user", content: 5},
+    }[name]
+
+
+REFUSED = ("an-unknown-role", "a-role-that-is-no-text", "no-object", "null", "content-that-is-a-number")
+
+
+@pytest.mark.parametrize("upstream", ["chat", "messages"])
+@pytest.mark.parametrize("client", TALKERS)
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"C17-{name}") for name in REFUSED])
+def test_what_is_no_turn_is_refused_by_its_place(house: House, name: str, client: str, upstream: str) -> None:
+    if (client, name) == ("ollama", "an-unknown-role"):
+        return  # see below
+
+    async def scene() -> None:
+        path, body = asked(client, upstream, [user(client, AGAIN), broken_turn(client, name)])
+        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
+        told = refused(client, answer, words_of(client, "invalid_request"), 400)
+        field = {"gemini": "contents", "responses": "input"}.get(client, "messages")
+        assert re.match(rf"{field}(\[1\]|\.1)", told.message), told
+        assert house.upstream.requests == []
+
+    house.play(scene())
+
+
+@pytest.mark.parametrize("upstream", ["chat", "messages"])
+@pytest.mark.parametrize("client", TALKERS)
+def test_c17_no_conversation_at_all(house: House, client: str, upstream: str) -> None:
+    async def scene() -> None:
+        house.upstream.script(well(upstream, streamed=False))
+        path, body = asked(client, upstream, [])
+        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
+        assert answer.status in {200, 400}, answer.raw
+
+    house.play(scene())
+
+
+@pytest.mark.parametrize("upstream", TALKERS)
+def test_c17_roles_that_a_template_of_ollamas_may_know(house: House, upstream: str) -> None:
+    """Its server takes any; elsewhere there is no saying it, which is told."""
+
+    async def scene() -> None:
+        house.upstream.script(well(upstream, streamed=False))
+        path, body = asked("ollama", upstream, [user("ollama", AGAIN), broken_turn("ollama", "an-unknown-role")])
+        answer = await house.finish(await house.send(path, json.dumps(body).encode()))
+        fine("ollama", answer, streamed=False)
+        got = b"wizard" in house.upstream.requests[0].body
+        told = "$.messages[1].content[0]" in answer.headers.get("x-xenoglot-losses", "")
+        assert (got, told) == ((True, False) if upstream == "ollama" else (False, True))
+
+    house.play(scene())

@@ -1,0 +1,80 @@
+"""A thousand streams at once (K23): all of them end well; how long the loop stood still is measured, and not judged."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.house import House, fine, stream
+from tests.faults.wires import HELLO
+from xenoglot.testing.script import Body, End, Rule, Until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STREAMS = 1_000
+DESCRIPTORS = 4 * STREAMS + 500
+"""Both ends of two connections for each stream, and some."""
+
+LONG = 60.0
+"""Real seconds in which so many must end."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def descriptors() -> Iterator[None]:
+    """Have as many descriptors as it takes, where the system gives them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < DESCRIPTORS:
+        if hard != resource.RLIM_INFINITY and hard < DESCRIPTORS:
+            pytest.skip(f"the system gives {hard} descriptors")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("client", "upstream"), [("chat", "chat"), ("messages", "chat")], ids=["K23-alike", "K23-across"]
+)
+def test_a_thousand_streams(
+    house: House, client: str, upstream: str, record_property: Callable[[str, object], None]
+) -> None:
+    async def scene() -> None:
+        wire = HELLO[upstream]
+        rest = [Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)]
+        house.upstream.script(Rule(steps=stream(upstream, *wire.begun, ending=[Until("go on"), *rest, End()])))
+        lags: list[float] = []
+        watch = asyncio.create_task(watching(lags))
+        callers = [await house.call(client, f"patient-{upstream}-small", streamed=True) for _ in range(STREAMS)]
+        await soon(lambda: all(b"Hel" in caller.reader.raw for caller in callers))
+        assert not any(caller.over for caller in callers)
+        house.upstream.release("go on")
+        await soon(lambda: all(caller.over for caller in callers))
+        watch.cancel()
+        for caller in callers:
+            fine(client, await house.finish(caller), streamed=True)
+        record_property("longest_lag_ms", round(max(lags) * 1000))
+        assert [line["failure"] for line in house.lines.lines] == [None] * STREAMS
+        assert len(house.upstream.requests) == STREAMS
+
+    house.play(scene())
+
+
+async def watching(lags: list[float]) -> None:
+    """Note how long each turn of the loop takes."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(0)
+        lags.append(time.monotonic() - before)
+
+
+async def soon(look: Callable[[], bool]) -> None:
+    """Let the loop turn until that is so."""
+    start = time.monotonic()
+    while not look():
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert time.monotonic() - start < LONG

@@ -1,0 +1,343 @@
+"""Fail-at-N: a request is broken off at each of its waits in turn, and after every one nothing is left of it.
+
+Three things break it off: its client leaves (the task that serves it is cancelled); its client leaves twice (the task
+is cancelled again while it cleans up); its upstream fails (each wait for an upstream in turn ends in an error).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tests.backends.wire import becomes
+from tests.faults.house import asking
+from xenoglot.backends.transport import Transport, TransportError
+from xenoglot.backends.transport_exchange import Exchange as Asked
+from xenoglot.codec.wire import encode_json
+from xenoglot.gateway import assembly
+from xenoglot.gateway.config import check
+from xenoglot.model.json import JSONObject
+from xenoglot.testing import END, Baseline, Respond, Rule, Until, Upstream, answers, interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+
+    from xenoglot.backends.http1 import Origin
+    from xenoglot.backends.transport_connection import Connection, Pool
+    from xenoglot.gateway.gateway import Gateway
+
+MOST = 200
+"""Waits that no request has."""
+
+
+AT_ONCE = 1e-9
+"""Seconds: a turn of the loop, in which what was sent is read."""
+
+
+class Client:
+    """An exchange without a connection: each of its steps is a wait, and what was written is kept.
+
+    When it has seen all of the text it says so: until then the stream of an upstream does not end.
+    """
+
+    def __init__(self, path: str, body: bytes, seen: Callable[[], None]) -> None:
+        self.method = "POST"
+        self.path, _, self.query = path.partition("?")
+        self.headers: Sequence[tuple[str, str]] = (("host", "localhost"), ("content-type", "application/json"))
+        self.variables: Mapping[str, str] = {}
+        self.peer = "127.0.0.1"
+        self.reads_behind_upgrade = False
+        self.unframed = False
+        self.status: int | None = None
+        self.body = b""
+        self.ended = self.aborted = False
+        self._asked = body
+        self._seen = seen
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header."""
+        return dict(self.headers).get(name)
+
+    async def read_body(self, _limit: int) -> bytes:
+        """Return the body."""
+        await asyncio.sleep(0)
+        return self._asked
+
+    async def start(self, status: int, _headers: Sequence[tuple[str, str]]) -> None:
+        """Begin."""
+        await asyncio.sleep(0)
+        assert self.status is None
+        self.status = status
+
+    async def write(self, data: bytes) -> None:
+        """Go on."""
+        await asyncio.sleep(0)
+        assert not self.ended
+        self.body += data
+        if b"lo." in self.body:
+            self._seen()
+
+    async def end(self, data: bytes = b"") -> None:
+        """End."""
+        await self.write(data)
+        self.ended = True
+
+    def abort(self) -> None:
+        """Break off."""
+        self.aborted = True
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """What a request goes through: dialects, and what of the gateway is at work for it."""
+
+    client: str
+    upstream: str
+    streamed: bool
+    more: JSONObject = {}
+    settings: JSONObject = {}
+    model: JSONObject = {}
+    store: str = "off"
+    fails_first: bool = False
+
+    def asked(self, scripted: Upstreams) -> Client:
+        """Return a client that asks."""
+        path, body = asking(self.client, "m", "Hi.", streamed=self.streamed)
+        return Client(path, encode_json(body | self.more), scripted.end)
+
+    def config(self, url: str, other: str) -> JSONObject:
+        """Return the configuration."""
+        usual = {"dialect": self.upstream, "retry": {"base": 0.0}, **self.settings}
+        return {
+            "store": {"url": self.store},
+            "upstreams": {"one": {"base_url": url, **usual}, "two": {"base_url": other, **usual}},
+            "models": [{"name": "*", **({"upstream": "one"} | self.model)}],
+        }
+
+
+LIMITS = {"requests": ["1000/1m"], "tokens": ["1000000/1m"], "concurrency": 1, "queue": 0}
+TWO = {"upstream": None, "targets": [{"upstream": "one"}, {"upstream": "two"}], "strategy": "ordered"}
+
+WAYS = {
+    "whole": Way(client="messages", upstream="chat", streamed=False),
+    "streamed": Way(client="messages", upstream="chat", streamed=True),
+    "verbatim": Way(client="chat", upstream="chat", streamed=False),
+    "verbatim-streamed": Way(client="chat", upstream="chat", streamed=True),
+    "lines": Way(client="ollama", upstream="responses", streamed=True),
+    "limits": Way(
+        client="chat",
+        upstream="messages",
+        streamed=True,
+        settings={"limits": LIMITS},
+        model={"limits": LIMITS},
+    ),
+    "fallback": Way(client="messages", upstream="chat", streamed=True, model=TWO, fails_first=True),
+    "fallback-whole": Way(client="chat", upstream="chat", streamed=False, model=TWO, fails_first=True),
+    "again": Way(client="chat", upstream="messages", streamed=True, fails_first=True),
+    "held-back": Way(
+        client="messages",
+        upstream="chat",
+        streamed=True,
+        model=TWO | {"hold_back": {"seconds": 0.01, "bytes": 300}},
+    ),
+    "goes-on": Way(
+        client="messages",
+        upstream="chat",
+        streamed=True,
+        settings={"target": {"prefill": "native"}, "limits": LIMITS},
+        model=TWO | {"continues": True, "limits": LIMITS},
+    ),
+    "kept": Way(client="responses", upstream="chat", streamed=False, store="memory", more={"store": True}),
+    "kept-streamed": Way(client="responses", upstream="chat", streamed=True, store="memory", more={"store": True}),
+}
+
+
+class House:
+    """A gateway of its own for one request, in front of upstreams that all share."""
+
+    def __init__(self, gateway: Gateway, transports: list[Transport]) -> None:
+        self.gateway = gateway
+        self._transports = transports
+
+    def running(self) -> int:
+        """Return how many requests are under way."""
+        return len(self.gateway._tasks)
+
+    def busy(self) -> int:
+        """Return how many connections to upstreams are in use."""
+        pools = [transport._pool for transport in self._transports if transport._pool is not None]
+        return sum(len(pool.connections) for pool in pools) - sum(
+            len(one) for pool in pools for one in pool._idle.values()
+        )
+
+    async def settled(self) -> None:
+        """Wait until it is at rest."""
+        await becomes((0, 0), lambda: (self.running(), self.busy()))
+
+
+class Upstreams:
+    """Two scripted servers: the first may refuse a request before it answers, as the way says."""
+
+    def __init__(self, one: Upstream, two: Upstream) -> None:
+        self.one = one
+        self.two = two
+
+    def end(self) -> None:
+        """Let streams end."""
+        self.one.release("end")
+        self.two.release("end")
+
+    def set(self, way: Way) -> None:
+        """Make ready for one more request."""
+        made = answers(way.upstream)
+        stream, whole, _ = made.rules()
+        steps = made.streamed(pause=AT_ONCE, then=(Until("end"), *END))
+        rules = (replace(stream, steps=steps), replace(whole, steps=made.once(split=90)))
+        for each in (self.one, self.two):
+            each.forget()
+            each.script(*rules)
+        if way.fails_first:
+            self.one.script(Rule(steps=(Respond(status=503),), times=1), *rules)
+
+
+@asynccontextmanager
+async def upstreams() -> AsyncIterator[Upstreams]:
+    async with Upstream() as one, Upstream() as two:
+        yield Upstreams(one, two)
+
+
+@asynccontextmanager
+async def house(way: Way, scripted: Upstreams, patch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    """Give a gateway, and let go of it."""
+    transports: list[Transport] = []
+
+    def transport(**settings: object) -> Transport:
+        transports.append(Transport(**settings))  # type: ignore[arg-type]  # as it was called
+        return transports[-1]
+
+    patch.setattr(assembly, "Transport", transport)
+    scripted.set(way)
+    async with AsyncExitStack() as stack:
+        config = check(way.config(scripted.one.url, scripted.two.url), {}, "the tests")
+        gateway = await stack.enter_async_context(assembly.assembled(config))
+        gateway.dispatcher.sleep = lambda _: asyncio.sleep(0)
+        yield House(gateway, transports)
+
+
+class Lines(logging.Handler):
+    """The lines of the access log, counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, _record: logging.LogRecord) -> None:
+        """Count one."""
+        self.count += 1
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """Give the count of lines in the access log."""
+    handler, logger = Lines(), logging.getLogger("xenoglot.access")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+async def answered(here: House, way: Way, scripted: Upstreams) -> Client:
+    """Ask, with nothing in the way."""
+    client = way.asked(scripted)
+    await here.gateway.handle(client)
+    return client
+
+
+@pytest.mark.parametrize("times", [pytest.param(1, id="K10-once"), pytest.param(2, id="K10-twice")])
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_a_client_that_leaves_at_any_wait_leaves_nothing_behind(
+    way: Way, times: int, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with upstreams() as scripted:
+        for at in count(1):
+            assert at < MOST
+            lines.count = 0
+            async with Baseline(), house(way, scripted, monkeypatch) as here:
+                client = way.asked(scripted)
+                came_to_it = await interrupt(here.gateway.handle(client), at, times=times)
+                await here.settled()
+                assert lines.count == 1, at
+                scripted.set(way)
+                after = await answered(here, way, scripted)
+                assert (after.status, after.ended, after.aborted) == (200, True, False), at
+                await here.settled()
+            if not came_to_it:
+                assert (client.status, client.ended) == (200, True)
+                assert at > 4
+                return
+
+
+class Breaks:
+    """Has each wait for an upstream that comes to pass fail when it is the `at`-th."""
+
+    def __init__(self, at: int, patch: pytest.MonkeyPatch) -> None:
+        self.left = at
+        news, connect = Asked.news, Transport._open
+
+        async def no_news(asked: Asked) -> None:
+            if self._now():
+                asked.fail(TransportError("closed", "body", "the upstream closed the connection"))
+            else:
+                await news(asked)
+
+        async def no_way(transport: Transport, pool: Pool, origin: Origin, address: str) -> Connection:
+            if self._now():
+                raise ConnectionResetError
+            return await connect(transport, pool, origin, address)
+
+        patch.setattr(Asked, "news", no_news)
+        patch.setattr(Transport, "_open", no_way)
+
+    def _now(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=[f"R61-{name}" for name in WAYS])
+async def test_an_upstream_that_fails_at_any_wait_leaves_nothing_behind(
+    way: Way, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = None
+    async with upstreams() as scripted:
+        for at in count(1):
+            assert at < MOST
+            lines.count = 0
+            async with Baseline(), house(way, scripted, monkeypatch) as here:
+                with monkeypatch.context() as patch:
+                    breaks = Breaks(at, patch)
+                    client = await answered(here, way, scripted)
+                await here.settled()
+                assert lines.count == 1, at
+                assert client.status is not None, at
+                assert client.ended is not client.aborted, at
+                if client.ended and client.status == 200:
+                    whole = whole or client.body
+                    assert len(client.body) > len(whole) // 2, "half an answer is told as a whole one"
+                else:
+                    assert client.aborted or client.status >= 500, at
+                scripted.set(way)
+                after = await answered(here, way, scripted)
+                assert (after.status, after.ended) == (200, True), at
+                await here.settled()
+            if breaks.left > 0:
+                assert (client.status, client.ended) == (200, True)
+                assert at > 2
+                return

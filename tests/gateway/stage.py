@@ -1,0 +1,118 @@
+"""Our own server on the test's own loop, whose clock stands until it is pushed on, and clients that send raw bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tests.backends.wire import becomes, turns
+from tests.gateway.serving import config_for
+from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.native_bounds import Connections
+from xenoglot.gateway.native_server import NativeServer
+from xenoglot.gateway.server import bind
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.json import JSON
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEALTHY = b'{"status":"ok"}'
+
+
+def post(path: str, body: JSON | bytes, *headers: str) -> bytes:
+    """Return the bytes of a request."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + data
+
+
+class Client:
+    """One connection, from the client's side."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        """Send bytes, without waiting for anything."""
+        self.writer.write(data)
+
+    async def until(self, mark: bytes) -> bytes:
+        """Return what comes, up to and including `mark`."""
+        return await self.reader.readuntil(mark)
+
+    async def rest(self) -> bytes:
+        """Return all that comes until the server closes; a reset ends it with `<reset>`."""
+        pieces = []
+        try:
+            while piece := await self.reader.read(65_536):
+                pieces.append(piece)
+        except ConnectionError:
+            pieces.append(b"<reset>")
+        return b"".join(pieces)
+
+    async def ask(self, data: bytes) -> bytes:
+        """Send bytes and return all that comes until the server closes."""
+        self.send(data)
+        return await self.rest()
+
+    async def close(self) -> None:
+        """Close."""
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except ConnectionError:  # the server had closed with bytes of ours unread
+            return
+
+
+class Stage:
+    """A server, and clients of it; all are gone in the end."""
+
+    def __init__(self, server: NativeServer, address: tuple[str, int]) -> None:
+        self.server = server
+        self.clients: list[Client] = []
+        self._address = address
+
+    async def connect(self) -> Client:
+        """Return a connection that the server has taken."""
+        before = len(self.server.connections)
+        client = Client(*await asyncio.open_connection(*self._address, limit=2**24))
+        self.clients.append(client)
+        for _ in range(100):  # or it was taken in another's place
+            if len(self.server.connections) != before:
+                break
+            await asyncio.sleep(0)
+        await turns()
+        return client
+
+    async def ask(self, data: bytes) -> bytes:
+        """Return what comes on a connection of its own until the server closes it."""
+        return await (await self.connect()).ask(data)
+
+
+@asynccontextmanager
+async def serving(backend: Backend, config: Config | None = None, **bounds: float) -> AsyncIterator[Stage]:
+    """Serve `backend` on the running loop."""
+    config = config or config_for("scripted")
+    config = replace(config, server=replace(config.server, connections=Connections(**bounds)))  # type: ignore[arg-type]
+    gateway = Gateway(config, {"scripted": backend})
+    with bind("127.0.0.1", 0) as listener:
+        stage = Stage(NativeServer(gateway), listener.getsockname()[:2])
+        stage.server.open([listener])
+        try:
+            yield stage
+        finally:
+            stage.server.stop_accepting()
+            for client in stage.clients:
+                client.writer.transport.abort()
+            await stage.server.drained(0.0)
+            await gateway.aclose()
+            await becomes(set(), lambda: stage.server.connections)
