@@ -11,6 +11,7 @@ import pytest
 
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import whereabouts
+from xenoglot.gateway.keys import Client
 from xenoglot.gateway.observe import Observer, Record, line
 from xenoglot.gateway.printable import for_header, for_log
 from xenoglot.gateway.routing import Route
@@ -25,6 +26,7 @@ NOTHING: JSONObject = {
     "method": "POST",
     "route": None,
     "dialect": None,
+    "tenant": None,
     "model": None,
     "backend": None,
     "target": None,
@@ -54,7 +56,7 @@ def test_what_is_known_is_said() -> None:
     record = begun()
     losses = Losses()
     losses.dropped("$.sampling", "seed", "the target has none")
-    record.route, record.dialect = "/v1/messages", "messages"
+    record.route, record.dialect, record.client = "/v1/messages", "messages", Client(tenant="research")
     record.asked("gpt-4o", stream=True)
     record.routed(Route(backend="embedded", model="tiny", substituted=True))
     record.losses = losses
@@ -65,6 +67,7 @@ def test_what_is_known_is_said() -> None:
     assert line(record, 1.5) == NOTHING | {
         "route": "/v1/messages",
         "dialect": "messages",
+        "tenant": "research",
         "model": "gpt-4o",
         "backend": "embedded",
         "target": "tiny",

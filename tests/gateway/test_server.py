@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.said import MESSAGES, Backend
+from tests.gateway.said import HELLO, MESSAGES, Backend
 from tests.gateway.serving import PATIENCE, config_for, read_all, read_until
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway import settings
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import RedactingFormatter, bind, greeting, serve_at
+from xenoglot.gateway.server import RedactingFormatter, Server, bind, greeting, serve_at
 from xenoglot.gateway.settings import Model
 from xenoglot.gateway.source import FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Generator, Sequence
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -165,3 +167,25 @@ def test_r30_no_key_gets_into_the_log() -> None:
     record = logging.LogRecord("xenoglot", logging.ERROR, "", 0, "no such key %s", ("sk-upstream-0123456789x",), None)
     record.exc_info = (ValueError, error, None)
     assert formatter.format(record) == "no such key [redacted]x\nValueError: [redacted] is wrong"
+
+
+@pytest.mark.parametrize(
+    ("signs", "hurries"),
+    [
+        pytest.param((signal.SIGTERM,), 0, id="K12-once"),
+        pytest.param((signal.SIGTERM, signal.SIGTERM), 0, id="K13-from-a-whole-group-and-from-the-supervisor"),
+        pytest.param((signal.SIGTERM, signal.SIGINT), 1, id="K13-at-once"),
+    ],
+)
+async def test_a_worker_is_hurried_by_its_supervisor_alone(signs: Sequence[signal.Signals], hurries: int) -> None:
+    config = config_for("scripted", server=settings.Server(drain_seconds=PATIENCE))
+    server = Server(Gateway(config, {"scripted": Scripted(HELLO)}), (signal.SIGINT,))
+    hurried: list[None] = []
+    server.native.stop_now = lambda: hurried.append(None)  # type: ignore[method-assign]  # it only takes note
+    with bind("127.0.0.1", 0) as listener:
+        serving = asyncio.ensure_future(server.serve([listener]))
+        await asyncio.sleep(0)
+        for sign in signs:
+            server.handle_exit(sign)
+        await serving
+    assert len(hurried) == hurries

@@ -298,6 +298,7 @@ def test_the_line_of_an_answer(open_gateway: Running, access_lines: AccessLines)
         "method": "POST",
         "route": "/v1/messages",
         "dialect": "messages",
+        "tenant": None,
         "model": "m",
         "backend": "scripted",
         "target": "m",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -9,11 +10,12 @@ from msgspec.structs import replace
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from xenoglot.backends.redaction import Redactor
     from xenoglot.backends.transport import TransportError
     from xenoglot.errors import WireError
+    from xenoglot.model.json import JSON
 
 FORBIDDEN = 403
 SERVER_ERROR = 500
@@ -22,6 +24,8 @@ _CREDENTIALS = ("authentication", "permission")
 _REFUSING = (401, FORBIDDEN)
 _SERVER_FAULTS = ("upstream", "internal", "timeout")
 _WORDS_OF_A_SERVER = ("message", "raw_type", "code", "param", "details")
+
+_PLACE = re.compile(r"[/\\@]|[0-9]\.[0-9]|localhost")
 
 _KINDS: Mapping[str, FailureKind] = {
     "connect": "upstream",
@@ -71,8 +75,24 @@ def fit_to_show(failure: Failure, redact: Redactor) -> Failure:
         forbidden = failure.kind == "permission" or failure.status == FORBIDDEN
         cause: FailureCause = "forbidden" if forbidden else "credentials"
         return Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause=cause)
-    if failure.kind in _SERVER_FAULTS:  # their texts can hold anything: paths, hosts, traces (R32)
+    told = replace(failure, **{name: redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER})
+    crowded = failure.kind == "overloaded" and not all(map(_is_plain, _texts([told.message, told.details])))
+    if failure.kind in _SERVER_FAULTS or crowded:  # their texts can hold anything: paths, hosts, traces (R32)
         said = "" if failure.status in (None, SERVER_ERROR) else f" (status {failure.status})"
-        return replace(failure, message=f"the upstream failed{said}", details=None)
-    words = {name: redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER}
-    return replace(failure, **words)
+        return replace(told, message=f"the upstream failed{said}", details=None)
+    return told
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text has nothing in it that could be a path or an address."""
+    return _PLACE.search(text) is None

@@ -172,6 +172,7 @@ def line(record: Record, now: float) -> JSONObject:
         "method": for_log(record.method),
         "route": record.route,
         "dialect": record.dialect,
+        "tenant": record.client.tenant,
         "model": _name(record.model),
         "backend": record.backend,
         "target": _name(record.target),

@@ -47,10 +47,14 @@ _logger = logging.getLogger("xenoglot.gateway")
 
 
 class Server:
-    """Serves a gateway in the current event loop until it is told to stop, by a signal or by `should_exit`."""
+    """Serves a gateway in the current event loop until it is told to stop, by a signal or by `should_exit`.
 
-    def __init__(self, gateway: Gateway) -> None:
+    Told again by a signal of `at_once`, it does not wait for what is being answered.
+    """
+
+    def __init__(self, gateway: Gateway, at_once: Sequence[signal.Signals] = STOP_SIGNALS) -> None:
         self.native = NativeServer(gateway)
+        self._at_once = at_once
         self.reload: Callable[[], object] = lambda: None
         """What SIGHUP does."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,9 +93,9 @@ class Server:
         finally:
             timer.cancel()
 
-    def handle_exit(self, sig: int = 0, frame: object = None) -> None:  # noqa: ARG002  a signal handler's
+    def handle_exit(self, sig: int, frame: object = None) -> None:  # noqa: ARG002  a signal handler's
         """Begin to stop; at the second signal, stop at once."""
-        if self.should_exit:
+        if self.should_exit and sig in self._at_once:
             self._call(self.native.stop_now)
         self.should_exit = True
 
@@ -113,16 +117,14 @@ class Server:
                 signal.signal(sign, handler)
             return
         for sign in STOP_SIGNALS:
-            loop.add_signal_handler(sign, self.handle_exit)
+            loop.add_signal_handler(sign, self.handle_exit, sign)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
         try:
             yield
         finally:
             for sign in STOP_SIGNALS:
                 loop.remove_signal_handler(sign)
-            loop.add_signal_handler(
-                signal.SIGHUP, bool
-            )  # nothing is read anew; nor does it end what is being let go of
+            loop.add_signal_handler(signal.SIGHUP, bool)  # nothing is read anew, nor does it end what is let go of
 
 
 def serve(
@@ -143,32 +145,34 @@ def serve(
         serve_at(listener, config, say, assemble, source)
 
 
-def serve_at(
+def serve_at(  # noqa: PLR0913, PLR0917  what a process is told
     listener: socket.socket,
     config: Config,
     say: Callable[[str], object],
     assemble: Assembly | None = None,
     source: Source | None = None,
+    at_once: Sequence[signal.Signals] = STOP_SIGNALS,
 ) -> None:
-    """Serve at an address that is bound.
+    """Serve at an address that is bound; `at_once` is that of the `Server`.
 
     Raises:
         ConfigurationError: a backend cannot be made.
     """
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(config, listener, say, assemble or partial(assembled, shelf=Shelf()), source))
+        runner.run(_serve(config, listener, say, assemble or partial(assembled, shelf=Shelf()), source, at_once))
 
 
-async def _serve(
+async def _serve(  # noqa: PLR0913, PLR0917  as above
     config: Config,
     listener: socket.socket,
     say: Callable[[str], object],
     assemble: Assembly,
     source: Source | None,
+    at_once: Sequence[signal.Signals],
 ) -> None:
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
-        server = Server(await stack.enter_async_context(assemble(config)))
+        server = Server(await stack.enter_async_context(assemble(config)), at_once)
         reloader = Reloader(server.native, source, assemble, stack.pop_all())
         stack.push_async_callback(reloader.aclose)
         server.reload = reloader.reload

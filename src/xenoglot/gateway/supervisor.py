@@ -24,7 +24,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import limits_shared
 from xenoglot.gateway.assembly import limiter_of
 from xenoglot.gateway.server import GRACE_SECONDS, STOP_SIGNALS, bind
-from xenoglot.gateway.worker import VARIABLE, Post
+from xenoglot.gateway.worker import AT_ONCE, VARIABLE, Post
 
 if TYPE_CHECKING:
     import socket
@@ -84,11 +84,13 @@ class Supervisor:
 
     def stop(self) -> None:
         """Have all workers stop; told again, at once. Whoever comes now is refused, and not left in the line."""
+        again = self._stopping.is_set()
         self._stopping.set()
         if self._listener is not None:
             self._listener.close()
         for number in self.processes:
-            self._send(number, signal.SIGTERM)
+            for sign in AT_ONCE if again else (signal.SIGTERM,):
+                self._send(number, sign)
 
     def reload(self) -> None:
         """Have all workers read their configuration anew, those that start as soon as they serve."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 VARIABLE: Final = "XENOGLOT_WORKER"
 """The environment variable by which a worker knows that it is one."""
 
+AT_ONCE: Final = (signal.SIGINT,)
+"""How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
+
 POST_SECONDS: Final = 1.0
 """How often each tells the others its numbers."""
 
@@ -70,7 +73,7 @@ def work(config: Config, post: Post, source: Source | None) -> None:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        serve_at(listener, config, _say, assemble, source)
+        serve_at(listener, config, _say, assemble, source, AT_ONCE)
 
 
 def _say(line: str) -> None:
@@ -84,8 +87,8 @@ def _stop_with_parent(post: Post) -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
     shutil.rmtree(post.folder, ignore_errors=True)  # else it would stay, its owner having been killed
-    for _ in range(2):
-        os.kill(os.getpid(), signal.SIGTERM)
+    for sign in (signal.SIGTERM, *AT_ONCE):
+        os.kill(os.getpid(), sign)
 
 
 class _Numbers:
