@@ -27,7 +27,7 @@ serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
 test: install-dev weights $(VENV)/torch.stamp  ## every test; a skipped one counts as failed
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
 	@$(BIN)/python -m pytest drive $(ARGS)
