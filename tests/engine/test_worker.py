@@ -15,6 +15,7 @@ from tests.engine.workers import (
     answer,
     configuration,
     end_input,
+    full_pipe,
     line,
     new_socket,
     say,
@@ -72,6 +73,17 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, content: bytes | Non
         status = process.wait(LONG)
     message = "the runtime cannot load the model file: it is damaged, or of a kind that it does not know"
     assert (report, status) == ({"error": "model", "message": message}, 2)
+
+
+def test_what_the_runtime_logged_is_out_before_the_worker_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"GGUF\x03\0\0\0" + b"\xa5" * 4000)
+    log, sink = full_pipe()
+    with log, worker(stderr=sink) as process:
+        os.close(sink)
+        say(process, line({**GOOD, "model": str(path)}))
+        assert b"failed to load model" in log.read()
+        assert process.wait(LONG) == 2
 
 
 def test_a_truncated_model_is_refused(tmp_path: Path, weights: Weights) -> None:

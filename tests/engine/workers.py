@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from xenoglot.engine.child import COMMAND
 from xenoglot.engine.weights import Weights
@@ -44,11 +46,11 @@ def new_socket() -> str:
 
 @contextlib.contextmanager
 def worker(
-    command: Sequence[str] = COMMAND, environ: Mapping[str, str] | None = None
+    command: Sequence[str] = COMMAND, environ: Mapping[str, str] | None = None, stderr: int = subprocess.DEVNULL
 ) -> Generator[subprocess.Popen[bytes], None, None]:
     """A running worker; killed at the end if it has not ended."""
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=environ
     ) as process:
         try:
             yield process
@@ -64,6 +66,17 @@ def say(process: subprocess.Popen[bytes], data: bytes) -> bytes:
         process.stdin.write(data)
         process.stdin.flush()
     return process.stdout.readline()
+
+
+def full_pipe() -> tuple[IO[bytes], int]:
+    """A pipe into which nothing more fits before somebody reads: where to read, and the descriptor to write to."""
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(sink, bytes(512)):
+            pass
+    os.set_blocking(sink, True)
+    return os.fdopen(source, "rb"), sink
 
 
 def end_input(process: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.config import Config, Secrets
-from xenoglot.gateway.dispatch import Dispatch, Dispatcher, hops_of
+from xenoglot.gateway.dispatch import Dispatch, Dispatcher
 from xenoglot.gateway.health import Ward
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
@@ -411,14 +411,3 @@ def test_names_with_slashes_outlive_a_reload() -> None:
     after.inherit(before)
     told = [(said.backend, said.model, said.running) for said in after.measures(0.0)]
     assert told == [("a", "hf://owner/model", 3)]
-
-
-@pytest.mark.parametrize("said", ["5", "17"])
-def test_a_circle_of_gateways_comes_to_its_end(said: str) -> None:
-    with pytest.raises(FailureError, match="in a circle"):
-        hops_of([("x-hops", said)], "x-hops")
-
-
-@pytest.mark.parametrize(("said", "hops"), [("0", 0), ("4", 4), ("", 0), ("-1", 0), ("x", 0), ("1e9", 0), ("100", 0)])
-def test_hops(said: str, hops: int) -> None:
-    assert hops_of([("x-hops", said)], "x-hops") == hops

@@ -25,7 +25,7 @@ class EmbeddingCall(Struct, frozen=True, kw_only=True):
     """One request for embeddings on its way to a backend.
 
     `body` is the request as the client wrote it in `form`, for a server that has the same; `headers` are the client's
-    that a server of `dialect` may see. `key` and `hops` are those of a `Call`.
+    that a server of `dialect` may see. `key` is that of a `Call`.
     """
 
     request: EmbeddingRequest
@@ -35,7 +35,6 @@ class EmbeddingCall(Struct, frozen=True, kw_only=True):
     dialect: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
-    hops: int = 0
 
 
 class EmbeddingAnswer(Struct, frozen=True, kw_only=True):

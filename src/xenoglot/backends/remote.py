@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from xenoglot.backends import hops
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
 from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
 from xenoglot.backends.fanout import fan_out, shares_of
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 USER_AGENT = "xenoglot"
 OK = 200
 REFUSED = 400
-
-HOPS = "x-xenoglot-hops"
-"""Request header: through how many gateways a request has come, so that a circle of them comes to its end."""
 
 Item = TypeVar("Item")
 
@@ -172,7 +170,8 @@ class Remote:
         """Return the server's list of models."""
         url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
         try:
-            reply = await self._transport.send("GET", url, [*self._headers[0].items(), ("accept", "application/json")])
+            headers = [*self._headers[0].items(), ("accept", "application/json"), (hops.HEADER, hops.onward())]
+            reply = await self._transport.send("GET", url, headers)
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
         if reply.status != OK:
@@ -223,7 +222,7 @@ class Remote:
 
     async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
         headers = {"content-type": "application/json", "accept": accept, **self._headers[call.key]}
-        headers[HOPS] = str(call.hops + 1)
+        headers[hops.HEADER] = hops.onward()
         if call.dialect == self._dialect.name:
             headers.update(call.headers)
         try:

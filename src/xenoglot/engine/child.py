@@ -107,12 +107,16 @@ class Child:
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
+        await self._leave()
+        await self.ended()
+
+    async def _leave(self) -> None:
+        """Wait until it has left, and kill it where it does not."""
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._process.wait()
         except TimeoutError:
             self.kill()
-        await self.ended()
 
     def kill(self) -> None:
         """End it whatever it does; nothing happens if it has ended."""
@@ -165,7 +169,7 @@ class Child:
             raise StartError("the engine's process answered with something else than its report") from error
 
     async def _last_words(self) -> str:
-        await self._process.wait()
+        await self._leave()
         return (await self._errors).decode(errors="replace").strip()
 
 

@@ -70,7 +70,7 @@ def main() -> None:
         die_with_parent(wanted=False)
     except Refusal as refusal:
         say(report, {"error": refusal.code, "message": refusal.message})
-        leave(2)
+        sys.exit(2)  # in an orderly way: the runtime writes its log in a thread, and nothing works that could be torn
     say(report, {"address": server.listening_address})
     # The pipe tells at once, unless the parent forked and the fork holds the other end too: then the parent changes.
     while os.getppid() == parent:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
-from xenoglot.backends.remote import HOPS
 from xenoglot.codec.loss import Losses
 from xenoglot.gateway.answering import answering
 from xenoglot.gateway.begin import begun, gathered
 from xenoglot.gateway.continuation import begun_request, continued
-from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, hops_of, ordered
+from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.limits_scopes import expected_tokens
 from xenoglot.gateway.reading import reading
@@ -61,7 +60,6 @@ class Asking:
         self._record = record
         self._request = request
         self._body = body
-        self._hops = hops_of(headers, HOPS)
         self._said: Said | None = None
         self._kept_losses = 0
 
@@ -156,7 +154,6 @@ class Asking:
             body=self._body if asked.sampling is self._request.sampling and not self._continues else None,
             headers=self._passed,
             key=key,
-            hops=self._hops,
         )
 
 

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 Answered = TypeVar("Answered")
 
-MOST_HOPS = 5
-"""Gateways that a request may have come through; one more is taken for a circle."""
-
 _SPENT = frozenset({"upstream", "internal", "timeout", "overloaded"})
 _OURS = frozenset({"credentials", "forbidden"})
 
@@ -294,17 +291,3 @@ def group_of(plan: Plan, request: Request, headers: Sequence[tuple[str, str]], k
         return None
     session = session_of(request, headers)
     return prefix_of(request) if session is None and plan.affinity == "prefix" else session
-
-
-def hops_of(headers: Sequence[tuple[str, str]], name: str) -> int:
-    """Return through how many gateways a request has come, by its header `name`.
-
-    Raises:
-        FailureError: through so many that it must be going in a circle.
-    """
-    said = next((value for header, value in headers if header == name), "")
-    hops = int(said) if said.isdecimal() and len(said) <= len("99") else 0
-    if hops >= MOST_HOPS:
-        message = "the request goes in a circle: one of this gateway's upstreams leads back to it"
-        raise FailureError(Failure(kind="invalid_request", message=message, futile=True))
-    return hops

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
-from xenoglot.backends.remote import HOPS
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asked import named, noted, told
-from xenoglot.gateway.dispatch import Dispatch, hops_of, ordered
+from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
@@ -48,7 +47,6 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         body=unambiguous(body, value),
         dialect=dialect.name,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
-        hops=hops_of(exchange.headers, HOPS),
     )
 
     async def ask(route: Route, key: int) -> EmbeddingAnswer:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from xenoglot.backends import hops
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
@@ -145,6 +146,7 @@ async def serve(
         problem = f"`{for_log(method, 20)}` is not for this path: {allowed}"
         await _refuse(exchange, dialect, record, problem, METHOD_NOT_ALLOWED, ("allow", allowed))
     else:
+        hops.arrive(exchange.headers)
         await row.handler(exchange, dialect, gateway, record)
 
 

@@ -1,0 +1,61 @@
+"""A gateway that leads to itself: whatever is asked of it comes to its end after a few rounds."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gateway.said import CHAT, MESSAGES
+from tests.gateway.serving import config_for
+from xenoglot.backends import hops
+from xenoglot.backends.remote import Remote
+from xenoglot.backends.transport import Transport
+from xenoglot.codec import dialect as dialects
+from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.observe import Observer
+from xenoglot.gateway.server import Server, bind
+from xenoglot.testing import AsyncRawClient
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.json import JSONObject
+
+EVERYWHERE: tuple[tuple[str, str, JSONObject | None], ...] = (
+    ("POST", "/v1/messages", MESSAGES),
+    ("POST", "/v1/messages", {**MESSAGES, "stream": True}),
+    ("POST", "/v1/messages/count_tokens", CHAT),
+    ("GET", "/v1/models", None),
+)
+
+
+class Counting(Observer):
+    """An observer that only remembers what each request came to."""
+
+    def write(self, record: Record) -> None:
+        """Remember one."""
+        statuses.append(record.status)
+
+
+statuses: list[int | None] = []
+
+
+@pytest.mark.parametrize(("method", "path", "body"), EVERYWHERE, ids=["whole", "stream", "count", "list"])
+async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: JSONObject | None) -> None:
+    statuses.clear()
+    async with aclosing(Transport()) as transport:
+        with bind("127.0.0.1", 0) as listener:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            itself = Remote("itself", dialects.get("messages"), url, transport=transport)
+            gateway = Gateway(config_for("itself"), {"itself": itself})
+            gateway.observer = Counting(gateway.observer.clock)
+            server = Server(gateway)
+            serving = asyncio.ensure_future(server.serve([listener]))
+            async with AsyncRawClient(url) as client:
+                answer = await client.ask(method, path, body, {"anthropic-version": "2023-06-01"})
+            server.should_exit = True
+            await serving
+    assert len(statuses) == hops.MOST + 1
+    assert (statuses[0], answer.status) == (400, 400)
