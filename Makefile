@@ -8,10 +8,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # The locks are whole and carry hashes: nothing else is resolved, and nothing is compiled.
 INSTALL := $(PIP) install --require-hashes --no-deps --only-binary :all:
 LOCKED := requirements/build.txt requirements/run.txt
+BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak fmt lock clean
+.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -75,6 +76,20 @@ fuzz: install-dev $(VENV)/fuzz.stamp  ## a minute of fuzzing for each target; AR
 
 soak: install-dev  ## a gateway under mixed faults for five minutes; ARGS="--minutes 60 --seed 7"
 	@$(BIN)/python bench/soak.py $(ARGS)
+
+bench: install-dev $(BENCH)  ## the gateway beside nginx: are the goals met? ARGS="--all" measures everything, see bench/README.md
+	@$(BIN)/python -m bench.gateway $(ARGS)
+
+bench-gate: install-dev $(BENCH)  ## instructions for each request and token: fails where they are 5 % more than committed
+	@$(BIN)/python -m bench.gateway --instructions --gate $(ARGS)
+
+bench-peers: install-dev $(BENCH)  ## other gateways in the same table, installed into .venv/peers at locked versions
+	@$(BIN)/python -m bench.peers $(ARGS)
+
+$(BENCH): $(VENV)/bench/%: bench/tools/%.c $(wildcard bench/tools/*.h) | $(BIN)/python
+	@command -v gcc >/dev/null || { echo "The tools of the benchmark are written in C, and there is no gcc: see bench/README.md"; exit 1; }
+	@mkdir -p $(@D)
+	@gcc -std=c11 -O2 -Wall -Wextra -Werror -o $@ $<
 
 sbom: $(BIN)/python  ## requirements/sbom.json anew: what `make install` installs, in CycloneDX
 	@$(BIN)/python scripts/sbom.py

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -117,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
     pull.set_defaults(run=_pull)
     listing.add_command(commands, _say)
-    probing.add_command(commands, _say, _progress)
+    probing.add_command(commands, _say, partial(print, file=sys.stderr))
     benching.add_commands(commands)
     return parser
 
@@ -229,16 +230,21 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _serve_configured(config: Config, options: argparse.Namespace) -> None:
-    from xenoglot.gateway.server import serve  # noqa: PLC0415  only here
-    from xenoglot.gateway.supervisor import supervise  # noqa: PLC0415
-    from xenoglot.gateway.worker import post_of, work  # noqa: PLC0415
+    """Serve as the one process, as one of several, or as the one that starts those: each loads what it needs."""
+    from xenoglot.gateway.post import post_of  # noqa: PLC0415  only this command needs a server
 
     post = post_of(os.environ)
     if post is not None:
+        from xenoglot.gateway.worker import work  # noqa: PLC0415
+
         work(config, post, _source(options))
     elif config.server.workers > 1:
+        from xenoglot.gateway.supervisor import supervise  # noqa: PLC0415  as above
+
         supervise(config, options.arguments, _say)
     else:
+        from xenoglot.gateway.server import serve  # noqa: PLC0415  as above
+
         serve(config, say=_say, source=_source(options))
 
 
@@ -357,13 +363,9 @@ def _pull(options: argparse.Namespace) -> int:
     from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
 
     model = weights.MINILM if options.embedding else weights.SMOLLM2
-    found = weights.locate(model) or weights.fetch(model, progress=_progress)
+    found = weights.locate(model) or weights.fetch(model, progress=partial(print, file=sys.stderr))
     print(found.path)
     return 0
-
-
-def _progress(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def _say(text: str) -> None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xenoglot.backends.structured import Emulate
+    from xenoglot.backends.emulation import Emulate
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 

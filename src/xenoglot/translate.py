@@ -10,8 +10,10 @@ from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.writing import Writing
 from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder, unfold
 from xenoglot.model.request import Request
@@ -78,8 +80,9 @@ def stream_translator(source: str, target: str, losses: Losses, request: Request
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer = get(source), get(target)
-    reading, writing = reader.stream_decoder(), writer.stream_encoder(asked, losses)
-    return Pipeline(reader.framing.decoder(), reading, *_restoring(source, asked), writing, writer.framing.encoder())
+    reading = Reading(reader.framing, reader.stream_decoder())
+    writing = Writing(Pipeline(), writer.stream_encoder(asked, losses), writer.framing)
+    return Pipeline(reading, *_restoring(source, asked), writing)
 
 
 def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:

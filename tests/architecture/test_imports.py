@@ -21,12 +21,13 @@ ROOMS = ANSWERERS | {"engine", "store", "translate"}
 ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
-    "codec": VALUES,
+    "installed": set[str](),
+    "codec": VALUES | {"installed"},
     "policy": MACHINERY,
     "store": MACHINERY,
     "dialects": MACHINERY,
     "text": MACHINERY,
-    "providers": FORMATS,
+    "providers": FORMATS | {"installed"},
     "backends": FORMATS | {"providers", "policy"},
     "engine": ANSWERERS,
     "translate": FORMATS,

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.backends.hops import HEADER, arrive, onward
+from xenoglot.backends.hops import HEADER, arrive, onward, told
 from xenoglot.errors import FailureError
 
 
 @pytest.mark.parametrize("said", ["5", "17"])
 def test_a_circle_of_gateways_comes_to_its_end(said: str) -> None:
     with pytest.raises(FailureError, match="in a circle"):
-        arrive([(HEADER, said)])
+        told([(HEADER, said)])
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "next_one"),
     [("0", "1"), ("4", "5"), ("", "1"), ("-1", "1"), ("x", "1"), ("1e9", "1"), ("100", "1"), ("\u0663", "1")],
 )
-def test_each_gateway_tells_the_next(said: str, told: str) -> None:
-    arrive([("host", "localhost"), (HEADER, said)])
-    assert onward() == told
+def test_each_gateway_tells_the_next(said: str, next_one: str) -> None:
+    arrive(told([("host", "localhost"), (HEADER, said)]))
+    assert onward() == next_one
 
 
 def test_what_came_before_says_nothing_of_the_next_request() -> None:
-    arrive([(HEADER, "4")])
-    arrive([])
+    arrive(told([(HEADER, "4")]))
+    arrive(told([]))
     assert onward() == "1"

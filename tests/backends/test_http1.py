@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.backends.responses import BROKEN, CHUNKED, OK, WHOLE, Response, Seen
-from xenoglot.backends.http1 import Location, Origin, ResponseParser, encode_head, locate
+from xenoglot.backends.http1 import Location, Origin, ResponseParser, locate, prepare
 from xenoglot.backends.transport_bounds import Limits, TransportError
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def test_a_bad_url_is_refused_without_being_quoted(url: str) -> None:
 
 
 def test_a_request_is_one_head() -> None:
-    head = encode_head("POST", locate("http://h:81/v1?beta=true"), [("X-A", "b"), ("x-b", "\xe9\t c")], 12)
-    assert head == (
+    prepared = prepare("POST", "http://h:81/v1?beta=true", [("X-A", "b"), ("x-b", "\xe9\t c")])
+    assert prepared.request(bytes(12)).head == (
         b"POST /v1?beta=true HTTP/1.1\r\nhost: h:81\r\nX-A: b\r\nx-b: \xe9\t c\r\n"
         b"accept-encoding: identity\r\ncontent-length: 12\r\n\r\n"
     )
@@ -164,7 +164,7 @@ def test_a_request_is_one_head() -> None:
     ],
 )  # fmt: skip
 def test_a_length_is_said_where_a_body_is_expected(method: str, length: int, ends: bytes) -> None:
-    head = encode_head(method, locate("http://h/"), [("Accept-Encoding", "gzip")], length)
+    head = prepare(method, "http://h/", [("Accept-Encoding", "gzip")]).request(bytes(length)).head
     assert head == method.encode() + b" / HTTP/1.1\r\nhost: h\r\nAccept-Encoding: gzip\r\n" + ends
 
 
@@ -195,7 +195,7 @@ REFUSED = {
 @pytest.mark.parametrize(("name", "value"), REFUSED.values(), ids=[f"R60-{name}" for name in REFUSED])
 def test_a_field_that_would_break_the_message_is_refused(name: str, value: str) -> None:
     with pytest.raises(TransportError) as caught:
-        encode_head("POST", locate("http://h/"), [("x-fine", "1"), (name, value)], 0)
+        prepare("POST", "http://h/", [("x-fine", "1"), (name, value)])
     error = caught.value
     assert (error.kind, error.stage, error.sent) == ("protocol", "request", False)
     assert "secret" not in str(error)
@@ -205,13 +205,13 @@ def test_a_field_that_would_break_the_message_is_refused(name: str, value: str) 
 @pytest.mark.parametrize("method", ["", "get", "GET /", "G\r\nET", "CONNECT", "G\xc9T"])
 def test_a_bad_method_is_refused(method: str) -> None:
     with pytest.raises(TransportError, match="the method is none of GET, HEAD"):
-        encode_head(method, locate("http://h/"), [], 0)
+        prepare(method, "http://h/", [])
 
 
 @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=4))
 def test_whatever_the_fields_the_head_is_one_head(headers: list[tuple[str, str]]) -> None:
     try:
-        head = encode_head("POST", locate("http://h/"), headers, 0)
+        head = prepare("POST", "http://h/", headers).request().head
     except TransportError:
         return
     lines = head.split(b"\r\n")

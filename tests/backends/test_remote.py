@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from tests.backends.wire import Peer, answering, leakless, response, serving
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, watched
-from xenoglot.backends.remote import Remote, _Watch
+from xenoglot.backends.remote import Remote
+from xenoglot.backends.streamed import Watch
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.dialect import Target, get
@@ -472,7 +473,7 @@ async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failu
         yield b"data: " + b"x" * MAX_EVENT_BYTES
 
     decoder = Pipeline(SSEDecoder(), get("chat").stream_decoder())
-    failures = [piece.failure async for piece in watched(chunks(), _Watch(decoder, lambda failure: failure))]
+    failures = [piece.failure async for piece in watched(chunks(), Watch(decoder, lambda failure: failure))]
     message = "the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
     assert failures == [Failure(kind="upstream", message=message, cause="garbled")]
 

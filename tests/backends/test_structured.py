@@ -20,9 +20,10 @@ from tests.gateway.serving import run
 from tests.laws.streams import MORE_HEADERS, streams
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer
 from xenoglot.backends.callable import Callable
+from xenoglot.backends.emulation import Emulate
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.structured import Emulate, Structured
+from xenoglot.backends.structured import Structured
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.grammar import Grammar

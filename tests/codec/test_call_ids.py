@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.call_ids import nine
+from xenoglot.codec.call_ids import Before, nine
 from xenoglot.codec.loss import Losses
 from xenoglot.model.content import ToolCall, ToolResult
 from xenoglot.model.request import Message
@@ -52,3 +52,14 @@ def test_pitfall_42_what_fits_stays(ids: list[str]) -> None:
 def test_pitfall_42_the_same_in_the_next_request(ids: list[str], further: str) -> None:
     """A prompt that begins as the last one did is found in the cache of the server."""
     assert made([*ids, further])[0][: len(ids)] == made(ids)[0]
+
+
+def test_the_last_call_before_a_result() -> None:
+    """Each message is looked at once, however many results ask."""
+    before = Before()
+    asked = [before.last_call("f")]
+    for ids, name in ((["a", "b"], "f"), (["c"], "g"), (["d"], "f")):
+        calls = tuple(ToolCall(id=each, name=name) for each in ids)
+        before.messages.append(Message(role="assistant", content=calls))
+        asked += [before.last_call("f"), before.last_call("g"), before.last_call(None)]
+    assert asked == [None, "b", None, "b", "b", "c", "c", "d", "c", "d"]

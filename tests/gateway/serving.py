@@ -16,10 +16,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.serving_asgi import ASGIServer
+from xenoglot.gateway.access import configure_logging
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.server import Server as NativeServer
-from xenoglot.gateway.server import bind, configure_logging, loop_factory
+from xenoglot.gateway.server import bind, loop_factory
 from xenoglot.gateway.settings import Server, Upstream
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry

@@ -92,7 +92,7 @@ async def test_c07_a_body_has_to_come_at_a_rate() -> None:
             await push(1.0)
             if second == 21:
                 assert responses(await slow.rest()) == [408]
-        assert len(stage.server.tasks) == 1
+        assert len(stage.server.connections) == 1
 
 
 @leakless
@@ -164,7 +164,10 @@ async def _pipelining(stage: Stage, count: int) -> Client:
     connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     client.send(HEALTH.replace(b"Host", b"X: " + b"x" * 250 + b"\r\nHost") * count)
     written = -1
-    while (tally := connection.transport.get_write_buffer_size()) != written or not connection.paused:
+    for _ in range(1_000):
+        tally = connection.transport.get_write_buffer_size()
+        if tally == written and connection.paused and not connection.transport.is_reading():
+            break
         written = tally
         await turns(200)
     return client
@@ -172,7 +175,7 @@ async def _pipelining(stage: Stage, count: int) -> Client:
 
 @on_each_loop
 async def test_c06_who_reads_no_answers_gets_no_more_of_them_and_is_not_read_from() -> None:
-    count = 700
+    count = 1_200
     async with serving(Scripted(HELLO)) as stage:
         client = await _pipelining(stage, count)
         (connection,) = stage.server.connections
@@ -190,7 +193,7 @@ async def test_c06_who_reads_no_answers_gets_no_more_of_them_and_is_not_read_fro
 @leakless
 async def test_c06_who_reads_no_answers_is_broken_off() -> None:
     async with serving(Scripted(HELLO), stall_seconds=60.0) as stage:
-        await _pipelining(stage, 700)
+        await _pipelining(stage, 1_200)
         await push(61.0)
         await push(61.0)
         await becomes(set(), lambda: stage.server.connections)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.wire import encode_json
 from xenoglot.errors import whereabouts
 from xenoglot.gateway.keys import Client
 from xenoglot.gateway.observe import Observer, Record, line
@@ -43,13 +44,19 @@ NOTHING: JSONObject = {
 }
 
 
+def told(record: Record, now: float) -> JSONObject:
+    """Return what the log says of a record."""
+    said: JSONObject = json.loads(encode_json(line(record, now)))
+    return said
+
+
 def begun(now: float = 0.25) -> Record:
     """Return a record that began at second 0, with a clock that stands at `now`."""
     return Record(request_id="req_1", method="POST", started=0.0, clock=lambda: now)
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
-    assert line(begun(), 1.5) == NOTHING
+    assert told(begun(), 1.5) == NOTHING
 
 
 def test_what_is_known_is_said() -> None:
@@ -64,7 +71,7 @@ def test_what_is_known_is_said() -> None:
     record.used(Usage(input_tokens=7))
     record.used(Usage(output_tokens=3, cache_read=0))
     record.finish = "stop"
-    assert line(record, 1.5) == NOTHING | {
+    assert told(record, 1.5) == NOTHING | {
         "route": "/v1/messages",
         "dialect": "messages",
         "tenant": "research",
@@ -85,13 +92,13 @@ def test_what_is_known_is_said() -> None:
 def test_an_estimated_usage_says_so() -> None:
     record = begun()
     record.used(Usage(input_tokens=7, estimated=True))
-    assert line(record, 1.5)["usage"]["estimated"] is True
+    assert told(record, 1.5)["usage"]["estimated"] is True
 
 
 def test_a_client_that_left_before_its_answer() -> None:
     record = begun()
     record.failed(Failure(kind="cancelled", message="the client left"))
-    assert line(record, 1.5) == NOTHING | {"status": 499, "failure": "cancelled"}
+    assert told(record, 1.5) == NOTHING | {"status": 499, "failure": "cancelled"}
 
 
 def test_c22_s14_a_hostile_request_is_one_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,9 +21,10 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import settings
+from xenoglot.gateway.access import RedactingFormatter
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import RedactingFormatter, Server, bind, greeting, serve_at
+from xenoglot.gateway.server import Server, bind, greeting, serve_at
 from xenoglot.gateway.settings import Model
 from xenoglot.gateway.source import FileSource
 

@@ -27,8 +27,9 @@ from tests.gateway.stage import post
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import check
 from xenoglot.gateway.metrics import merged
+from xenoglot.gateway.post import VARIABLE, Post
 from xenoglot.gateway.supervisor import Supervisor
-from xenoglot.gateway.worker import POST_SECONDS, VARIABLE, Post, _Numbers
+from xenoglot.gateway.worker import POST_SECONDS, _Numbers
 from xenoglot.testing import Rule, Until, Upstream, answers
 
 if TYPE_CHECKING:

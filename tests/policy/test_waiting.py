@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from math import inf
 
 import pytest
@@ -71,8 +72,12 @@ class Crowd(RuleBasedStateMachine):
     )
     def come(self, scopes: tuple[Scope, ...], owner: str, tokens: int, patience: float) -> None:
         one = Applicant(scopes=scopes, owner=owner, tokens=tokens, until=self.now + patience)
+        at_once = deepcopy(self.room).come_at_once(scopes, tokens, self.now)
         self.waiting.append(one)
         self.hear(self.room.come(one, self.now))
+        lanes = [set(other.lane) for other in self.waiting if other is not one]
+        alone = all(lane.isdisjoint(one.lane) for lane in lanes)
+        assert (at_once is not None) == (one.taken is not None and alone)
         if one.failure is not None:
             self.waiting = [other for other in self.waiting if other is not one]
         impossible = any(tokens > window.amount for scope in scopes for window in scope.tokens)
@@ -202,6 +207,17 @@ def test_k06_a_full_queue_has_room_for_another_owner() -> None:
     others = [applicant("other", place), applicant("other", place)]
     come(room, *others)
     assert [one.failure is None for one in (*flood, *others)] == [True, True, True, False, False, True, False]
+
+
+def test_who_comes_in_at_once_holds_what_others_hold() -> None:
+    room, scope = WaitingRoom(), Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=2)
+    first = room.come_at_once((scope,), 4, 0.0)
+    second = applicant("a", scope, tokens=5)
+    third = applicant("a", scope, tokens=1)
+    assert first is not None
+    assert (come(room, second, third, now=0.0), room.come_at_once((scope,), 0, 0.0)) == ([True, False], None)
+    assert room.leave(first, 3, 1.0) == [third]
+    assert room.leave(first, 3, 1.0) == []
 
 
 def test_k11_who_waits_for_one_upstream_is_in_nobodys_way_at_another() -> None:

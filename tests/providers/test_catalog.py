@@ -133,7 +133,7 @@ def test_a_text_that_is_no_row(text: str, problem: str) -> None:
 class Entry:
     """An entry point, as a package has one."""
 
-    dist = None
+    package = None
     value = "theirs:ROW"
 
     def __init__(self, name: str, row: object) -> None:

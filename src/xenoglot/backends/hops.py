@@ -22,8 +22,8 @@ MOST = 5
 _hops: ContextVar[int] = ContextVar("hops", default=0)
 
 
-def arrive(headers: Sequence[tuple[str, str]]) -> None:
-    """Note how far the request has come that sent `headers` (lower-case names); what is no number says nothing.
+def told(headers: Sequence[tuple[str, str]]) -> int:
+    """Return how far the request has come that sent `headers` (lower-case names); what is no number says nothing.
 
     Raises:
         FailureError: so far that it must be going in a circle.
@@ -33,6 +33,11 @@ def arrive(headers: Sequence[tuple[str, str]]) -> None:
     if hops >= MOST:
         message = "the request goes in a circle: one of this gateway's upstreams leads back to it"
         raise FailureError(Failure(kind="invalid_request", message=message, futile=True))
+    return hops
+
+
+def arrive(hops: int) -> None:
+    """Note how far the request has come that is answered from here on."""
     _hops.set(hops)
 
 

@@ -35,6 +35,7 @@ OURS = frozenset(
     ("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 )
 """What frames the message or belongs to one connection: written here, or not at all."""
+VERSIONS = ("1.1", "1.0")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -81,8 +82,35 @@ def locate(url: str, socket_path: str | None = None) -> Location:
     )
 
 
-def encode_head(method: str, location: Location, headers: Sequence[tuple[str, str]], length: int) -> bytes:
-    """The head of a request with a body of `length` bytes. Raises `TransportError` for what HTTP cannot express."""
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A request as it is written, and where to."""
+
+    method: str
+    origin: Origin
+    head: bytes
+    body: bytes
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """All of a request that does not depend on its body: for one request as for many that differ in nothing else."""
+
+    method: str
+    origin: Origin
+    start: bytes
+    """The head, but for the length and the empty line."""
+
+    def request(self, body: bytes = b"") -> Request:
+        """The request with this body."""
+        if body or METHODS[self.method]:
+            head = b"%bcontent-length: %d\r\n\r\n" % (self.start, len(body))
+        else:
+            head = self.start + b"\r\n"
+        return Request(self.method, self.origin, head, body)
+
+
+def prepare(method: str, url: str, headers: Sequence[tuple[str, str]], socket_path: str | None = None) -> Prepared:
+    """Check and write what can be before there is a body. Raises `TransportError` for what HTTP cannot express."""
+    location = locate(url, socket_path)
     if method not in METHODS:
         raise invalid("the method is none of " + ", ".join(METHODS))
     coding = accepted_coding(tuple([name for name, _ in headers]))
@@ -90,9 +118,8 @@ def encode_head(method: str, location: Location, headers: Sequence[tuple[str, st
         name = next(name for name, value in headers if NOT_IN_VALUES.search(value))
         raise invalid(f"the value of the header field `{name}` has characters that header fields cannot have")
     fields = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    sized = f"content-length: {length}\r\n" if length or METHODS[method] else ""
-    start = f"{method} {location.target} HTTP/1.1\r\nhost: {location.authority}\r\n"
-    return f"{start}{fields}{coding}{sized}\r\n".encode("latin-1")
+    start = f"{method} {location.target} HTTP/1.1\r\nhost: {location.authority}\r\n{fields}{coding}"
+    return Prepared(method, location.origin, start.encode("latin-1"))
 
 
 @lru_cache(maxsize=256)
@@ -110,27 +137,43 @@ def accepted_coding(names: tuple[str, ...]) -> str:
 class Head:
     """Status and header fields of a response, decoded as they are asked for: most are never looked at."""
 
-    __slots__ = ("_fields", "_headers", "names", "status")
+    __slots__ = ("_fields", "_headers", "_named", "status")
 
     def __init__(self, status: int, fields: list[tuple[bytes, bytes]]) -> None:
         self.status = status
         self._fields = fields
-        self.names = [name.lower() for name, _ in fields]
+        self._named = {name.lower(): value for name, value in fields}
         self._headers: tuple[tuple[str, str], ...] | None = None
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """In their order; names in lower case, values as latin-1."""
         if self._headers is None:
-            named = zip(self.names, self._fields, strict=True)
-            self._headers = tuple([(name.decode("ascii"), text(value)) for name, (_, value) in named])
+            self._headers = tuple([(name.lower().decode("ascii"), text(value)) for name, value in self._fields])
         return self._headers
 
-    def values(self, name: bytes) -> list[str]:
+    def values(self, name: bytes) -> Sequence[str]:
         """The values of the fields of this lower-case name."""
-        if name not in self.names:
-            return []
-        return [text(value) for named, (_, value) in zip(self.names, self._fields, strict=True) if named == name]
+        if name not in self._named:
+            return ()
+        return [text(value) for named, value in self._fields if named.lower() == name]
+
+    def first(self, name: bytes) -> str | None:
+        """The first value of the field of this lower-case name."""
+        if name not in self._named:
+            return None
+        return text(self._named[name]) if len(self._named) == len(self._fields) else self.values(name)[0]
+
+    def has(self, name: bytes) -> bool:
+        """Whether there is a field of this lower-case name."""
+        return name in self._named
+
+    def beginning(self, prefix: bytes) -> dict[str, str]:
+        """The fields whose lower-case names begin so; of those of one name, the last."""
+        if prefix not in b"\n".join(self._named):  # most often there is none
+            return {}
+        named = self._named.items()
+        return {name.decode("ascii"): text(value) for name, value in named if name.startswith(prefix)}
 
 
 def text(value: bytes) -> str:
@@ -182,7 +225,7 @@ class ResponseParser:
             self._silent_bytes = 0
             self._pieces = []
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._silent_bytes = 0 if headless and self.head else self._silent_bytes + len(data)
+        self._silent_bytes = 0 if headless and self.head is not None else self._silent_bytes + len(data)
         if self._silent_bytes > 2 * self._limits.head_bytes:  # whole fields are weighed; this may be one without end
             self._fail("the response has too much between its parts", "too_large")
         return b""
@@ -194,6 +237,10 @@ class ResponseParser:
         else:
             self._fail("the upstream closed the connection before the end of its response", "closed")
 
+    def close(self) -> None:
+        """Read nothing any more. The parser of httptools and this one hold each other: that ends here."""
+        del self._parser
+
     def on_message_begin(self) -> None:
         """A response begins; one that nobody asked for spoils the connection."""
         self.reusable = False
@@ -204,31 +251,31 @@ class ResponseParser:
 
     def on_headers_complete(self) -> None:
         """A head is whole: the one that counts, or a 1xx before it."""
-        if self.head or self.error:
+        if self.head is not None or self.error is not None:
             return
         status = self._parser.get_status_code()
         version = self._parser.get_http_version()
         head = Head(status, self._fields[self._first_field :])
         codings = head.values(b"transfer-encoding")
-        if not 100 <= status < 600 or version not in ("1.0", "1.1"):  # noqa: PLR2004 - RFC 9110 section 15
+        if not 100 <= status < 600 or version not in VERSIONS:  # noqa: PLR2004 - RFC 9110 section 15
             self._fail("the response's status line is not that of HTTP/1.0 or HTTP/1.1")
         elif codings and (version == "1.0" or [coding.lower() for coding in codings] != ["chunked"]):
             self._fail("the response has a transfer coding other than chunked, or one in HTTP/1.0")
         elif self._weigh() and status >= 200:  # noqa: PLR2004 - RFC 9110 section 15.2
-            self._until_end = not codings and b"content-length" not in head.names
+            self._until_end = not codings and not head.has(b"content-length")
             self.complete = self._bodiless
             self.head = head
 
     def on_body(self, data: bytes) -> None:
         """Body bytes."""
-        if not self.complete and not self.error:
+        if not self.complete and self.error is None:
             self._pieces.append(data)
 
     def on_message_complete(self) -> None:
         """The end of a response, or of a 1xx."""
-        if self.error or self.complete:
+        if self.error is not None or self.complete:
             return
-        if self.head:
+        if self.head is not None:
             self.complete = self._weigh()
             self.reusable = self.complete and self._parser.should_keep_alive()
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -50,6 +49,8 @@ class Redactor:
 
 def _spellings(secret: str) -> Iterator[str]:
     """Yield what a secret looks like where somebody quoted it."""
+    import json  # noqa: PLC0415  msgspec has no form without letters beyond ASCII, and few processes have secrets
+
     yield secret
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield json.dumps(secret)[1:-1]

@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from xenoglot.backends import hops
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
 from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
 from xenoglot.backends.fanout import fan_out, shares_of
+from xenoglot.backends.heads import JSON_TYPE, Heads
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.refusal import fit_to_show, has_no_endpoint, not_understood, unreachable
-from xenoglot.backends.retry_after import headers_in, retry_after
+from xenoglot.backends.refusal import has_no_endpoint, not_understood, unreachable
+from xenoglot.backends.replies import Replies
 from xenoglot.backends.stopping import ended, stop_stage, told
+from xenoglot.backends.streamed import Reader, Watch
 from xenoglot.backends.targets import Targets
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.verbatim import passed
-from xenoglot.codec.addressing import addressed
+from xenoglot.codec.addressing import MODEL, addressed
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_answer, encode_json
+from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.model.events import Failed
-from xenoglot.model.failure import Failure
-from xenoglot.model.fold import unfold
+from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.backends.embedding import EmbeddingCall
+    from xenoglot.backends.http1 import Request
     from xenoglot.backends.transport import Reply, Transport
+    from xenoglot.backends.transport_exchange import Exchange
     from xenoglot.codec.dialect import Dialect, Headers
     from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
-    from xenoglot.model.json import JSON
     from xenoglot.model.limits import RateLimits
+    from xenoglot.model.response import Response
     from xenoglot.policy.needs import Need
 
-USER_AGENT = "xenoglot"
 OK = 200
-REFUSED = 400
 
 Item = TypeVar("Item")
+
+
+class Composed(NamedTuple):
+    """A request as a server is sent it: where to, what, and what it is to answer in.
+
+    `verbatim` says that its answer may be passed to the client byte for byte.
+    """
+
+    url: str
+    body: bytes
+    accept: str
+    verbatim: bool
 
 
 class Remote:
@@ -75,11 +86,11 @@ class Remote:
         self._targets = target if isinstance(target, Targets) else Targets(target or Target())
         self._dialect = dialect
         self._base_url = base_url
+        self._url = endpoint(base_url, dialect.path)
         self._transport = transport
-        fixed = _lower(headers or {})
-        shown = authorize or dialect.authorize
-        self._headers = [{"user-agent": USER_AGENT, **dict(shown(key)), **fixed} for key in keys or (None,)]
-        self._redact = Redactor((*keys, *fixed.values()))
+        fixed, shown = headers or {}, authorize or dialect.authorize
+        self._heads = Heads([shown(key) for key in keys or (None,)], fixed)
+        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())))
 
     async def answer(self, call: Call) -> Answer:
         """Post the request, or each part that the server takes at a time; return the answer as it begins.
@@ -106,27 +117,104 @@ class Remote:
         return ended(answer, stage)
 
     async def _ask(self, call: Call) -> Answer:
+        asked = self.composed(call)
+        return await self.answered(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
+
+    def composed(self, call: Call) -> Composed:
+        """Return what the server is sent for `call`.
+
+        Raises:
+            LossError: something would be lost, and must not be.
+            WireError: something cannot be asked of the server at all.
+        """
+        accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
         same = passed(call, self._dialect, self._target(call))
-        verbatim = same is not None and not (same.renamed and self._restoring(call))
-        url, body = (
-            self._encoded(call) if same is None else (endpoint(self._base_url, same.path, same.query), same.body)
-        )
-        framing = self._dialect.framing
-        accept = framing.media_type if call.request.stream else "application/json"
-        reply = await self._post(url, call, body, accept)
-        limits = self._limits(reply)
-        streamed = (reply.header("content-type") or "").lower().startswith(framing.media_type)
-        if streamed:
-            decoder = Pipeline(framing.decoder(), self._dialect.stream_decoder())
-            if verbatim and call.request.stream:
-                return ByteAnswer(
-                    pieces=watched(self._chunks(reply), _Watch(decoder, self._fit_to_show)),
-                    aclose=reply.aclose,
-                    media_type=framing.media_type,
-                    limits=limits,
-                )
-            return EventAnswer(batches=self._events(reply, decoder, call), aclose=reply.aclose, limits=limits)
-        return await self._whole(reply, call, limits, verbatim=verbatim and not call.request.stream)
+        if same is None:
+            return Composed(*self._encoded(call), accept=accept, verbatim=False)
+        verbatim = not (same.renamed and self._restoring(call))
+        return Composed(endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim)
+
+    def takes_untouched(self, dialect: Dialect, model: str) -> bool:
+        """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
+        mine = self._dialect
+        return dialect.name == mine.name and MODEL not in mine.path and self._targets.of(model) == Target()
+
+    def untouched(self, body: bytes, *, stream: bool) -> Composed:
+        """Return what the server is sent then."""
+        accept = self._dialect.framing.media_type if stream else JSON_TYPE
+        return Composed(self._url, body, accept=accept, verbatim=True)
+
+    async def answered(self, reply: Reply, call: Call, asked: Composed) -> Answer:
+        """Return the answer to `call` of which `reply` is the beginning.
+
+        Raises:
+            FailureError: it is none; or, where it came in one piece, it fails.
+        """
+        if reply.status != OK:
+            raise await self._replies.refusal(reply)
+        limits = self.limits(reply)
+        if not self.streams(reply):
+            return await self._whole(reply, call, limits, verbatim=asked.verbatim and not call.request.stream)
+        if asked.verbatim and call.request.stream:
+            pieces, media_type = watched(self._chunks(reply), self.watch()), self._dialect.framing.media_type
+            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type, limits=limits)
+        return EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose, limits=limits)
+
+    def is_simple(self, call: Call) -> bool:
+        """Return whether the answer to `call` is that to one request, as it comes."""
+        request, target = call.request, self._target(call)
+        return request.prompt is None and not target.fan_out and told(call, self._dialect, target) is call
+
+    def streams(self, reply: Reply) -> bool:
+        """Return whether an answer comes as a stream."""
+        return (reply.header("content-type") or "").lower().startswith(self._dialect.framing.media_type)
+
+    def start(self, call: Call, asked: Composed) -> Exchange | None:
+        """Send what was composed for `call` over a kept connection, at once; `None` where there is none.
+
+        Raises:
+            TransportError: it cannot be sent at all.
+        """
+        return self._transport.start(self._request(asked.url, call, asked.body, asked.accept))
+
+    async def dial(self, call: Call, asked: Composed, stale: Exchange | None = None) -> Exchange:
+        """Send it over a new connection; instead of the kept one that was `stale`, if there was one.
+
+        Raises:
+            TransportError: no connection comes up.
+        """
+        return await self._transport.begin(self._request(asked.url, call, asked.body, asked.accept), stale)
+
+    def reply(self, exchange: Exchange) -> Reply:
+        """Return what was sent back, of which the head is here. Raises `TransportError` where it is none."""
+        return self._transport.reply(exchange)
+
+    async def resumed(self, exchange: Exchange | None, call: Call, asked: Composed) -> Answer:
+        """Return the answer to a request that was started; without its `exchange` it is sent anew.
+
+        Raises:
+            FailureError: as of one that was asked here from the beginning.
+        """
+        try:
+            if exchange is not None and exchange.head is None and exchange.error is None:
+                await exchange.news()
+            if exchange is None or exchange.stale:
+                exchange = await self.dial(call, asked, exchange)
+                await exchange.news()
+            reply = self.reply(exchange)
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+        return await self.answered(reply, call, asked)
+
+    def watch(self) -> Watch:
+        """Return what sees the events in a stream's bytes that are passed on."""
+        return Watch(self._decoder(), self._replies.fit_to_show)
+
+    def reader(self, call: Call) -> Reader:
+        """Return what makes events of a stream's bytes, for whoever sent `call`."""
+        restoring = self._restoring(call)
+        decoder = self._decoder()
+        return Reader(Pipeline(decoder, *restoring) if restoring else decoder, self._replies.fit_to_show)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -143,7 +231,7 @@ class Remote:
         path, query, body = addressed(asked, self._dialect, counting=True)
         try:
             reply = await self._post(endpoint(self._base_url, path, query), call, encode_json(body), "application/json")
-            return read(await self._read_json(reply))
+            return read(await self._replies.json(reply))
         except WireError:
             return None
         except FailureError as error:
@@ -156,10 +244,10 @@ class Remote:
         form, verbatim = form_for(call, self._dialect.embeddings)
         path, body = written(call, form, verbatim=verbatim)
         reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
-        data, limits = await self._read(reply), self._limits(reply)
-        answer = self._parse(data)
+        data, limits = await self._replies.body(reply), self.limits(reply)
+        answer = self._replies.parsed(data)
         if isinstance(answer, dict) and answer.get("error") is not None:
-            raise FailureError(self._failure(reply.status, answer, reply), limits)
+            raise self._replies.failure(answer, reply)
         try:
             made = understood(answer, call, form, verbatim=verbatim)
         except WireError as error:
@@ -170,13 +258,12 @@ class Remote:
         """Return the server's list of models."""
         url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
         try:
-            headers = [*self._headers[0].items(), ("accept", "application/json"), (hops.HEADER, hops.onward())]
-            reply = await self._transport.send("GET", url, headers)
+            reply = await self._transport.ask(self._heads.get(url).request())
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
         if reply.status != OK:
-            raise FailureError(await self._refusal(reply), self._limits(reply))
-        body = await self._read_json(reply)
+            raise await self._replies.refusal(reply)
+        body = await self._replies.json(reply)
         try:
             return self._dialect.decode_models(body)
         except WireError as error:
@@ -221,34 +308,54 @@ class Remote:
         return endpoint(self._base_url, path, query), encode_json(body)
 
     async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
-        headers = {"content-type": "application/json", "accept": accept, **self._headers[call.key]}
-        headers[hops.HEADER] = hops.onward()
-        if call.dialect == self._dialect.name:
-            headers.update(call.headers)
+        reply = await self._send(url, call, body, accept)
+        if reply.status != OK:
+            raise await self._replies.refusal(reply)
+        return reply
+
+    async def _send(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
         try:
-            reply = await self._transport.send("POST", url, list(headers.items()), body)
+            return await self._transport.ask(self._request(url, call, body, accept))
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
-        if reply.status != OK:
-            raise FailureError(await self._refusal(reply), self._limits(reply))
-        return reply
+
+    def _request(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Request:
+        passed = call.headers if call.dialect == self._dialect.name else ()
+        return self._heads.post(url, call.key, accept, passed).request(body)
 
     async def _whole(self, reply: Reply, call: Call, limits: RateLimits | None, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
-        data = await self._read(reply)
-        body = self._parse(data)
+        data = await self._replies.body(reply)
+        response = self.understood(data, reply)
+        if verbatim:
+            pieces = _once(Piece(data, tuple(unfold(response))))
+            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=JSON_TYPE, limits=limits)
+        batches = _once(tuple(unfold(self.restored(response, call))))
+        return EventAnswer(batches=batches, aclose=reply.aclose, limits=limits)
+
+    def understood(self, data: bytes, reply: Reply) -> Response:
+        """Return what a whole answer says, whose body is `data`.
+
+        Raises:
+            FailureError: it is none.
+        """
+        body = self._replies.parsed(data)
         if isinstance(body, dict) and body.get("error") is not None:
-            raise FailureError(self._failure(reply.status, body, reply), limits)
+            raise self._replies.failure(body, reply)
         try:
-            events = list(unfold(self._dialect.decode_response(body)))
+            return self._dialect.decode_response(body)
         except WireError as error:
             raise FailureError(not_understood(error)) from None
-        if verbatim:
-            return ByteAnswer(
-                pieces=_once(Piece(data, events)), aclose=reply.aclose, media_type="application/json", limits=limits
-            )
-        restored = list(through(events, Pipeline(*self._restoring(call))))
-        return EventAnswer(batches=_once(restored), aclose=reply.aclose, limits=limits)
+
+    def restored(self, response: Response, call: Call) -> Response:
+        """Return an answer with the tools called as the client calls them."""
+        restoring = self._restoring(call)
+        if not restoring:
+            return response
+        folder = Folder()
+        for event in through(unfold(response), Pipeline(*restoring)):
+            folder.feed(event)
+        return folder.response()
 
     def _restoring(self, call: Call) -> list[Stage[Event, Event]]:
         """Return the stages that give the client back the tools it knows; often none."""
@@ -265,112 +372,28 @@ class Remote:
         finally:
             await reply.aclose()
 
-    async def _events(self, reply: Reply, decoder: Stage[bytes, Event], call: Call) -> AsyncIterator[Sequence[Event]]:
-        restoring = self._restoring(call)
-        stage = Pipeline(decoder, *restoring) if restoring else decoder
+    async def _events(self, reply: Reply, reader: Reader) -> AsyncIterator[Sequence[Event]]:
         try:
             async for chunk in reply:
-                if events := stage.feed(chunk):
-                    last = events[-1]
-                    if type(last) is Failed:
-                        yield (*events[:-1], Failed(failure=self._fit_to_show(last.failure)))
-                        return
+                if events := reader.feed(chunk):
                     yield events
-            if events := stage.close():
+                    if reader.failed:
+                        return
+            if events := reader.close():
                 yield events
         except TransportError as error:
-            if _incomplete(stage):
-                yield (Failed(failure=unreachable(error)),)
-        except WireError as error:
-            yield (Failed(failure=not_understood(error)),)
+            if events := reader.broken(error):
+                yield events
         finally:
             await reply.aclose()
 
-    async def _read(self, reply: Reply) -> bytes:
-        try:
-            return await reply.read()
-        except TransportError as error:
-            raise FailureError(unreachable(error)) from None
-        finally:
-            await reply.aclose()
+    def _decoder(self) -> Stage[bytes, Event]:
+        return Reading(self._dialect.framing, self._dialect.stream_decoder())
 
-    async def _read_json(self, reply: Reply) -> JSON:
-        return self._parse(await self._read(reply))
-
-    @staticmethod
-    def _parse(data: bytes) -> JSON:
-        try:
-            return decode_answer(data)
-        except WireError as error:
-            raise FailureError(not_understood(error)) from None
-
-    async def _refusal(self, reply: Reply) -> Failure:
-        """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
-        if reply.status < REFUSED:
-            await reply.aclose()
-            told = f"the upstream gave no answer (status {reply.status})"
-            return Failure(kind="upstream", message=told, cause="protocol")
-        data = await self._read(reply)
-        try:
-            body: JSON = decode_answer(data)
-        except WireError:
-            body = None  # an HTML page of some proxy: nothing in it is for the client
-        return self._failure(reply.status, body, reply)
-
-    def _failure(self, status: int, body: JSON, reply: Reply) -> Failure:
-        failure = self._fit_to_show(self._dialect.decode_error(status, body))
-        headers, now = headers_in(body) | dict(reply.headers), time.time()
-        limits = self._dialect.decode_limits(headers, now) if failure.kind == "rate_limit" else None
-        return replace(failure, retry_after=retry_after(headers, now, said=failure.retry_after, limits=limits))
-
-    def _fit_to_show(self, failure: Failure) -> Failure:
-        return fit_to_show(failure, self._redact)
-
-    def _limits(self, reply: Reply) -> RateLimits | None:
-        return self._dialect.decode_limits(dict(reply.headers), time.time())
-
-
-class _Watch:
-    """A stage beside bytes that are passed on: what it says of their failures is fit to be told.
-
-    A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
-    """
-
-    def __init__(self, decoder: Stage[bytes, Event], fit: Callable[[Failure], Failure]) -> None:
-        self._decoder = decoder
-        self._fit = fit
-        self._broken = False
-
-    def feed(self, chunk: bytes, /) -> Sequence[Event]:
-        return self._shown(self._decoder.feed, chunk)
-
-    def close(self) -> Sequence[Event]:
-        return self._shown(self._decoder.close)
-
-    def _shown(self, read: Callable[..., Sequence[Event]], *arguments: bytes) -> Sequence[Event]:
-        if self._broken:
-            return ()
-        try:
-            events = read(*arguments)
-        except WireError as error:
-            self._broken = True
-            return (Failed(failure=not_understood(error)),)
-        if not events or type(failed := events[-1]) is not Failed:
-            return events
-        failure = self._fit(failed.failure)
-        if failure == failed.failure:
-            return events
-        return (*events[:-1], Failed(failure=replace(failure, dialect=None, raw_type=None, code=None)))
+    def limits(self, reply: Reply) -> RateLimits | None:
+        """Return what the server says of its limits."""
+        return self._replies.limits(reply)
 
 
 async def _once(item: Item) -> AsyncIterator[Item]:
     yield item
-
-
-def _incomplete(stage: Stage[bytes, Event]) -> bool:
-    """Whether the stream lacked its end: then a decoder's `close` says that it failed."""
-    return any(type(event) is Failed for event in stage.close())
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}

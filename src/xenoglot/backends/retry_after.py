@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def _number(text: str) -> float | None:
 
 
 def _seconds_until(date: str, now: float) -> float | None:
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  slow to load, and few servers say a date
+
     try:
         moment = parsedate_to_datetime(date)
         if moment.tzinfo is None:  # the form of `asctime`, which is UTC (RFC 9110 section 5.6.7)

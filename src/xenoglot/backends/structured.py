@@ -5,12 +5,12 @@ What is told to the model and how its answer is read back is `text.output`; what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.emulation import Emulate
 from xenoglot.backends.insist import Insisting
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
@@ -29,28 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.request import OutputFormat, Request
 
-
-class Emulate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done for a model whose server does not hold its answers to a schema, or does not do so reliably."""
-
-    schema: Literal["none", "tool", "prompt"] = "none"
-    """How JSON is asked for: as the request says, as the call of a tool, or in the prompt."""
-    check: bool = False
-    """Whether answers are held against the schema; the three below, and `schema = "prompt"`, say so too."""
-    retries: Annotated[int, Meta(ge=0, le=5)] = 0
-    """How often a model is told what is wrong and asked again. Streams then begin when the answer is valid."""
-    lenient: bool = False
-    """Whether an answer that stays wrong is passed on, with a loss, in place of a failure."""
-
-    @property
-    def checks(self) -> bool:
-        """Whether answers are held against the schema."""
-        return self.check or self.retries > 0 or self.lenient or self.schema == "prompt"
-
-    @property
-    def acts(self) -> bool:
-        """Whether there is anything to do."""
-        return self.checks or self.schema != "none"
+__all__ = ["Emulate", "Structured"]
 
 
 class Structured:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.emulation import Mending
 from xenoglot.backends.stopping import ended, stop_stage, telling
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.stage import Pipeline
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request, Thinking
     from xenoglot.text.syntax import Syntax
-
-Mending: TypeAlias = Literal["off", "on", "loss"]
 
 
 class TextPolicy(Struct, frozen=True, kw_only=True):

@@ -13,122 +13,26 @@ import os
 import socket
 import ssl
 from math import inf
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from xenoglot.backends.http1 import encode_head, locate
+from xenoglot.backends.http1 import prepare
 from xenoglot.backends.transport_bounds import Deadlines, Limits, TransportError
-from xenoglot.backends.transport_coding import inflater
 from xenoglot.backends.transport_connection import Connection, Pool
-from xenoglot.backends.transport_exchange import Exchange, seconds
+from xenoglot.backends.transport_exchange import Exchange, Patience, seconds
 from xenoglot.backends.transport_lookup import Lookup
+from xenoglot.backends.transport_reply import Reply, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from types import TracebackType
+    from collections.abc import Sequence
 
-    from xenoglot.backends.http1 import Head, Origin
+    from xenoglot.backends.http1 import Origin, Request
     from xenoglot.backends.transport_bounds import Kind, Stage
     from xenoglot.backends.transport_lookup import Resolve
 
-__all__ = ["Deadlines", "Limits", "Reply", "Transport", "TransportError"]
+__all__ = ["Deadlines", "Limits", "Reply", "Sink", "Transport", "TransportError"]
 
 NAME_MISMATCH = frozenset((62, 64))
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH: the two whose OpenSSL message quotes the host."""
-
-
-class Reply:
-    """A response: its head is here, its body comes as it is read.
-
-    Iterate it for the decoded body, one item per network read; or `read` it whole. Close it in any case, best by
-    `async with`: a response that is not read to its end holds its connection.
-    """
-
-    __slots__ = ("_exchange", "_head", "_inflater", "_limits", "status")
-
-    def __init__(self, head: Head, exchange: Exchange, limits: Limits) -> None:
-        self.status = head.status
-        self._head = head
-        self._exchange = exchange
-        self._limits = limits
-        codings = head.values(b"content-encoding")
-        self._inflater = inflater(codings, limits) if codings else None
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """In the upstream's order, names in lower case, values as latin-1."""
-        return self._head.headers
-
-    def header(self, name: str) -> str | None:
-        """The first value of the header field of this lower-case name."""
-        return next(iter(self._head.values(name.encode("latin-1"))), None)
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        """Raises `TransportError` for a body that is cut, broken, late or closed: only a whole one just ends."""
-        exchange = self._exchange
-        while True:
-            if self._unread:
-                if piece := self._decode():
-                    return piece
-            elif exchange.error is not None:
-                raise exchange.error
-            elif exchange.complete:
-                self._check_end()
-                raise StopAsyncIteration
-            else:
-                await exchange.news()
-
-    async def read(self, limit: int | None = None) -> bytes:
-        """The whole decoded body, of at most `limit` bytes (else `Limits.body_bytes`); a larger one is an error."""
-        most = self._limits.body_bytes if limit is None else limit
-        pieces = []
-        size = 0
-        async for piece in self:
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                raise self._give_up(TransportError("too_large", "body", f"the body is larger than {most} bytes"))
-        return b"".join(pieces)
-
-    async def aclose(self) -> None:
-        """Be done with it: the connection closes at once, or has gone back to the pool with the body's last byte."""
-        if self._unread or not self._exchange.complete:
-            self._give_up(TransportError("closed", "body", "the response was closed by its reader"))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    @property
-    def _unread(self) -> bool:
-        """Whether there is more, and here already."""
-        return bool(self._exchange.pieces) or (self._inflater is not None and self._inflater.pending)
-
-    def _decode(self) -> bytes:
-        if self._inflater is None:
-            return self._exchange.take()
-        try:
-            return self._inflater.feed(b"" if self._inflater.pending else self._exchange.take())
-        except TransportError as error:
-            raise self._give_up(error) from None
-
-    def _check_end(self) -> None:
-        if self._inflater is not None:
-            try:
-                self._inflater.close()
-            except TransportError as error:
-                raise self._give_up(error) from None
-
-    def _give_up(self, error: TransportError) -> TransportError:
-        self._inflater = None
-        self._exchange.fail(error)
-        return error
 
 
 class Transport:
@@ -147,6 +51,7 @@ class Transport:
     ) -> None:
         self.deadlines = deadlines or Deadlines()
         self.limits = limits or Limits()
+        self._patience = Patience(self.deadlines)
         self._ssl_context = ssl_context
         self._resolve = resolve or Lookup()
         self._pool: Pool | None = None
@@ -170,22 +75,60 @@ class Transport:
         Raises:
             TransportError: there is no response, or none that is allowed; nothing of it stays open.
         """
-        pool = self._bound()
-        total_at = pool.loop.time() + seconds(self.deadlines.total)
-        location = locate(url, socket_path)
-        head = encode_head(method, location, headers, len(body))
-        kept = pool.take(location.origin)
+        return await self.ask(prepare(method, url, headers, socket_path).request(body))
+
+    async def ask(self, request: Request) -> Reply:
+        """The same, for a request that is prepared."""
+        kept = self.start(request)
         if kept is not None:
-            exchange = Exchange(kept, self.deadlines, total_at)
-            kept.begin(method, head, body, exchange)
-            await exchange.answered()
-            if self._closed or not exchange.stale:
-                return self._reply(exchange)
-        connection = await self._connect(pool, location.origin, total_at, sent=kept is not None)
-        exchange = Exchange(connection, self.deadlines, total_at)
-        connection.begin(method, head, body, exchange)
-        await exchange.answered()
-        return self._reply(exchange)
+            await kept.news()
+            if not kept.stale:
+                return self.reply(kept)
+        fresh = await self.begin(request, kept)
+        await fresh.news()
+        return self.reply(fresh)
+
+    def start(self, request: Request) -> Exchange | None:
+        """Send a request at once, on a kept connection; `None` where there is none.
+
+        For those who do not wait but are `told`. Where the exchange is `stale` at its end, it has to `begin` again.
+        """
+        pool = self._bound()
+        now = pool.loop.time()
+        kept = pool.take(request.origin, now)
+        if kept is None:
+            return None
+        exchange = self._written(kept, request, now, now + self._patience.total)
+        exchange.kept = True
+        return exchange
+
+    async def begin(self, request: Request, stale: Exchange | None = None) -> Exchange:
+        """Send a request on a new connection; instead of the one that was stale, if there was one.
+
+        Raises:
+            TransportError: no connection comes up.
+        """
+        if self._closed and stale is not None and stale.error is not None:
+            raise stale.error.again()
+        pool = self._bound()
+        total_at = pool.loop.time() + self._patience.total if stale is None else stale.total_at
+        connection = await self._connect(pool, request.origin, total_at, sent=stale is not None)
+        return self._written(connection, request, pool.loop.time(), total_at)
+
+    def reply(self, exchange: Exchange) -> Reply:
+        """The response whose head has come.
+
+        Raises:
+            TransportError: none has, or none that is allowed.
+        """
+        head = exchange.head
+        if head is None:
+            raise closed() if exchange.error is None else exchange.error.again()
+        try:
+            return Reply(head, exchange, self.limits)
+        except TransportError as error:
+            exchange.fail(error.again())
+            raise
 
     async def aclose(self) -> None:
         """Close every connection; what is still being read fails. Returns when the sockets are closed.
@@ -206,15 +149,10 @@ class Transport:
             raise RuntimeError("a Transport belongs to the event loop of its first request: make one for each loop")
         return self._pool
 
-    def _reply(self, exchange: Exchange) -> Reply:
-        head = exchange.head
-        if head is None:
-            raise exchange.error or closed()
-        try:
-            return Reply(head, exchange, self.limits)
-        except TransportError as error:
-            exchange.fail(error)
-            raise
+    def _written(self, connection: Connection, request: Request, now: float, total_at: float) -> Exchange:
+        exchange = Exchange(connection, self._patience, now, total_at)
+        connection.begin(request, exchange, now)
+        return exchange
 
     async def _connect(self, pool: Pool, origin: Origin, total_at: float, *, sent: bool) -> Connection:
         """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""

@@ -58,3 +58,9 @@ class TransportError(Exception):
         self.kind: Kind = kind
         self.stage: Stage = stage
         self.sent = sent
+
+    def again(self) -> TransportError:
+        """The same error anew: one that is kept must not be raised, or it would keep the frames it passed through."""
+        error = TransportError(self.kind, self.stage, str(self), sent=self.sent)
+        error.__cause__ = self.__cause__
+        return error

@@ -10,10 +10,13 @@ from xenoglot.backends.http1 import ResponseParser
 from xenoglot.backends.transport_bounds import TransportError
 
 if TYPE_CHECKING:
-    from xenoglot.backends.http1 import Origin
+    from xenoglot.backends.http1 import Origin, Request
     from xenoglot.backends.transport_bounds import Kind, Limits
     from xenoglot.backends.transport_exchange import Exchange
 
+LOOK_SECONDS = 5.0
+"""How often the pool looks for exchanges that may be late before long."""
+SOON = 2 * LOOK_SECONDS
 SMALL_BODY = 64 * 1024
 """A request body up to this size is copied behind its head, for one write instead of two."""
 
@@ -28,7 +31,7 @@ class Connection(asyncio.Protocol):
         self.origin = origin
         self.idle_since = 0.0
         self._made_at = self.loop.time()
-        self._pool = pool
+        self.pool = pool
         self._parser = ResponseParser(pool.limits)
         self._exchange: Exchange | None = None
         self._connected = False
@@ -39,27 +42,27 @@ class Connection(asyncio.Protocol):
         """Whether a request can be written."""
         return not self._closed and not self.transport.is_closing()
 
-    @property
-    def aged(self) -> bool:
+    def aged(self, now: float) -> bool:
         """Whether it is too old for another request."""
-        return self.loop.time() - self._made_at >= self._pool.limits.connection_seconds
+        return now - self._made_at >= self.pool.limits.connection_seconds
 
-    def begin(self, method: str, head: bytes, body: bytes, exchange: Exchange) -> None:
+    def begin(self, request: Request, exchange: Exchange, now: float) -> None:
         """Write a request and expect its response."""
-        self._parser.begin(method)
+        self._parser.begin(request.method)
         self._exchange = exchange
-        if len(body) <= SMALL_BODY:
-            self.transport.write(head + body)
+        self.pool.look_after(exchange, now)
+        if len(request.body) <= SMALL_BODY:
+            self.transport.write(request.head + request.body)
         else:
-            self.transport.write(head)
-            self.transport.write(body)
+            self.transport.write(request.head)
+            self.transport.write(request.body)
 
     def fail(self, error: TransportError) -> None:
         """End the exchange with `error`, leaving what was read before it to be read, and close."""
         exchange, self._exchange = self._exchange, None
+        self.close()
         if exchange is not None:
             exchange.end(error)
-        self.close()
 
     def stop(self, kind: Kind, problem: str) -> None:
         """Fail for a reason that lies outside the response."""
@@ -71,7 +74,8 @@ class Connection(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
-        self._pool.forget(self)
+        self._parser.close()
+        self.pool.forget(self)
         if self._connected:
             self.transport.abort()
 
@@ -87,16 +91,21 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         parser = self._parser
-        exchange.heard_at = self.loop.time()
+        now = exchange.heard_at = self.loop.time()
         body = parser.feed(data)
-        if parser.head is not None and exchange.head is None:
-            exchange.open(parser.head)
+        news = exchange.head is None and parser.head is not None
+        if news:
+            exchange.head = parser.head
         if body:
-            exchange.put(body)
+            news = exchange.put(body)
+            if self._exchange is not exchange:  # its reader was called, and is done with it
+                return
         if parser.error is not None:
             self.fail(parser.error)
         elif parser.complete:
-            self._finish(exchange)
+            self._finish(exchange, now)
+        elif news:
+            exchange.wake()
 
     def eof_received(self) -> None:
         """asyncio: the upstream sends no more."""
@@ -108,7 +117,7 @@ class Connection(asyncio.Protocol):
         if self._parser.error is not None:
             self.fail(self._parser.error)
         else:
-            self._finish(exchange)
+            self._finish(exchange, self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: the socket is closed, by whomever."""
@@ -116,18 +125,18 @@ class Connection(asyncio.Protocol):
             self.eof_received()
         else:
             self.stop("tls" if isinstance(exc, ssl.SSLError) else "closed", "the connection to the upstream broke")
-        self._pool.lost(self)
+        self.pool.lost(self)
 
-    def _finish(self, exchange: Exchange) -> None:
+    def _finish(self, exchange: Exchange, now: float) -> None:
         """The response is whole. The next request may come, unless part of this one is still unwritten."""
         self._exchange = None
-        exchange.end(None)
-        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged:
+        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged(now):
             self.close()
-            return
-        if exchange.paused:
-            self.transport.resume_reading()
-        self._pool.put(self)
+        else:
+            if exchange.paused:
+                self.transport.resume_reading()
+            self.pool.put(self, now)
+        exchange.end(None)
 
 
 class Pool:
@@ -138,29 +147,41 @@ class Pool:
         self.limits = limits
         self.connections: set[Connection] = set()
         """All that have come up and are open, idle or not. Of one given up on the way, uvloop never says it is lost."""
+        self.unwatched: set[Exchange] = set()
+        """Exchanges under way that do not look at their deadlines themselves yet."""
         self._idle: dict[Origin, dict[Connection, None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
+        self._looker: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
-    def take(self, origin: Origin) -> Connection | None:
+    def take(self, origin: Origin, now: float) -> Connection | None:
         """An idle connection to `origin`, if there is one."""
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
-            if connection.usable and not connection.aged:
+            if connection.usable and not connection.aged(now):
                 return connection
             connection.close()
         return None
 
-    def put(self, connection: Connection) -> None:
+    def put(self, connection: Connection, now: float) -> None:
         """Keep a connection for the next request."""
-        connection.idle_since = self.loop.time()
+        connection.idle_since = now
         idle = self._idle.setdefault(connection.origin, {})
         idle[connection] = None
         if len(idle) > self.limits.idle_connections:
             next(iter(idle)).close()
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(self.limits.idle_seconds, self._sweep)
+
+    def look_after(self, exchange: Exchange, now: float) -> None:
+        """See to it that the exchange keeps its deadlines."""
+        if exchange.patience.soonest < SOON or exchange.total_at - now < SOON:
+            exchange.watch(now)
+            return
+        self.unwatched.add(exchange)
+        if self._looker is None:
+            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)
 
     def forget(self, connection: Connection) -> None:
         """It is closing: nobody gets it any more."""
@@ -174,9 +195,9 @@ class Pool:
 
     async def aclose(self) -> None:
         """Close every connection, failing what is on it, and wait until the sockets are closed."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            self._sweeper = None
+        for timer in filter(None, (self._sweeper, self._looker)):
+            timer.cancel()
+        self._sweeper = self._looker = None
         for connection in tuple(self.connections):
             connection.stop("closed", "the transport was closed")
         if self.connections:
@@ -196,3 +217,14 @@ class Pool:
         if self._idle:
             oldest = min(next(iter(idle)).idle_since for idle in self._idle.values())
             self._sweeper = self.loop.call_at(oldest + self.limits.idle_seconds, self._sweep)
+
+    def _look(self) -> None:
+        """Have those watch the time that may be late before the look after the next."""
+        self._looker = None
+        now = self.loop.time()
+        soon = {one for one in self.unwatched if one.may_be_late(now) - now < SOON}
+        self.unwatched -= soon
+        for exchange in soon:
+            exchange.watch(now)
+        if self.unwatched:
+            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)

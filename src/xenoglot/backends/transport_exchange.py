@@ -1,15 +1,17 @@
-"""One request and what has arrived of its response, between the connection that reads it and the one who waits."""
+"""One request and what has arrived of its response, between the connection that reads it and the one who reads on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.backends.transport_bounds import TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.backends.http1 import Head
     from xenoglot.backends.transport_bounds import Deadlines
     from xenoglot.backends.transport_connection import Connection
@@ -27,11 +29,33 @@ def seconds(deadline: float | None) -> float:
     return inf if deadline is None else deadline
 
 
+class Patience:
+    """The deadlines of an exchange as numbers that can be compared, in seconds."""
+
+    __slots__ = ("first_byte", "idle", "soonest", "total")
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self.first_byte = seconds(deadlines.first_byte)
+        self.idle = seconds(deadlines.idle)
+        self.total = seconds(deadlines.total)
+        self.soonest = min(self.first_byte, self.idle)
+
+
+class Reader(Protocol):
+    """Who is called when there is news, instead of being woken."""
+
+    def go_on(self) -> None:
+        """Something is here: the head, a piece, the end, or an error; of one read, all of it."""
+        ...
+
+
 class Exchange:
     """One request on a connection: what has arrived of its response, who waits for it, and until when.
 
-    Time is one timer. It rings no later than the nearest deadline can be, looks where that is by now, and is set again:
-    what arrives only moves a number.
+    Most are over long before they could be late: so they have no timer of their own. The pool looks at all of them now
+    and then, and tells those to keep `watch` whose nearest deadline comes before it would look again. From then on time
+    is one timer. It rings no later than the nearest deadline can be, looks where that is by now, and is set again: what
+    arrives only moves a number.
     """
 
     head: Head | None = None
@@ -40,32 +64,40 @@ class Exchange:
     paused = False
     heard_at = -inf
     """When the upstream last sent something, on the loop's clock."""
+    unread = 0
+    """Bytes of body that are here."""
+    kept = False
+    """Whether the connection had served before."""
 
-    _unread = 0
+    _fed: Callable[[bytes], None] | None = None
+    """What takes each piece as it arrives. It is there only while nothing is unread, and nobody said to hold."""
+    _failed: Callable[[Exception], None] | None = None
+    """Who is told what `_fed` raised."""
+    _reader: Reader | None = None
     _waiter: asyncio.Future[None] | None = None
     _alarm: asyncio.TimerHandle | None = None
 
-    def __init__(self, connection: Connection, deadlines: Deadlines, total_at: float) -> None:
+    def __init__(self, connection: Connection, patience: Patience, now: float, total_at: float) -> None:
         self.loop = connection.loop
         self.connection: Connection | None = connection
         """Whose turn this is; `None` once the response is whole or has failed."""
         self.pieces: deque[bytes] = deque()
-        self._started_at = self.loop.time()
-        self._first_byte_at = self._started_at + seconds(deadlines.first_byte)
-        self._idle = seconds(deadlines.idle)
-        self._total_at = total_at
-        self._watch(self._started_at)
+        self.patience = patience
+        self.total_at = total_at
+        self._started_at = now
 
     @property
     def stale(self) -> bool:
-        """Nothing came, for the upstream was closing the connection as the request was written."""
-        unanswered = self.error is not None and self.error.kind == "closed" and self.heard_at == -inf
-        return unanswered and self.loop.time() - self._started_at < STALE_SECONDS
+        """Nothing came, for the upstream was closing the connection, a kept one, as the request was written."""
+        if not self.kept or self.error is None or self.error.kind != "closed" or self.heard_at != -inf:
+            return False
+        return self.loop.time() - self._started_at < STALE_SECONDS
 
     async def news(self) -> None:
         """Wait for a part of the response, its end, or an error. Cancelled, it closes the connection."""
-        if self._waiter is not None:
-            raise RuntimeError("a response has one reader: another task is waiting for it")
+        if self._reader is not None:
+            raise RuntimeError("a response has one reader: it is told already")
+        self._check_alone()
         self._waiter = self.loop.create_future()
         try:
             await self._waiter
@@ -75,21 +107,38 @@ class Exchange:
         finally:
             self._waiter = None
 
-    async def answered(self) -> Head | None:
-        """Wait for the head, or the error in its stead."""
-        while self.head is None and self.error is None:
-            await self.news()
-        return self.head
+    def told(self, reader: Reader | None) -> None:
+        """From now on call `reader` when there is news, and nobody else; `None` is nobody."""
+        self._check_alone()
+        self._reader = reader
+        self._fed = None
+
+    def hold(self) -> None:
+        """Let the upstream wait, and keep what arrives all the same."""
+        self._fed = None
+        connection = self.connection
+        if not self.paused and connection is not None and connection.usable:
+            self.paused = True
+            connection.transport.pause_reading()
+
+    def flow(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
+        """Let the upstream go on; `fed` takes each piece as it arrives. Nothing is unread."""
+        self._fed, self._failed = fed, failed
+        if self.paused:
+            self._resume()
+
+    def joined(self) -> bytes:
+        """What is unread, in one piece, and still unread."""
+        if len(self.pieces) > 1:
+            self.pieces = deque((b"".join(self.pieces),))
+        return self.pieces[0] if self.pieces else b""
 
     def take(self) -> bytes:
         """The oldest unread piece of body."""
         piece = self.pieces.popleft()
-        self._unread -= len(piece)
-        if self.paused and self._unread <= LOW_WATER:
-            self.paused = False
-            if self.connection is not None and self.connection.usable:
-                self.connection.transport.resume_reading()
-                self.heard_at = self.loop.time()
+        self.unread -= len(piece)
+        if self.paused and self.unread <= LOW_WATER:
+            self._resume()
         return piece
 
     def fail(self, error: TransportError) -> None:
@@ -104,52 +153,77 @@ class Exchange:
         """The reader goes away: the upstream sees its connection close, now."""
         self.fail(TransportError("closed", "body" if self.head else "head", "the response was given up by its reader"))
 
-    def open(self, head: Head) -> None:
-        """The head has arrived."""
-        self.head = head
-        self._wake()
-
-    def put(self, piece: bytes) -> None:
-        """What one read held of the body has arrived."""
+    def put(self, piece: bytes) -> bool:
+        """What one read held of the body has arrived; returns whether somebody is to be told."""
+        fed, failed = self._fed, self._failed
+        if fed is not None and failed is not None:
+            try:
+                fed(piece)
+            except Exception as reason:  # noqa: BLE001  it is the reader's own
+                failed(reason)
+            return False
         self.pieces.append(piece)
-        self._unread += len(piece)
-        if self._unread > HIGH_WATER and not self.paused and self.connection is not None:
+        self.unread += len(piece)
+        if self.unread > HIGH_WATER and not self.paused and self.connection is not None:
             self.paused = True
             self.connection.transport.pause_reading()
-        self._wake()
+        return True
+
+    def wake(self) -> None:
+        """Something has arrived: tell whoever waits for it."""
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+        elif self._reader is not None:
+            self._reader.go_on()
 
     def end(self, error: TransportError | None) -> None:
         """The response is whole, or will never be."""
+        connection = self.connection
         self.complete = error is None
         self.error = error
         self.connection = None
+        self._fed = None
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        self._wake()
+        elif connection is not None:
+            connection.pool.unwatched.discard(self)
+        self.wake()
+        self._reader = self._failed = None  # who is told holds us, and would be held for the collector to find
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def may_be_late(self, now: float) -> float:
+        """The nearest deadline, or where one may be when the upstream falls silent now."""
+        return min(self._due(), now + self.patience.idle)
+
+    def watch(self, now: float) -> None:
+        """Look at the deadlines itself, from now on."""
+        at = self.may_be_late(now)
+        self._alarm = self.loop.call_at(at, self._ring) if at < inf else None
+
+    def _check_alone(self) -> None:
+        if self._waiter is not None:
+            raise RuntimeError("a response has one reader: another task is waiting for it")
+
+    def _resume(self) -> None:
+        self.paused = False
+        if self.connection is not None and self.connection.usable:
+            self.connection.transport.resume_reading()
+            self.heard_at = self.loop.time()
 
     def _due(self) -> float:
         """The nearest deadline, as things are. Nobody is late while reading is paused."""
         if self.head is None:
-            return min(self._first_byte_at, self._total_at)
+            return min(self._started_at + self.patience.first_byte, self.total_at)
         if self.paused:
-            return self._total_at
-        return min(self.heard_at + self._idle, self._total_at)
-
-    def _watch(self, now: float) -> None:
-        """Ring at the nearest deadline, or where one may be when the upstream falls silent now."""
-        at = min(self._due(), now + self._idle)
-        self._alarm = self.loop.call_at(at, self._ring) if at < inf else None
+            return self.total_at
+        return min(self.heard_at + self.patience.idle, self.total_at)
 
     def _ring(self) -> None:
         now = self.loop.time()
         if now < self._due():
-            self._watch(now)
-        elif now >= self._total_at:
+            self.watch(now)
+        elif now >= self.total_at:
             self._time_out("the exchange took longer than its total deadline")
         elif self.head is None:
             self._time_out("the upstream did not answer within the deadline of the first byte")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 _UNKNOWN = Target()
-_ABSENT = object()
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _TOOLS = frozenset({"tools", "functions"})
 
 
@@ -54,7 +54,7 @@ def _untouched(call: Call, body: bytes, dialect: Dialect) -> Passed:
         said = {"model": name, "stream": call.request.stream}
         path, query, _ = addressed(said, dialect)
         return Passed(path, query, body)
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    fields = _members(body)
     written = encode_json(name)
     if bytes(fields[dialect.model_field]) != written:
         fields[dialect.model_field] = msgspec.Raw(written)
@@ -67,12 +67,18 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
     encoded = dialect.encode_request(request, call.losses, target)
     call.losses.settle()
     path, query, wanted = addressed(encoded, dialect)
-    said: JSONObject = msgspec.json.decode(body)
-    changed = {key: value for key, value in wanted.items() if said.get(key, _ABSENT) != value}
-    if not changed and said.keys() == wanted.keys():
+    fields = _members(body)
+    changed = {key: value for key, value in wanted.items() if not _says(fields.get(key), value)}
+    if not changed and fields.keys() == wanted.keys():
         return Passed(path, query, body)
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return Passed(path, query, encode_json(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys()))
+
+
+def _says(raw: msgspec.Raw | None, value: JSON) -> bool:
+    """Whether the bytes of a field say `value`: most clients write it as we would, and nothing need be read again."""
+    if raw is None:
+        return False
+    return msgspec.Raw(encode_json(value)) == raw or bool(msgspec.json.decode(raw) == value)
 
 
 def _merged(fields: Mapping[str, msgspec.Raw], wanted: JSONObject, changed: JSONObject) -> dict[str, JSON]:

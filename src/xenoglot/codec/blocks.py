@@ -90,6 +90,12 @@ class Blocks:
         block.waiting.append(delta)
         return []
 
+    def more(self, delta: Event) -> Event:
+        """Add `delta` to the open block, whose it is known to be."""
+        if self._open is not None:
+            self._open.note(delta)
+        return delta
+
     def close(self) -> list[Event]:
         """End the open block and give out all that waited."""
         events: list[Event] = []

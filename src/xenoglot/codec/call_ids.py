@@ -1,4 +1,4 @@
-"""The ids of tool calls in a history, for servers that take only ids of one form: alike on call and result."""
+"""The ids of tool calls in a history: for results that name none, and for servers that take only ids of one form."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ LENGTH = 9
 
 _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _ALPHABET = digits + ascii_letters
+
+
+class Before:
+    """The messages that were read before one, as whoever reads the next adds them, and the calls in them."""
+
+    __slots__ = ("_ids", "_looked", "messages")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._ids: dict[str | None, str] = {}
+        self._looked = 0
+
+    def last_call(self, name: str | None) -> str | None:
+        """Return the id of the last call of the tool `name`, or of any tool. Every message is looked at once."""
+        for index in range(self._looked, len(self.messages)):
+            for part in self.messages[index].content:
+                if isinstance(part, ToolCall):
+                    self._ids[part.name] = self._ids[None] = part.id
+        self._looked = len(self.messages)
+        return self._ids.get(name)
 
 
 def nine(messages: Sequence[Message], losses: Losses) -> tuple[Message, ...]:

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 WRAPPED = "input"
 """The one argument of the function that stands for a free-text tool."""
 
+_CALLS = (ToolCall, ToolResult)
+
 PARAMETERS: JSONObject = {"type": "object", "properties": {WRAPPED: {"type": "string"}}, "required": [WRAPPED]}
 
 
 def wrap_custom(request: Request, losses: Losses) -> Request:
     """Return `request` with every free-text tool as a function of one string, in its history and its choice too."""
+    if not _has_custom(request):
+        return request
     return replace(
         request,
         tools=tuple(_wrap_tool(tool, f"$.tools[{index}]", losses) for index, tool in enumerate(request.tools)),
@@ -36,6 +40,20 @@ def wrap_custom(request: Request, losses: Losses) -> Request:
             _wrap_message(message, f"$.messages[{index}]", losses) for index, message in enumerate(request.messages)
         ),
     )
+
+
+def _has_custom(request: Request) -> bool:
+    choice = request.tool_choice
+    if choice is not None and choice.kind == "custom":
+        return True
+    for tool in request.tools:
+        if isinstance(tool, Tool) and tool.kind == "custom":
+            return True
+    for message in request.messages:
+        for part in message.content:
+            if type(part) in _CALLS and part.kind == "custom":  # type: ignore[union-attr]
+                return True
+    return False
 
 
 def _wrap_tool(tool: Tool | Opaque, where: str, losses: Losses) -> Tool | Opaque:

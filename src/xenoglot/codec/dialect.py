@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -16,16 +16,14 @@ from xenoglot.codec.stage import Stage
 from xenoglot.codec.state import State
 from xenoglot.codec.tokens import TokensForm
 from xenoglot.errors import ConfigurationError
+from xenoglot.installed import Entry, entries
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Effort, Request
-from xenoglot.model.response import Response
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from xenoglot.model.response import FinishReason, Response, Usage
 
 GROUP = "xenoglot.dialects"
 """The entry-point group under which dialects are found."""
@@ -163,8 +161,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     dialect send: they decide on routes that several dialects share. `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `stop_limit` is how many stop strings it can hold (0 where there is
-    no field for them), `blank_stops` whether they may be nothing but blanks. Every decoder raises `WireError` for what
-    the dialect does not allow.
+    no field for them), `blank_stops` whether they may be nothing but blanks. `limits_prefix` is what all the headers
+    begin with that `decode_limits` reads, `None` where it reads none. Every decoder raises `WireError` for what the
+    dialect does not allow.
     """
 
     name: str
@@ -191,6 +190,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     many_texts: bool = False
     stop_limit: int | None = None
     blank_stops: bool = True
+    limits_prefix: str | None = ""
 
     decode_request: Callable[[JSON], Request]
     encode_request: Callable[[Request, Losses, Target], JSONObject]
@@ -214,6 +214,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None
+    glance: Callable[[bytes], Request | None] | None = None
+    """What `decode_request` makes of the JSON in these bytes, within what is bounded, if that is seen at a glance: the
+    request is of a common form, has no member twice and wants nothing kept; else `None`."""
+    glimpse: Callable[[bytes], tuple[Usage | None, FinishReason] | None] | None = None
+    """What is noted of the whole answer in these bytes, which is passed on as it is: its usage (without what only the
+    dialect knows of it) and why it ended, if that is seen at a glance and nothing is wrong with it; else `None`."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
     state: State | None = None
@@ -225,10 +231,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 @cache
-def _entries() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # noqa: PLC0415  it takes a third of the time of importing Xenoglot
-
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _entries() -> dict[str, Entry]:
+    return entries(GROUP)
 
 
 @cache
@@ -247,5 +251,4 @@ def get(name: str) -> Dialect:
     entry = _entries().get(name)
     if entry is None:
         raise ConfigurationError(f"there is no dialect `{name}`; installed: {', '.join(names()) or 'none'}")
-    dialect: Dialect = entry.load()
-    return dialect
+    return cast("Dialect", entry.load())

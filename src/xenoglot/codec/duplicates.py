@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from msgspec.json import format as shaped
@@ -24,14 +23,16 @@ def unambiguous(data: bytes, value: JSON) -> bytes:
     and obeyed by the other would be two things.
     """
     written = encode_json(value)
-    # What is the same but for the blanks is the usual case, and seen in a tenth of the time.
-    if written == shaped(data, indent=-1) or not _has_duplicates(data):
+    # What is the same, or the same but for the blanks, is the usual case, and seen in a tenth of the time.
+    if written == data or written == shaped(data, indent=-1) or not _has_duplicates(data):
         return data
     return written
 
 
 def _has_duplicates(data: bytes) -> bool:
     """Whether two members of an object have one name; also where that is too deep to be seen."""
+    import json  # noqa: PLC0415  slow to load, and most gateways never get here
+
     try:
         json.loads(data, object_pairs_hook=_check, parse_int=str, parse_float=str)
     except (_DuplicateError, RecursionError, ValueError):

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from xenoglot.codec.lines import ArrayDecoder, ArrayEncoder, LineDecoder, LineEncoder
 from xenoglot.codec.sse import ServerSentEvent, SSEDecoder, SSEEncoder
 from xenoglot.codec.stage import Stage
+
+
+class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
+    """A stage from bytes, cut anywhere, to events."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is held back, and the next byte begins a frame that means the same wherever it stands."""
+        ...
 
 
 class Framing(Struct, frozen=True, kw_only=True):
@@ -20,7 +29,7 @@ class Framing(Struct, frozen=True, kw_only=True):
     """
 
     media_type: str
-    decoder: Callable[[], Stage[bytes, ServerSentEvent]]
+    decoder: Callable[[], FrameDecoder]
     encoder: Callable[[], Stage[ServerSentEvent, bytes]]
     ends: tuple[bytes, ...]
     resume: bytes = b""

@@ -21,6 +21,8 @@ def need_object(reader: Reader, key: str) -> Reader:
 
 def leave(outer: Reader, key: str, inner: Reader) -> JSON:
     """Put what is left of the object `key` back where it stood; return its nulls, which are form, or `True`."""
+    if not inner.rest():
+        return True
     rest = {name: value for name, value in inner.rest().items() if value is not None}
     if rest:
         outer.rest()[key] = rest
@@ -35,7 +37,7 @@ def left(own: JSONObject, form: JSONObject, key: str) -> JSONObject:
 
 def take_blanks(reader: Reader, *keys: str) -> JSONObject:
     """Take those of `keys` that are there and empty (`""`, `[]`): a matter of form."""
-    found = {key: reader.peek(key) for key in keys if reader.peek(key) in ("", [])}
+    found = {key: value for key in keys if (value := reader.peek(key)) is not None and value in ("", [])}
     for key in found:
         reader.take_any(key)
     return found

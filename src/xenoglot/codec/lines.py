@@ -48,6 +48,11 @@ class LineDecoder:
         last = self._whole(b"").strip(_BLANKS)
         return (self._event(last),) if last else ()
 
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is held back: the next byte begins a line."""
+        return not self._pending
+
     def _event(self, line: bytes) -> ServerSentEvent:
         if len(line) > self._max:
             raise self._too_large()
@@ -124,6 +129,11 @@ class ArrayDecoder:
     def close(self) -> Sequence[ServerSentEvent]:
         """The stream is over; what is left of an element is no event."""
         return ()
+
+    @property
+    def rests(self) -> bool:
+        """Never: what stands around an element depends on those beside it."""
+        return False
 
     def _open(self, chunk: bytes) -> int:
         """Return where the elements begin."""

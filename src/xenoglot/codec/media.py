@@ -11,7 +11,7 @@ from xenoglot.model.content import Audio, File, Image, Inline, Remote, Stored, T
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from xenoglot.model.content import Part
+    from xenoglot.model.content import Part, Source
     from xenoglot.model.request import Request
 
 SCHEMES: Final = ("https", "http", "gs", "s3")
@@ -19,6 +19,8 @@ SCHEMES: Final = ("https", "http", "gs", "s3")
 
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_= \t\r\n"
 """Both alphabets of RFC 4648, and what may stand between the lines."""
+
+_MEDIA: Final = (Image, File, Audio)
 
 _LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 """How an id begins that is none, but says where something is."""
@@ -31,23 +33,40 @@ def check_media(request: Request) -> None:
         WireError: as a URL that nobody fetches, or as bytes that are no base64, or none.
     """
     for index, message in enumerate(request.messages):
-        _check(message.content, f"$.messages[{index}].content")
+        if _holds(message.content):
+            _check(message.content, f"$.messages[{index}].content")
+
+
+def _holds(parts: Iterable[Part]) -> bool:
+    """Whether there is a medium in `parts`: in most messages there is none, and no path to it is made."""
+    for part in parts:
+        kind = type(part)
+        if kind in _MEDIA or (kind is ToolResult and _holds(part.content)):  # type: ignore[union-attr]
+            return True
+    return False
 
 
 def _check(parts: Iterable[Part], path: str) -> None:
     for index, part in enumerate(parts):
-        if isinstance(part, ToolResult):
-            _check(part.content, f"{path}[{index}].content")
-        elif isinstance(part, Image | File | Audio):
-            match part.source:
-                case Remote(url=url):
-                    _check_url(url, f"{path}[{index}]")
-                case Stored(id=name) if _LOCATION.match(name):
-                    _check_url(name, f"{path}[{index}]")
-                case Inline(data=data):
-                    _check_data(data, f"{path}[{index}]")
-                case _:
-                    pass
+        match part:
+            case ToolResult(content=content):
+                _check(content, f"{path}[{index}].content")
+            case Image(source=source) | File(source=source) | Audio(source=source):
+                _check_source(source, f"{path}[{index}]")
+            case _:
+                pass
+
+
+def _check_source(source: Source | None, path: str) -> None:
+    match source:
+        case Remote(url=url):
+            _check_url(url, path)
+        case Stored(id=name) if _LOCATION.match(name):
+            _check_url(name, path)
+        case Inline(data=data):
+            _check_data(data, path)
+        case _:
+            pass
 
 
 def _check_url(url: str, path: str) -> None:

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+_FITTING = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 _DIGITS = 8
 
 
 def fit(name: str, limit: int) -> str:
     """Return `name` if it is 1 to `limit` characters of `[a-zA-Z0-9_-]`, else its deterministic stand-in."""
-    cleaned = _FOREIGN.sub("_", name)
-    if cleaned == name and 0 < len(name) <= limit:
+    if len(name) <= limit and name.isascii() and (name.isidentifier() or _FITTING(name)):  # the first is the quicker
         return name
+    cleaned = _FOREIGN.sub("_", name)
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     head = cleaned[: max(limit - _DIGITS - 1, 0)]
     return f"{head}_{digest}" if head else digest[:limit]

@@ -8,11 +8,14 @@ prompt, `limit` what the model can hold.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.model.json import JSON
 
 CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"})
@@ -57,8 +60,11 @@ _BARE = (
     r"context[ _]length[ _]exceeded",
 )
 
-WORDINGS = tuple(re.compile(wording, re.IGNORECASE | re.DOTALL) for wording in (*_NUMBERED, *_BARE))
-"""The first that is found counts, so those with numbers come first."""
+
+@cache
+def _wordings() -> Sequence[re.Pattern[str]]:
+    """Return the wordings. The first that is found counts, so those with numbers come first."""
+    return [re.compile(wording, re.IGNORECASE | re.DOTALL) for wording in (*_NUMBERED, *_BARE)]
 
 
 class Overflow(Struct, frozen=True):
@@ -74,7 +80,7 @@ def find_overflow(message: str, *codes: JSON, tokens: JSON = None, limit: JSON =
     `codes` are the error's code and type; `tokens` and `limit` what it says of them in fields of their own.
     """
     said = Overflow(tokens if type(tokens) is int else None, limit if type(limit) is int else None)
-    for wording in WORDINGS:
+    for wording in _wordings():
         if found := wording.search(message[:4096]):
             numbers = {name: int(text) for name, text in found.groupdict().items() if text}
             return Overflow(numbers.get("tokens", said.tokens), numbers.get("limit", said.limit))

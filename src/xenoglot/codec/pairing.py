@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 from xenoglot.model.json import JSONObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class Pairing(Struct, frozen=True, kw_only=True):
@@ -29,17 +28,29 @@ class Pairing(Struct, frozen=True, kw_only=True):
 
 def paired(messages: Iterable[JSONObject], pairing: Pairing) -> Iterator[JSONObject]:
     """Yield the messages, behind each with calls one result for each, and behind these what was the result of none."""
-    waiting: Counter[str] = Counter()
+    waiting: dict[str, int] = {}  # calls without a result yet, and how many there are of each id
     stray: list[JSONObject] = []
     for message in messages:
         call_id = pairing.answers(message)
         if call_id is None:
-            yield from (*map(pairing.missing, waiting.elements()), *stray)
-            waiting, stray = Counter(pairing.calls(message)), []
+            if waiting or stray:
+                yield from _closing(waiting, stray, pairing)
+                waiting, stray = {}, []
+            for called in pairing.calls(message):
+                waiting[called] = waiting.get(called, 0) + 1
             yield message
-        elif waiting[call_id]:
+        elif call_id in waiting:
             waiting[call_id] -= 1
+            if not waiting[call_id]:
+                del waiting[call_id]
             yield message
         else:
             stray.append(pairing.told(message))
-    yield from (*map(pairing.missing, waiting.elements()), *stray)
+    yield from _closing(waiting, stray, pairing)
+
+
+def _closing(waiting: Mapping[str, int], stray: Iterable[JSONObject], pairing: Pairing) -> Iterator[JSONObject]:
+    for call_id, count in waiting.items():
+        for _ in range(count):
+            yield pairing.missing(call_id)
+    yield from stray

@@ -8,7 +8,7 @@ from xenoglot.codec.media import check_media
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
 
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSON
@@ -72,19 +72,24 @@ def bounded(request: Request) -> Request:
     Raises:
         WireError: one of them is not so.
     """
-    sampling = request.sampling
-    counts = (
-        ("$.messages", len(request.messages), MOST_MESSAGES),
-        ("$.tools", len(request.tools), MOST_TOOLS),
-        ("$.stop", len(sampling.stop or ()), MOST_STOPS),
-        ("$.logit_bias", len(sampling.logit_bias or ()), MOST_BIASES),
-        *((f"$.messages[{index}]", len(one.content), MOST_PARTS) for index, one in enumerate(request.messages)),
-    )
-    for path, count, most in counts:
-        if count > most:
-            raise WireError(path, f"at most {most} are taken, not {count}")
+    sampling, messages = request.sampling, request.messages
+    if len(messages) > MOST_MESSAGES:
+        raise _too_many("$.messages", messages, MOST_MESSAGES)
+    if len(request.tools) > MOST_TOOLS:
+        raise _too_many("$.tools", request.tools, MOST_TOOLS)
+    if sampling.stop is not None and len(sampling.stop) > MOST_STOPS:
+        raise _too_many("$.stop", sampling.stop, MOST_STOPS)
+    if sampling.logit_bias is not None and len(sampling.logit_bias) > MOST_BIASES:
+        raise _too_many("$.logit_bias", sampling.logit_bias, MOST_BIASES)
+    for index, message in enumerate(messages):
+        if len(message.content) > MOST_PARTS:
+            raise _too_many(f"$.messages[{index}]", message.content, MOST_PARTS)
     check_media(request)
     return request
+
+
+def _too_many(path: str, items: Sized, most: int) -> WireError:
+    return WireError(path, f"at most {most} are taken, not {len(items)}")
 
 
 def _words(_value: float, least: float, most: float | None) -> str:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_USUAL = 2**53
+"""Counts below this are counts beyond doubt."""
+
 _NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -125,6 +128,9 @@ class Reader:
         Servers write counts as `null`, `12.0` and `"12"`; none of it is worth failing an answer for.
         """
         value = self._left.get(key)
+        if type(value) is int and 0 <= value < _USUAL:
+            del self._left[key]
+            return value
         try:
             number = None if isinstance(value, bool) or value is None else int(float(value))
         except (TypeError, ValueError, OverflowError):
@@ -158,5 +164,5 @@ class Reader:
 
     def extra(self, dialect: str, **form: JSON) -> Extra | None:
         """Return the rest as an `Extra`, with those spellings in `form` that are not `None`; `None` if it is empty."""
-        spelled = {key: value for key, value in form.items() if value is not None}
+        spelled = {key: value for key, value in form.items() if value is not None} if form else form
         return Extra(dialect=dialect, fields=self._left, form=spelled) if self._left or spelled else None

@@ -35,7 +35,7 @@ _BOM = b"\xef\xbb\xbf"
 _BARE = (b"{", b"[")
 
 
-class ServerSentEvent(Struct, frozen=True):
+class ServerSentEvent(Struct, frozen=True, gc=False):
     """One event: its data, and the name, id and reconnection time (milliseconds) if the stream gave them.
 
     With a `comment` it is a proof of life without data, which readers skip; the decoder gives none out.
@@ -94,14 +94,14 @@ class SSEDecoder:
         if chunk.endswith(b"\r"):
             self._after_cr = True
         events: list[ServerSentEvent] = []
-        first, *rest = chunk.split(b"\n") if b"\r" not in chunk else _LINE_END.split(chunk)
-        if not rest:
-            self._hold(first)
-            return events
-        self._line(self._whole(first), events)
-        for line in rest[:-1]:
+        lines = chunk.split(b"\n") if b"\r" not in chunk else _LINE_END.split(chunk)
+        held = lines.pop()
+        if lines and self._pending:
+            lines[0] = self._whole(lines[0])
+        for line in lines:
             self._line(line, events)
-        self._hold(rest[-1])
+        if held:
+            self._hold(held)
         return events
 
     def close(self) -> Sequence[ServerSentEvent]:
@@ -112,6 +112,12 @@ class SSEDecoder:
         self._line(b"", events)
         return events
 
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is held back: the next byte begins an event."""
+        inside = self._pending or self._data or self._bare or self._event is not None or self._retry is not None
+        return self._started and not self._after_cr and not inside
+
     def _skip_bom(self, chunk: bytes) -> bytes:
         head = self._head + chunk
         if len(head) < len(_BOM) and _BOM.startswith(head):
@@ -121,16 +127,13 @@ class SSEDecoder:
         return head.removeprefix(_BOM)
 
     def _hold(self, piece: bytes) -> None:
-        if piece:
-            self._pending.append(piece)
-            self._held += len(piece)
-            if self._size + self._held > self._max:
-                raise self._too_large()
+        self._pending.append(piece)
+        self._held += len(piece)
+        if self._size + self._held > self._max:
+            raise self._too_large()
 
     def _whole(self, last: bytes) -> bytes:
-        """Return the line that `last` ends."""
-        if not self._pending:
-            return last
+        """Return the line that has begun and that `last` ends."""
         line = b"".join((*self._pending, last))
         self._pending.clear()
         self._held = 0
@@ -140,12 +143,15 @@ class SSEDecoder:
         return WireError("$", f"a server-sent event is larger than {self._max} bytes")
 
     def _line(self, line: bytes, events: list[ServerSentEvent]) -> None:
+        if not line:
+            self._dispatch(events)
+            return
         if self._size + len(line) > self._max:
             raise self._too_large()
-        if line.startswith(b"data:"):
-            self._append(line[6:] if line[5:6] == b" " else line[5:])
-        elif not line:
-            self._dispatch(events)
+        if line.startswith(b"data: "):
+            self._append(line[6:])
+        elif line.startswith(b"data:"):
+            self._append(line[5:])
         elif line[:1] != b":":
             self._field(line)
 
@@ -173,7 +179,7 @@ class SSEDecoder:
         if self._data:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
             events.append(ServerSentEvent(data, self._event, self._id, self._retry))
-            self._data = []
+            self._data.clear()
         self._event = self._retry = None
         self._bare = False
         self._size = 0
@@ -210,6 +216,12 @@ def encode_event(event: ServerSentEvent) -> bytes:
     if event.retry is not None:
         head += b"retry: %d\n" % event.retry
     return head + b"data: " + data + b"\n\n"
+
+
+def around(event: str | None = None) -> tuple[bytes, bytes]:
+    """Return what stands in a frame before and behind data that is one line."""
+    before, _, after = encode_event(ServerSentEvent(b"data", event)).rpartition(b"data")
+    return before, after
 
 
 @lru_cache(maxsize=256)

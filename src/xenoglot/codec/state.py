@@ -32,7 +32,11 @@ class Wish(Struct, frozen=True, kw_only=True):
     @property
     def stateless(self) -> bool:
         """Whether nothing has to be known or kept for it."""
-        return self == Wish()
+        return self == NO_WISH
+
+
+NO_WISH = Wish()
+"""What most requests ask of whoever keeps things."""
 
 
 class Kept(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,9 @@ def sendable_stops(request: Request, dialect: Dialect, target: Target) -> tuple[
     A string that is empty ends nothing: it does not count. What came in the server's own dialect goes home as it came,
     unless `target` knows a limit.
     """
-    stops = [stop for stop in request.sampling.stop or () if stop]
+    if not request.sampling.stop:
+        return None
+    stops = [stop for stop in request.sampling.stop if stop]
     fit = _fit(request, stops, dialect, target)
     return None if len(fit) == len(stops) else tuple(fit)
 

@@ -10,6 +10,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.policy.throttle import source_of
 
 if TYPE_CHECKING:
+    from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.routes import Policy
@@ -39,6 +40,14 @@ def admitted(exchange: Exchange, policy: Policy, gateway: Gateway) -> Client | F
     elif source is not None and found == WRONG:
         wait = throttle.refused(source, now)
     return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
+
+
+def is_let_in_again(entry: Entry, gateway: Gateway) -> bool:
+    """Return whether a request with the head of one that was let in may come in as that did, counting it as well."""
+    if entry.leave is not gateway.leave:
+        return False
+    source = entry.source
+    return source is None or not gateway.throttle.taken(source, entry.client.owner, gateway.observer.clock())
 
 
 def shows_key(query: str) -> bool:

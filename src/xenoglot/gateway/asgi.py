@@ -95,6 +95,7 @@ class ASGIExchange:
         self._receive = receive
         self._send = send
         self._over = False
+        self._body: bytes | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._unread = any(name in ("content-length", "transfer-encoding") for name, _ in self.headers)
 
@@ -104,6 +105,8 @@ class ASGIExchange:
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body, and watch the client from then on."""
+        if self._body is not None:
+            return self._body
         declared = self.header("content-length") or "0"
         if declared.isdecimal() and int(declared) > limit:
             raise _too_large(limit)
@@ -119,7 +122,8 @@ class ASGIExchange:
             more = message["more_body"]
         self._unread = False
         self._watch()
-        return b"".join(pieces)
+        self._body = b"".join(pieces)
+        return self._body
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response; what cannot stand in a header is replaced."""

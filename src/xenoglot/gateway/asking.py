@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import apply_caps, apply_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
@@ -37,7 +37,8 @@ class Asking:
     """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
 
     `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
-    to the target that answers is in `losses`; what would have been on the way to others is not.
+    to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
+    the headers that a server of the dialect may see, where that is known.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
@@ -49,6 +50,7 @@ class Asking:
         record: Record,
         request: Request,
         body: bytes | None,
+        passed: tuple[tuple[str, str], ...] | None = None,
     ) -> None:
         self.losses = Losses(strict=plan.route.on_loss == "refuse")
         record.losses = () if plan.route.on_loss == "ignore" else self.losses
@@ -56,59 +58,83 @@ class Asking:
         self._plan = plan
         self._dialect = dialect
         self._headers = headers
-        self._passed = tuple(header for header in headers if header[0] in dialect.forward)
+        self._passed = passed_on(headers, dialect) if passed is None else passed
         self._record = record
         self._request = request
         self._body = body
         self._said: Said | None = None
         self._kept_losses = 0
+        self._estimated: int | None = None
 
     @property
     def model(self) -> str:
         """What the model is called where it is asked first."""
-        return self._plan.route.model
+        return self._plan.routes[0].model
 
     @property
     def alone(self) -> bool:
         """Whether there is one target that can answer, and no other."""
         return len(self._plan.routes) == 1
 
-    @cached_property
     def _size(self) -> int:
-        return estimate(self._request)
+        if self._estimated is None:
+            self._estimated = estimate(self._request)
+        return self._estimated
 
-    async def answer(self) -> Answer:
+    def tokens(self) -> int:
+        """Return what the request is expected to cost."""
+        return expected_tokens(self._request, self._size(), self._gateway.dispatcher.scopes.output_tokens)
+
+    async def answer(
+        self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
+    ) -> Answer:
         """Return the answer as it begins; closing it gives back all that the request held.
+
+        Where a target is being asked already, `hold` is what it is held by, and `begun` gives what it has answered
+        after it was `waited` for so many seconds, and what is waited from now on.
 
         Raises:
             FailureError: nobody answers.
             LossError: nobody can be asked without a loss, and there may be none.
             WireError: the target's dialect refuses what the request asks.
         """
+        dispatch, routes = self._dispatched()
+        if hold is None or begun is None:
+            answer, hold = await dispatch.run(routes)
+        else:
+            asked = (self._record.backend, self._record.target)
+            first = next(route for route in self._plan.routes if (route.backend, route.model) == asked)
+            routes = (first, *(route for route in routes if route is not first))
+            answer, hold = await dispatch.go_on_from(routes, hold, lambda: self._begun(begun()), waited)
+        if self._continues and isinstance(answer, EventAnswer):
+            return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
+        return _held(answer, hold)
+
+    def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
+        """Return who sends the request on its way, and to whom."""
         dispatcher, plan = self._gateway.dispatcher, self._plan
-        routes, group = routes_for(self._gateway, plan, self._request, self._headers, lambda: self._size)
+        routes, group = routes_for(self._gateway, plan, self._request, self._headers, self._size)
         dispatch = Dispatch(
             dispatcher,
             plan,
             self._ask,
             record=self._record,
             owner=self._record.client.owner,
-            tokens=lambda: expected_tokens(self._request, self._size, dispatcher.scopes.output_tokens),
+            tokens=self.tokens,
             group=group,
         )
-        answer, hold = await dispatch.run(routes)
-        if self._continues and isinstance(answer, EventAnswer):
-            return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
-        return _held(answer, hold)
+        return dispatch, routes
 
     @property
     def _continues(self) -> bool:
         """Whether another target may go on with the answer: there is one, it is streamed, and it is words."""
+        if not self._plan.continues:
+            return False
         request, sampling = self._request, self._request.sampling
         words = request.output is None or request.output.kind == "text"
         one = all((asked.n or 1) == 1 for asked in (sampling, *(route.defaults for route in self._plan.routes)))
         plain = words and one and request.prompt is None and not sampling.logprobs and not sampling.top_logprobs
-        return self._plan.continues and request.stream and plain
+        return request.stream and plain
 
     async def _go_on(
         self, dispatch: Dispatch[Answer], hold: Hold, routes: Sequence[Route], said: Said, failure: Failure
@@ -135,17 +161,23 @@ class Asking:
     async def _ask(self, route: Route, key: int) -> Answer:
         self.losses.rewind(self._kept_losses)
         self._record.told = min(self._record.told, self._kept_losses)
-        call = self._call(route, key)
-        answer = await answering(self._gateway, route, self._dialect, call.request, self._headers).answer(call)
+        call = self.call(route, key)
+        backend = answering(self._gateway, route, self._dialect, call.request, self._headers)
+        return await self._begun(backend.answer(call))
+
+    async def _begun(self, answering: Awaitable[Answer]) -> Answer:
+        """Return an answer once it has begun; a whole one, once it is all there."""
+        answer = await answering
         try:
             return await (begun(answer, self._plan.hold_back) if self._request.stream else gathered(answer))
         except BaseException:
             await answer.aclose()
             raise
 
-    def _call(self, route: Route, key: int) -> Call:
+    def call(self, route: Route, key: int) -> Call:
+        """Return the request as `route` has it, to be asked with this key of its target's."""
         request = self._request if self._said is None else begun_request(self._request, self._said)
-        named = replace(request, model=route.model)
+        named = request if request.model == route.model else replace(request, model=route.model)
         asked = apply_caps(apply_defaults(named, route), route, self.losses)
         return Call(
             request=asked,
@@ -155,6 +187,11 @@ class Asking:
             headers=self._passed,
             key=key,
         )
+
+
+def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tuple[str, str], ...]:
+    """Return those of the client's `headers` that a server of its `dialect` may see."""
+    return tuple([header for header in headers if header[0] in dialect.forward])
 
 
 class Order(NamedTuple):

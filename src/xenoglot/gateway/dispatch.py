@@ -101,6 +101,27 @@ class Dispatch(Generic[Answered]):
         """Whether there would have been more tries, and they could not be afforded."""
         self._asked: Route | None = None
         """Who was asked last."""
+        self._begun: Callable[[], Awaitable[Answered]] | None = None
+        """What came of a first try that was begun before."""
+
+    async def go_on_from(
+        self, routes: Sequence[Route], hold: Hold, begun: Callable[[], Awaitable[Answered]], waited: float
+    ) -> tuple[Answered, Hold]:
+        """Do what `run` does after `begin` gave `hold`; `begun` gives what the first of `routes` has answered.
+
+        It has been `waited` for so many seconds.
+
+        Raises:
+            FailureError: as `run` does. `LossError` and `WireError` alike.
+        """
+        self._begun = begun
+        self._began -= waited
+        self._tries = self._record.tries
+        try:
+            return await self._first(routes, hold), hold
+        except BaseException:
+            hold.drop()
+            raise
 
     async def run(self, routes: Sequence[Route]) -> tuple[Answered, Hold]:
         """Ask `routes` one after another; return the first answer, and what is to be given back when it is over.
@@ -150,7 +171,7 @@ class Dispatch(Generic[Answered]):
             LossError: it cannot express the request, and there is no other. `WireError` alike.
         """
         for attempt in count(1):
-            if self._tries and not self._worth_another():
+            if self._tries and self._begun is None and not self._worth_another():
                 break
             try:
                 return await self._try(route, hold, last=last)
@@ -180,7 +201,13 @@ class Dispatch(Generic[Answered]):
             FailureError: it did not begin to answer, or may not be asked.
             LossError: it cannot express the request. `WireError` alike.
         """
-        dispatcher = self._dispatcher
+        dispatcher, begun = self._dispatcher, self._begun
+        if begun is not None:
+            self._begun = None
+            answer = await begun()
+            hold.began(dispatcher.clock() - self._began)
+            self._asked = route
+            return answer
         hold.take(route, dispatcher.clock(), self._group, last=last)
         if scopes := dispatcher.scopes.of_upstream(route.backend):
             patience = self._left if self._tries else None  # no further try begins later
@@ -256,6 +283,40 @@ class Dispatch(Generic[Answered]):
         if (spent or failure.cause in _OURS) and failure.kind in _SPENT and failure.retry_after is None:
             failure = replace(failure, futile=True)
         return FailureError(failure, error.limits)
+
+
+def begin(  # noqa: PLR0913, PLR0917  what is known of a request
+    dispatcher: Dispatcher,
+    plan: Plan,
+    route: Route,
+    record: Record,
+    tokens: Callable[[], int],
+    group: str | None,
+    *,
+    last: bool,
+) -> Hold | None:
+    """Take all that it takes to ask the target of `route`, and note that it is asked.
+
+    `None`, and nothing is held, where that would be a wait, or is refused: `Dispatch.run` then begins with it anew.
+    """
+    owner, now, scopes = record.client.owner, dispatcher.clock(), dispatcher.scopes
+    hold = Hold(dispatcher, record)
+    own = scopes.of_request(plan.name, owner)
+    if own and not hold.enter_at_once(own, owner, tokens()):
+        return None
+    theirs = scopes.of_upstream(route.backend)
+    try:
+        hold.take(route, now, group, last=last)
+        if theirs and not hold.enter_target_at_once(theirs, owner, tokens()):
+            hold.drop()
+            return None
+    except FailureError:
+        hold.drop()
+        return None
+    dispatcher.ward.budget(plan).earn(now)
+    record.tried(route)
+    hold.asked = True
+    return hold
 
 
 def fitting(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.structured import Emulate as Schemas
-from xenoglot.backends.textual import Mending  # noqa: TC001  msgspec reads the annotation
+from xenoglot.backends.emulation import Emulate as Schemas
+from xenoglot.backends.emulation import Mending
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.schema import join, shown, unknown
-from xenoglot.text import json_schema, repair
 from xenoglot.text.syntax import AUTO, OFF, names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from xenoglot.gateway.schema import Problems
 
 
@@ -35,10 +36,20 @@ def check_syntax(name: str | None, path: str, problems: Problems) -> None:
 
 def check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
     """Note what needs an extra that is not installed."""
-    needed = [("repair", repair.require)] if emulate.repair != "off" else []
-    needed += [("check", json_schema.require)] if emulate.checks else []
-    for key, require in needed:
+    for key, require in _required(emulate):
         try:
             require()
         except ConfigurationError as error:
             problems.add(join(join(path, "emulate"), key), str(error))
+
+
+def _required(emulate: Emulate) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield what makes sure of an extra, under the key that asks for it; few configurations ask for any."""
+    if emulate.repair != "off":
+        from xenoglot.text import repair  # noqa: PLC0415
+
+        yield "repair", repair.require
+    if emulate.checks:
+        from xenoglot.text import json_schema  # noqa: PLC0415
+
+        yield "check", json_schema.require

@@ -12,12 +12,15 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
-from xenoglot.gateway import state, state_endpoints
+from xenoglot.gateway import relay, state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
-from xenoglot.gateway.admit import admitted
+from xenoglot.gateway.admit import admitted, is_let_in_again, shows_key
+from xenoglot.gateway.asking import passed_on
 from xenoglot.gateway.counting import count
 from xenoglot.gateway.embedding import embed
+from xenoglot.gateway.entry import Entry
 from xenoglot.gateway.idempotency import once
+from xenoglot.gateway.keys import Client
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.metrics import MEDIA_TYPE
 from xenoglot.gateway.parse import PARSE
@@ -27,15 +30,16 @@ from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import Endpoint
 from xenoglot.gateway.tokens import detokenize, tokenize
 from xenoglot.model.failure import Failure
+from xenoglot.policy.throttle import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect, Inquiry
+    from xenoglot.gateway.entry import Seen
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
-    from xenoglot.gateway.routes import Handler
     from xenoglot.model.catalog import ModelInfo
 
 MODELS = "/v1/models"
@@ -77,9 +81,9 @@ def endpoints() -> tuple[Endpoint, ...]:
 
 def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     """Yield what is served to the clients of one dialect."""
-    for path in dict.fromkeys((dialect.path, dialect.stream_path, *dialect.aliases)):
-        if path is not None:
-            yield Endpoint(method="POST", path=path, policy="key", handler=once(state.serve), dialect=dialect)
+    answer = relay.serve if dialect.state is None else state.serve
+    for path in dict.fromkeys(filter(None, (dialect.path, dialect.stream_path, *dialect.aliases))):
+        yield Endpoint(method="POST", path=path, policy="key", handler=answer, dialect=dialect, once=True)
     if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
         counting = partial(count, dialect.decode_count, dialect.encode_count)
         for path in (dialect.count_path, *dialect.count_aliases):
@@ -87,8 +91,7 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
     yield from state_endpoints.rows(dialect)
-    for path, handler in _asides(dialect):
-        yield Endpoint(method="POST", path=path, policy="key", handler=handler, dialect=dialect)
+    yield from _asides(dialect)
     for inquiry in dialect.inquiries:
         handler = partial(_inquire, inquiry)
         yield Endpoint(
@@ -96,14 +99,16 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
         )
 
 
-def _asides(dialect: Dialect) -> Iterator[tuple[str, Handler]]:
-    """Yield where a dialect's clients ask a model for something else than words, and who answers."""
+def _asides(dialect: Dialect) -> Iterator[Endpoint]:
+    """Yield where a dialect's clients ask a model for something else than words."""
     for form in dialect.embeddings:
+        handler = partial(embed, form)
         for path in (form.path, *form.aliases):
-            yield path, once(partial(embed, form))
+            yield Endpoint(method="POST", path=path, policy="key", handler=handler, dialect=dialect, once=True)
     if dialect.tokens is not None:
-        yield dialect.tokens.path, partial(tokenize, dialect.tokens)
-        yield dialect.tokens.back_path, partial(detokenize, dialect.tokens)
+        to, back = partial(tokenize, dialect.tokens), partial(detokenize, dialect.tokens)
+        yield Endpoint(method="POST", path=dialect.tokens.path, policy="key", handler=to, dialect=dialect)
+        yield Endpoint(method="POST", path=dialect.tokens.back_path, policy="key", handler=back, dialect=dialect)
 
 
 def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]]) -> Dialect:
@@ -118,10 +123,10 @@ def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]])
     return dialects.get(USUAL_DIALECT)
 
 
-async def serve(
-    exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, gateway: Gateway, record: Record
+async def serve(  # noqa: PLR0913, PLR0917  what is known of a request
+    exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, gateway: Gateway, record: Record, seen: Seen
 ) -> None:
-    """Check one request and hand it to its endpoint.
+    """Check one request and hand it to its endpoint; if it may come in, that is noted in `seen`.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent.
@@ -146,8 +151,72 @@ async def serve(
         problem = f"`{for_log(method, 20)}` is not for this path: {allowed}"
         await _refuse(exchange, dialect, record, problem, METHOD_NOT_ALLOWED, ("allow", allowed))
     else:
-        hops.arrive(exchange.headers)
-        await row.handler(exchange, dialect, gateway, record)
+        seen.entry = entry = _entry(exchange, row, dialect, gateway, record.client, exchange.variables)
+        await enter(entry, exchange, gateway, record)
+
+
+def let_in(exchange: Exchange, gateway: Gateway, seen: Seen | None) -> Entry | None:
+    """Return the entry of a request that may come in and means one row of a dialect; it is noted in `seen`.
+
+    `None` where it is for `serve` to see, and to tell: nothing is counted then.
+    """
+    known = None if seen is None else seen.entry
+    if known is not None:
+        return known if is_let_in_again(known, gateway) else None
+    found = gateway.routes.find(exchange.path)
+    row = found.rows.get(exchange.method)
+    if row is None or row.dialect is None or not _may_come(exchange, gateway):
+        return None
+    client = gateway.keyring.admit(exchange.headers, row.policy)
+    if not isinstance(client, Client):
+        return None
+    try:
+        entry = _entry(exchange, row, row.dialect, gateway, client, found.variables)
+    except FailureError:
+        return None
+    if seen is not None:
+        seen.entry = entry
+    return entry if is_let_in_again(entry, gateway) else None
+
+
+def _may_come(exchange: Exchange, gateway: Gateway) -> bool:
+    """Whether nothing but its key could keep a request out."""
+    headers, server = exchange.headers, gateway.config.server
+    strange = check_host(headers, server) or check_origin(headers, server) or check_media(headers)
+    return not (strange or _needs_upgrade(exchange) or shows_key(exchange.query))
+
+
+def _entry(  # noqa: PLR0913, PLR0917  what is known of a head
+    exchange: Exchange, row: Endpoint, dialect: Dialect, gateway: Gateway, client: Client, variables: Mapping[str, str]
+) -> Entry:
+    return Entry(
+        leave=gateway.leave,
+        route=row.path,
+        handler=once(row.handler, exchange.headers) if row.once else row.handler,
+        variables=variables,
+        dialect=dialect,
+        client=client,
+        origin=exchange.header("origin"),
+        source=source_of(exchange.peer) if gateway.keyring.needs_key(row.policy) else None,
+        hops=hops.told(exchange.headers),
+        passed=passed_on(exchange.headers, dialect),
+    )
+
+
+def enter(entry: Entry, exchange: Exchange, gateway: Gateway, record: Record) -> Awaitable[None]:
+    """Hand a request that may come in to its endpoint."""
+    note(entry, exchange, record)
+    return entry.handler(exchange, entry.dialect, gateway, record)
+
+
+def note(entry: Entry, exchange: Exchange, record: Record) -> None:
+    """Note of a request what is known by its head."""
+    record.route = entry.route
+    record.dialect = entry.dialect.name
+    record.client = entry.client
+    record.origin = entry.origin
+    exchange.variables = entry.variables
+    hops.arrive(entry.hops)
 
 
 def _refusal(exchange: Exchange, row: Endpoint | None, gateway: Gateway, record: Record) -> Refusal | None:

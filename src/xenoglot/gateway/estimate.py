@@ -46,24 +46,31 @@ MEDIA_CHARACTERS_PER_TOKEN = 32
 
 def estimate(request: Request) -> int:
     """Return about how many tokens the prompt of `request` is, at least 1."""
-    messages = sum(MESSAGE_TOKENS + _parts(message.content) for message in request.messages)
-    return max(1, messages + sum(_tool(tool) for tool in request.tools))
+    tokens = MESSAGE_TOKENS * len(request.messages)
+    for message in request.messages:
+        tokens += _parts(message.content)
+    for tool in request.tools:
+        tokens += _tool(tool)
+    return max(1, tokens)
 
 
 def _parts(parts: Iterable[Part]) -> int:
-    return sum(_part(part) for part in parts)
+    tokens = 0
+    for part in parts:
+        tokens += _text(part.text) if type(part) is Text else _part(part)
+    return tokens
 
 
 def _part(part: Part) -> int:  # noqa: PLR0911  one for each kind
     match part:
-        case Text(text=text) | Refusal(text=text):
-            return _text(text)
-        case Reasoning():
-            return _text(part.text) + _text("".join(part.summary or ())) + _text(part.encrypted)
         case ToolCall():
             return TOOL_TOKENS + _text(part.name) + _text(part.arguments)
         case ToolResult():
             return TOOL_TOKENS + _parts(part.content)
+        case Text(text=text) | Refusal(text=text):
+            return _text(text)
+        case Reasoning():
+            return _text(part.text) + _text("".join(part.summary or ())) + _text(part.encrypted)
         case Image():
             return IMAGE_TOKENS
         case Audio(source=None):
@@ -97,4 +104,7 @@ def _json(value: JSON) -> int:
 
 
 def _text(text: str | None) -> int:
-    return 0 if not text else -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+    if not text:
+        return 0
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-size // BYTES_PER_TOKEN)

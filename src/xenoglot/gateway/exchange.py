@@ -50,7 +50,7 @@ class Exchange(Protocol):
         ...
 
     async def read_body(self, limit: int) -> bytes:
-        """Return the whole body.
+        """Return the whole body, the same again however often it is asked for.
 
         Raises:
             BodyTooLargeError: it is longer than `limit` bytes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,8 +13,10 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
+from xenoglot.gateway.admit import is_let_in_again
 from xenoglot.gateway.dispatch import Dispatcher
 from xenoglot.gateway.embedded import EMBEDDING
+from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import EVERYBODY, keyring
@@ -28,6 +29,7 @@ from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import break_off, fail
 from xenoglot.gateway.routes import Routes
 from xenoglot.gateway.routing import Router, plans, single
+from xenoglot.gateway.ways import Ways
 from xenoglot.model.failure import Failure
 from xenoglot.policy.throttle import Throttle
 from xenoglot.store.memory import Memory
@@ -35,7 +37,7 @@ from xenoglot.store.place import OFF
 from xenoglot.store.store import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import Dialect
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.keys import Client
     from xenoglot.gateway.limits import Limiter
     from xenoglot.gateway.observe import Record
-    from xenoglot.gateway.routes import Endpoint
+    from xenoglot.gateway.passage import Passage
     from xenoglot.gateway.routing import Plan, Route
     from xenoglot.model.limits import RateLimits
     from xenoglot.store.store import Store
@@ -83,14 +85,20 @@ class Gateway:
         self.router = Router((*plans(config, embedded_model), *_embedding_plans(config, backends)))
         self.keyring = keyring(config)
         self.throttle = Throttle()
+        self.leave = object()
+        """What tells entries that this gateway found from those of others."""
         self.routes = Routes(endpoint.endpoints())
         self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()
         self.scopes = Scopes(config)
         self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
+        self.ways = Ways(self)
         self.observer = Observer(clock)
         self._tasks: set[asyncio.Task[object] | None] = set()
+        self.passages: set[Passage] = set()
+        """The requests that are served without a task."""
+        self._all_passed = asyncio.Event()
         self.draining = False
         """Whether no new clients are let in; what is being answered still is."""
         self._stopping = False
@@ -149,17 +157,39 @@ class Gateway:
         message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
         return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")
 
-    async def handle(self, exchange: Exchange) -> None:
-        """Answer one request, whatever happens, and write its line to the log."""
-        record = self.observer.record(exchange.method)
+    async def handle(self, exchange: Exchange, seen: Seen | None = None, since: float | None = None) -> None:
+        """Answer one request, whatever happens, and write its line to the log; `seen` is what is known of its head.
+
+        It came at the time `since`, or now.
+        """
+        record = self.observer.record(exchange.method, since)
+        entry = None if seen is None or seen.entry is None or not is_let_in_again(seen.entry, self) else seen.entry
+        if entry is not None:
+            await self.serve(exchange, entry.dialect, record, endpoint.enter(entry, exchange, self, record))
+            return
         found = self.routes.find(exchange.path)
-        rows, exchange.variables = found.rows, found.variables
-        dialect = endpoint.dialect_of(rows, exchange.headers)
+        exchange.variables = found.variables
+        dialect = endpoint.dialect_of(found.rows, exchange.headers)
+        work = endpoint.serve(exchange, found.rows, dialect, self, record, seen or Seen())
+        await self.serve(exchange, dialect, record, work)
+
+    async def serve(self, exchange: Exchange, dialect: Dialect, record: Record, work: Awaitable[None]) -> None:
+        """Do what answers a request, own up to whatever comes of it, and write the request's line to the log."""
+        task = asyncio.current_task()
+        self._tasks.add(task)
         try:
-            with self._serving():
-                await self._guard(exchange, rows, dialect, record)
+            await work
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  told below
+            await self._fail(error, exchange, dialect, record)
         finally:
+            self._tasks.discard(task)
             self.observer.write(record)
+
+    def passed(self, passage: Passage) -> None:
+        """Note that a request is served without a task no longer."""
+        self.passages.discard(passage)
+        if not self.passages:
+            self._all_passed.set()
 
     def metrics(self) -> bytes:
         """Return what Prometheus is told."""
@@ -169,7 +199,9 @@ class Gateway:
     def own_metrics(self) -> bytes:
         """Return what this process has to tell of itself."""
         targets = self.dispatcher.ward.measures(self.dispatcher.clock())
-        told = exposition(self.observer.tally, len(self._tasks), self.backends, self.limiter.measures(), targets)
+        told = exposition(
+            self.observer.tally, len(self._tasks) + len(self.passages), self.backends, self.limiter.measures(), targets
+        )
         return told + told_of_lag(self.observer.lag)
 
     def stop_now(self) -> None:
@@ -178,6 +210,8 @@ class Gateway:
         for task in self._tasks:
             if task is not None:
                 task.cancel()
+        for passage in tuple(self.passages):
+            passage.stop()
 
     def inherit(self, other: Gateway) -> None:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
@@ -187,8 +221,12 @@ class Gateway:
 
     async def over(self) -> None:
         """Wait until nothing is under way, work in the background included."""
-        while tasks := [task for task in self._tasks if task is not None]:
-            await asyncio.wait(tasks)
+        while self._tasks or self.passages:
+            if tasks := [task for task in self._tasks if task is not None]:
+                await asyncio.wait(tasks)
+            if self.passages:
+                self._all_passed.clear()
+                await self._all_passed.wait()
         for job in () if self.keeper is None else tuple(self.keeper.jobs.values()):  # the last request's included
             await job.wait()
 
@@ -199,41 +237,32 @@ class Gateway:
         for backend in self.backends.values():
             await backend.aclose()
 
-    @contextmanager
-    def _serving(self) -> Generator[None]:
-        """Have the current task among those that `stop_now` breaks off."""
-        task = asyncio.current_task()
-        self._tasks.add(task)
+    async def _fail(self, error: BaseException, exchange: Exchange, dialect: Dialect, record: Record) -> None:
+        """Answer a request that `error` has ended; be broken off; own up to a bug."""
         try:
-            yield
-        finally:
-            self._tasks.discard(task)
-
-    async def _guard(self, exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, record: Record) -> None:
-        """Serve; be broken off; own up to a bug."""
-        try:
-            await self._serve(exchange, rows, dialect, record)
+            await self._tell(error, exchange, dialect, record)
         except asyncio.CancelledError:
             await self._leave(exchange, dialect, record)
-        except Exception as error:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
-            _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
+        except Exception as bug:  # noqa: BLE001  the outermost shell: nothing gets past it, and nobody learns more than its id
+            _logger.error("request %s failed: %s", record.request_id, whereabouts(bug))  # noqa: TRY400  no texts
             await self._give_up(exchange, dialect, INTERNAL, record)
 
-    async def _serve(self, exchange: Exchange, rows: Mapping[str, Endpoint], dialect: Dialect, record: Record) -> None:
-        """Serve, and turn what is raised into an answer."""
-        try:
-            await endpoint.serve(exchange, rows, dialect, self, record)
-        except FailureError as error:
-            await self._give_up(exchange, dialect, error.failure, record, error.limits)
-        except WireError as error:
-            await self._give_up(exchange, dialect, invalid(error), record)
-        except BodyTooLargeError as error:
-            await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
-        except BodyBrokenError as error:
-            failure = Failure(kind="invalid_request", message=str(error))
-            await self._give_up(exchange, dialect, failure, record, status=error.status)
-        except ClientGoneError:
-            record.failed(CANCELLED)
+    async def _tell(self, error: BaseException, exchange: Exchange, dialect: Dialect, record: Record) -> None:
+        """Turn what was raised into an answer; what is none is raised again."""
+        match error:
+            case FailureError():
+                await self._give_up(exchange, dialect, error.failure, record, error.limits)
+            case WireError():
+                await self._give_up(exchange, dialect, invalid(error), record)
+            case BodyTooLargeError():
+                await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
+            case BodyBrokenError():
+                failure = Failure(kind="invalid_request", message=str(error))
+                await self._give_up(exchange, dialect, failure, record, status=error.status)
+            case ClientGoneError():
+                record.failed(CANCELLED)
+            case _:
+                raise error
 
     async def _give_up(  # noqa: PLR0913, PLR0917  the parts of a failure
         self,

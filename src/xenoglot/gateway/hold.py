@@ -68,6 +68,16 @@ class Hold:
         """
         self._mine = await self._dispatcher.limiter.enter(scopes, owner=owner, tokens=tokens)
 
+    def enter_at_once(self, scopes: Sequence[Scope], owner: str, tokens: int) -> bool:
+        """Get a place within the limits of the request itself, if there is one now; return whether there is."""
+        self._mine = self._dispatcher.limiter.try_enter(scopes, owner=owner, tokens=tokens)
+        return self._mine is not None
+
+    def enter_target_at_once(self, scopes: Sequence[Scope], owner: str, tokens: int) -> bool:
+        """Get a place within the limits of the target, if there is one now; return whether there is."""
+        self._lease = self._dispatcher.limiter.try_enter(scopes, owner=owner, tokens=tokens)
+        return self._lease is not None
+
     def take(self, route: Route, now: float, group: str | None, *, last: bool) -> None:
         """Take a target's key, and its leave to be asked. At the `last` target a key that rests is better than none.
 

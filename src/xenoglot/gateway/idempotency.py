@@ -115,21 +115,18 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Entry).decode
 
 
-def once(handler: Handler) -> Handler:
-    """Return an endpoint that does what `handler` does, but once for each key."""
-    return partial(serve, handler)
+def once(handler: Handler, headers: Sequence[tuple[str, str]]) -> Handler:
+    """Return what answers a request with these `headers`: `handler`, but once for each key, where there is one."""
+    return partial(serve, handler) if any(name == HEADER for name, _ in headers) else handler
 
 
 async def serve(handler: Handler, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Answer one request, or give the answer that it had.
+    """Answer one request that has a key, or give the answer that it had.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent.
     """
     key = _key(exchange.headers)
-    if key is None:
-        await handler(exchange, dialect, gateway, record)
-        return
     data = await exchange.read_body(gateway.config.server.body_limit)
     keeper = gateway.keeper
     if keeper is None:
@@ -201,15 +198,13 @@ async def _again(exchange: Exchange, found: Entry, record: Record) -> None:
     await exchange.end(found.body)
 
 
-def _key(headers: Sequence[tuple[str, str]]) -> str | None:
-    """Return the key of a request, if it has one.
+def _key(headers: Sequence[tuple[str, str]]) -> str:
+    """Return the key of a request that has one.
 
     Raises:
         FailureError: it has several, or what it has is none.
     """
     said = [value.strip(" \t") for name, value in headers if name == HEADER]
-    if not said:
-        return None
     key = said[0]
     if len(said) > 1 or not 0 < len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
         raise FailureError(MALFORMED)

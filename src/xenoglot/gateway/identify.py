@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.events import Event
+    from xenoglot.model.response import Response
 
 
 class Identify:
@@ -55,6 +56,17 @@ class Identify:
             id=self._id if self._kept else started.id or self._id,
             model=started.model or self._model,
             created=int(time.time()) if started.created is None else started.created,
+        )
+
+    def response(self, response: Response) -> Response:
+        """Return a whole answer, completed in the same way."""
+        if not self._kept and None not in (response.id, response.model, response.created):
+            return response
+        return replace(
+            response,
+            id=self._id if self._kept else response.id or self._id,
+            model=response.model or self._model,
+            created=int(time.time()) if response.created is None else response.created,
         )
 
     def close(self) -> Sequence[Event]:

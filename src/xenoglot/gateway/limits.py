@@ -52,6 +52,10 @@ class Limiter(Protocol):
         """
         ...
 
+    def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:
+        """Let a request in if that can be decided now; `None`, and nothing happened, where `enter` has to be asked."""
+        ...
+
     def measures(self) -> Measures:
         """Return what it has to tell."""
         ...
@@ -116,7 +120,17 @@ class MemoryLimiter:
         """Let a request in: see `Limiter`."""
         if not scopes:
             return UNLIMITED
-        return MemoryLease(self, await self.admit(self.applicant(scopes, owner, tokens, patience)))
+        taken = self._room.come_at_once(scopes, tokens, self.clock())
+        if taken is None:
+            taken = await self.admit(self.applicant(scopes, owner, tokens, patience))
+        return MemoryLease(self, taken)
+
+    def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  turns are
+        """Let a request in if there is room, and nobody waits for it: see `Limiter`."""
+        if not scopes:
+            return UNLIMITED
+        taken = self._room.come_at_once(scopes, tokens, self.clock())
+        return None if taken is None else MemoryLease(self, taken)
 
     def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> Applicant:
         """Return somebody who wants in, from now on."""
@@ -144,7 +158,9 @@ class MemoryLimiter:
 
     def give_back(self, taken: Taken, used: int | None, *, asked: bool) -> None:
         """Give back what a request held, once."""
-        self._tell(self._room.leave(taken, used, self.clock(), asked=asked))
+        decided = self._room.leave(taken, used, self.clock(), asked=asked)
+        if decided or self._futures or self._timer is not None:
+            self._tell(decided)
 
     def measures(self) -> Measures:
         """Return who waits, and who was refused."""

@@ -135,6 +135,10 @@ class RedisLimiter:
             self._renewing = asyncio.get_running_loop().create_task(self._renew())
         return lease
 
+    def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  as above
+        """Let in what nothing limits; for all else the server has to be asked."""
+        return None if scopes else UNLIMITED
+
     def give_back(self, lease: RedisLease, used: int | None, *, asked: bool) -> asyncio.Task[None] | None:
         """Give back what a request held, once; what is returned is done when the server knows of it."""
         if self._leases.pop(lease.name, None) is None:

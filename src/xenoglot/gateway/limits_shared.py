@@ -288,6 +288,10 @@ class SharedLimiter:
                 return lease
         return await self._alone.enter(scopes, owner=owner, tokens=tokens, patience=patience)
 
+    def try_enter(self, scopes: Sequence[Scope], *, owner: str, tokens: int) -> Lease | None:  # noqa: ARG002  as above
+        """Let in what nothing limits; all else the parent has to be asked for."""
+        return None if scopes else UNLIMITED
+
     def measures(self) -> Measures:
         """Return who waits, and who was refused, of this worker; all under the word `shared`."""
         alone = self._alone.measures()

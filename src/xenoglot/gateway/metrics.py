@@ -6,7 +6,6 @@ https://prometheus.io/docs/practices/naming/: base units, and `_total` behind wh
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -61,21 +60,31 @@ class Tally:
     """Counts requests by what the route table, the configuration and HTTP call them: never by what a client wrote."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str]] = Counter()
-        self._tokens: Counter[tuple[str, str]] = Counter()
+        self._requests: dict[tuple[str | None, int | None], int] = {}
+        self._tokens: dict[str, list[int]] = {}
+        """Of the input and of the output, by backends."""
 
     def add(self, record: Record) -> None:
         """Count a request that is over."""
-        self._requests[record.route or "", str(record.status or "")] += 1
+        place = (record.route, record.status)
+        self._requests[place] = self._requests.get(place, 0) + 1
         usage = record.usage
         if usage is not None and record.backend is not None:
-            self._tokens[record.backend, "input"] += usage.input_tokens or 0
-            self._tokens[record.backend, "output"] += usage.output_tokens or 0
+            tokens = self._tokens.get(record.backend)
+            if tokens is None:
+                tokens = self._tokens[record.backend] = [0, 0]
+            tokens[0] += usage.input_tokens or 0
+            tokens[1] += usage.output_tokens or 0
 
     def lines(self) -> Iterator[str]:
         """Yield what was counted."""
-        requests = [({"route": route, "status": status}, n) for (route, status), n in sorted(self._requests.items())]
-        tokens = [({"backend": backend, "kind": kind}, n) for (backend, kind), n in sorted(self._tokens.items())]
+        counted = sorted((route or "", str(status or ""), n) for (route, status), n in self._requests.items())
+        requests: list[Sample] = [({"route": route, "status": status}, n) for route, status, n in counted]
+        tokens: list[Sample] = [
+            ({"backend": backend, "kind": kind}, n)
+            for backend, counts in sorted(self._tokens.items())
+            for kind, n in zip(("input", "output"), counts, strict=True)
+        ]
         yield from _family("xenoglot_gateway_requests_total", "counter", "Requests that are over.", requests)
         yield from _family("xenoglot_gateway_tokens_total", "counter", "Tokens, by the backends' usage.", tokens)
 

@@ -13,18 +13,24 @@ be answered without waiting still is.
 from __future__ import annotations
 
 import re
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
+from xenoglot.gateway.endpoint import let_in
+from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.exchange import BodyBrokenError
 from xenoglot.gateway.native_bounds import HIGH_WATER
 from xenoglot.gateway.native_exchange import REQUEST_TIMEOUT, NativeExchange, too_slow
 from xenoglot.gateway.native_head import BAD_REQUEST, HANDSHAKE, Head, Refused, decode_head, find_end
 from xenoglot.gateway.native_outflow import Outflow
 from xenoglot.gateway.native_refusal import UNAVAILABLE, refuse
+from xenoglot.gateway.native_repeat import Repeated, is_kept
+from xenoglot.gateway.passing import is_worth_waiting, passage
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Callable
 
     from xenoglot.gateway.native_server import NativeServer
 
@@ -33,6 +39,9 @@ BODY_SECONDS: Final = 10.0
 
 HEALTH: Final = "/health"
 """The path that is served on connections beyond the most, too."""
+
+MOST_STRANGE: Final = 4
+"""Heads that are kept for nothing: whose client sends another each time has none kept any more."""
 
 _EMPTY_LINES = re.compile(rb"\A(?:\r\n)+")  # RFC 9112 section 2.2: some clients send one behind a body
 
@@ -44,6 +53,10 @@ class Connection(Outflow):
         super().__init__(server)
         self._peer = peer
         self._overflow = overflow
+        self._last: Repeated | None = None
+        """The last head, if the next may be like it."""
+        self._strange = 0
+        """How many heads, one after another, were not like the one before."""
         self._buffer = bytearray()
         """What has come and belongs to no request yet."""
         self._seen = 0
@@ -51,6 +64,8 @@ class Connection(Outflow):
         """Whether it is about to be looked what request is in the buffer."""
         self._exchange: NativeExchange | None = None
         self._task: asyncio.Task[None] | None = None
+        self._awaits = False
+        """Whether the request is looked at when all of its body is here."""
         self._reads = True
         self._deaf = False
         """Whether what comes is thrown away: it cannot be understood any more."""
@@ -102,7 +117,9 @@ class Connection(Outflow):
         """asyncio: the client is slower than we are."""
         self.paused = True
         self._progress = inf
-        self.due = self.loop.time() + self.server.bounds.stall_seconds
+        if self._exchange is not None and self._exchange.passage is not None:
+            self._exchange.passage.held_up()
+        self.due = self._clock() + self.server.bounds.stall_seconds
 
     def resume_writing(self) -> None:
         """asyncio: there is room again."""
@@ -113,6 +130,8 @@ class Connection(Outflow):
                 self._go_on()
             elif not self._exchange.body.done:
                 self._expect_body(self._exchange)
+            elif self._exchange.passage is not None:
+                self._exchange.passage.let_on()
         self._let_write()
 
     # What an exchange asks.
@@ -150,6 +169,11 @@ class Connection(Outflow):
         else:
             self.close()
 
+    def hurry(self) -> None:
+        """Have a task wait for what is still to come of a request, so that somebody can be told to stop."""
+        if self._exchange is not None and self._awaits:
+            self._start(self._exchange)
+
     @property
     def muffled(self) -> bool:
         """Whether something is done for the client while nothing is read from it."""
@@ -164,6 +188,11 @@ class Connection(Outflow):
 
     def _read_head(self, data: bytes) -> None:
         """Look for the end of a head in what came before and `data`."""
+        last = self._last
+        if last is not None and not self._buffer and (end := last.end_in(data)):
+            self._strange = 0
+            self._begin(last.head, data[end:], last.seen)
+            return
         if self._buffer:
             self._buffer += data
         whole: bytes | bytearray = self._buffer or data
@@ -180,61 +209,87 @@ class Connection(Outflow):
             if not end:
                 self._wait_for_head(whole)
                 return
-            head = decode_head(bytes(whole[:end]))
+            begun = bytes(whole[:end])
+            head = decode_head(begun)
         except Refused as refused:
             self._refuse(refused)
             return
         rest = bytes(whole[end:])
         self._buffer.clear()
         self._seen = 0
-        self._begin(head, rest)
+        self._begin(head, rest, self._keep(begun, head))
+
+    def _keep(self, data: bytes, head: Head) -> Seen | None:
+        """Keep a head for the next to be compared with; not any more where each is another."""
+        self._last = None
+        if self._strange == MOST_STRANGE or not is_kept(data, head):
+            return None
+        self._strange += 1
+        seen = Seen()
+        self._last = Repeated(data, head, seen)
+        return seen
 
     def _wait_for_head(self, begun: bytes | bytearray) -> None:
         if not self._buffer:
             self._buffer += begun
-            self._head_end = self.due = min(self._head_end, self.loop.time() + self.server.bounds.head_seconds)
+            self._head_end = self.due = min(self._head_end, self._clock() + self.server.bounds.head_seconds)
         self._seen = len(self._buffer)
 
-    def _begin(self, head: Head, rest: bytes) -> None:
+    def _begin(self, head: Head, rest: bytes, seen: Seen | None) -> None:
         """Have a request served; `rest` came behind its head."""
         if self._overflow and head.path != HEALTH:
             problem = "the gateway has as many connections as it takes; try again"
             self._refuse(Refused(problem, UNAVAILABLE, method=head.method, path=head.path))
             return
-        head.close = head.close or self._overflow
-        exchange = self._exchange = NativeExchange(self, head, self._peer)
+        exchange = self._exchange = NativeExchange(self, head, self._peer, seen)
+        exchange.close = head.close or self._overflow
         self.server.busy(self)
         self.due = inf
         if exchange.body.done:
             if rest:
                 self._buffer += rest
                 self.regulate()
+        elif len(rest) == head.length:
+            exchange.take(rest)
         else:
             self._expect_body(exchange)
-            self._body_end = self.loop.time() + self.server.bounds.body_seconds
+            self._body_end = self._clock() + self.server.bounds.body_seconds
             if rest:
                 self._read_body(exchange, rest)
-        self._start(exchange, None)
+        self._awaits = not exchange.body.done and is_worth_waiting(exchange, head, self.server.gateway)
+        if not self._awaits:
+            self._start(exchange)
 
-    def _start(self, exchange: NativeExchange, refused: Refused | None) -> None:
-        self._task = self.loop.create_task(self._serve(exchange, refused))
-        self.server.tasks.add(self._task)
+    def _start(self, exchange: NativeExchange) -> None:
+        """Have a request served: without a task, if it can be sent on its way at once."""
+        self._awaits = False
+        if exchange.body.done:
+            gateway = self.server.gateway
+            entry = let_in(exchange, gateway, exchange.seen)
+            found = None if entry is None else passage(exchange, entry, gateway)
+            if found is not None:
+                found.start()
+                return
+        self.have_served(exchange, partial(self.server.handle, exchange))
 
-    async def _serve(self, exchange: NativeExchange, refused: Refused | None) -> None:
+    def have_served(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
+        """Have a task do what is to be done for `exchange`."""
+        self._task = task = self.loop.create_task(self._serve(exchange, work))
+        self.server.tasks.add(task)
+
+    async def _serve(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
         exchange.begun = True
         task = self._task
         try:
-            if refused is None:
-                await self.server.handle(exchange)
-            else:
-                await refuse(self.server.gateway, exchange, refused)
+            await work()
         finally:
             self.server.tasks.discard(task)
-            self._served(exchange)
+            self._task = None
+            self.served(exchange)
 
-    def _served(self, exchange: NativeExchange) -> None:
+    def served(self, exchange: NativeExchange) -> None:
         """Go on, the request being answered, or given up."""
-        self._task = self._exchange = None
+        self._exchange = None
         if self._lost or self._leaving:
             return
         if not exchange.over or exchange.close or not exchange.body.done or self.server.draining:
@@ -246,7 +301,8 @@ class Connection(Outflow):
         """Go on to the request that came behind the last, or wait for one."""
         if not self._buffer:
             self._rest()
-            self.regulate()
+            if not self._reads:
+                self.regulate()
         elif not self._goes_on:
             self._goes_on = True
             self.loop.call_soon(self._next)
@@ -264,20 +320,22 @@ class Connection(Outflow):
     def _rest(self) -> None:
         """Wait for a request."""
         self._head_end = inf
-        self.due = self.loop.time() + self.server.bounds.idle_seconds
+        self.due = self._clock() + self.server.bounds.idle_seconds
         self.server.waits(self)
 
     def _read_body(self, exchange: NativeExchange, data: bytes) -> None:
         try:
             exchange.feed(data)
         except Refused as refused:
-            exchange.fail(BodyBrokenError(str(refused), BAD_REQUEST))
-            self._deafen(exchange)
+            self._give_up_body(exchange, BodyBrokenError(str(refused), BAD_REQUEST))
             return
         if exchange.body.done:
             self._need_nothing()
             self._buffer += exchange.body.rest
-        self.regulate()
+            if self._awaits:
+                self._start(exchange)
+        if not self._reads or exchange.size > HIGH_WATER or self._buffer:
+            self.regulate()
 
     def _refuse(self, refused: Refused) -> None:
         """Answer what is no request, and close: what follows it could be anything."""
@@ -285,7 +343,7 @@ class Connection(Outflow):
         exchange = self._exchange = NativeExchange(self, head, self._peer)
         self.server.busy(self)
         self._deafen(exchange)
-        self._start(exchange, refused)
+        self.have_served(exchange, partial(refuse, self.server.gateway, exchange, refused))
 
     def _deafen(self, exchange: NativeExchange) -> None:
         exchange.close = True
@@ -301,15 +359,20 @@ class Connection(Outflow):
 
     def _expect_body(self, exchange: NativeExchange) -> None:
         self._progress = exchange.size
-        self.due = self.loop.time() + BODY_SECONDS
+        self.due = self._clock() + BODY_SECONDS
 
     def _look_at_body(self, exchange: NativeExchange, now: float) -> None:
         enough = exchange.size - self._progress >= self.server.bounds.body_rate * BODY_SECONDS
         if (enough and now < self._body_end) or not self._reads:
             self._expect_body(exchange)
             return
-        exchange.fail(too_slow())
+        self._give_up_body(exchange, too_slow())
+
+    def _give_up_body(self, exchange: NativeExchange, problem: BodyBrokenError) -> None:
+        exchange.fail(problem)
         self._deafen(exchange)
+        if self._awaits:
+            self._start(exchange)
 
     # The end.
 
@@ -322,8 +385,13 @@ class Connection(Outflow):
     def _abandon(self) -> None:
         """Stop what is being done for a client that is gone. A task that has not begun finds out by itself."""
         exchange, task = self._exchange, self._task
-        if exchange is None or task is None:
+        if exchange is None or exchange.gone:
             return
         exchange.leave()
-        if exchange.begun:
+        if exchange.passage is not None:
+            self._exchange = None
+            exchange.passage.left()
+        elif self._awaits:
+            self._start(exchange)  # so that somebody writes down who came
+        elif task is not None and exchange.begun:
             task.cancel()

@@ -136,6 +136,12 @@ class ChunkedBody:
             raise Refused("the trailer behind the body is malformed or too large")
 
 
+WHOLE: Final[Body] = SizedBody(0)
+"""A body of which all is here: nothing more is fed to it."""
+
+
 def body_of(length: int | None) -> Body:
     """Return what reads a body of `length` bytes, or in chunks."""
+    if length == 0:
+        return WHOLE
     return ChunkedBody() if length is None else SizedBody(length)

@@ -14,6 +14,9 @@ HEAD_BYTES: Final = 64 * 1024
 HEAD_FIELDS: Final = 256
 """The most fields it may have. Real clients send about twenty."""
 
+LENGTH_DIGITS: Final = 18
+"""The most digits of a body's length."""
+
 CHUNK_LINE: Final = 256
 """The longest line before a chunk: its size in hexadecimal, and extensions, which nobody needs."""
 

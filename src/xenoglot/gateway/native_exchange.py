@@ -7,16 +7,18 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
-from xenoglot.gateway.native_body import body_of
+from xenoglot.gateway.native_body import WHOLE, body_of
 from xenoglot.gateway.native_bounds import HIGH_WATER
 from xenoglot.gateway.printable import LONGEST_HEADER, for_header
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from xenoglot.gateway.entry import Seen
     from xenoglot.gateway.native import Connection
     from xenoglot.gateway.native_head import Head
+    from xenoglot.gateway.passage import Passage
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -24,19 +26,52 @@ LAST_INFORMATIONAL: Final = 199
 BODILESS: Final = frozenset({204, 304})
 """Statuses whose responses have no body, and no word of its length (RFC 9110 section 6.4.1)."""
 
+_VISIBLE: Final = bytes(range(0x20, 0x7F))
+_NO_VARIABLES: Final[Mapping[str, str]] = {}
+
 
 class NativeExchange:
-    """A request whose head is here, and its response."""
+    """A request whose head is here, and its response; what is `seen` of the head is the connection's to keep."""
 
+    __slots__ = (
+        "_bodiless",
+        "_chunked",
+        "_connection",
+        "_head",
+        "_left",
+        "_limit",
+        "_pieces",
+        "_problem",
+        "_waiter",
+        "_waits",
+        "begun",
+        "body",
+        "close",
+        "gone",
+        "headers",
+        "method",
+        "over",
+        "passage",
+        "path",
+        "peer",
+        "query",
+        "seen",
+        "since",
+        "size",
+        "variables",
+    )
     reads_behind_upgrade = True
 
-    def __init__(self, connection: Connection, head: Head, peer: str) -> None:
+    def __init__(self, connection: Connection, head: Head, peer: str, seen: Seen | None = None) -> None:
         self.method = head.method
         self.path = head.path
         self.query = head.query
         self.headers: Sequence[tuple[str, str]] = head.headers
-        self.variables: Mapping[str, str] = {}
+        self.variables: Mapping[str, str] = _NO_VARIABLES
         self.peer = peer
+        self.seen = seen
+        self.since: float | None = None
+        """When its head came, by the observer's clock, where it is looked at later."""
         self.close = head.close
         """Whether the connection ends with the response."""
         self.body = body_of(head.length)
@@ -46,8 +81,11 @@ class NativeExchange:
         """Whether somebody is at work on it."""
         self.size = 0
         """Bytes of the body that have come."""
-        self._length = head.length
-        self._plain = head.plain
+        self.gone = False
+        """Whether the client has left."""
+        self.passage: Passage | None = None
+        """Who serves it without a task."""
+        self._head = head
         self._waits = head.waits
         self._connection = connection
         self._pieces: list[bytes] = []
@@ -61,7 +99,10 @@ class NativeExchange:
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header `name` (lower case)."""
-        return next((value for field, value in self.headers if field == name), None)
+        for field, value in self.headers:
+            if field == name:
+                return value
+        return None
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body.
@@ -72,9 +113,9 @@ class NativeExchange:
             ClientGoneError: the client left before it was complete.
         """
         self._limit = limit
-        self._connection.regulate()  # nothing brims any more: who is not read from is not seen to leave
-        self._weigh(self._length or 0)
-        self._weigh(self.size)
+        if self.size > HIGH_WATER:
+            self._connection.regulate()  # nothing brims any more: who is not read from is not seen to leave
+        self._weigh(max(self._head.length or 0, self.size))
         if not self.body.done and self._problem is None:
             if self._waits and not self.size:
                 self._connection.send(CONTINUE)
@@ -89,32 +130,60 @@ class NativeExchange:
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response; what cannot stand in a header is replaced."""
+        self.open(status, headers)
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body; wait while the client is slower than that."""
+        self.put(data)
+        if self._connection.paused:
+            await self._connection.writable()
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        self.finish(data)
+
+    # The same without waiting, for who serves without a task (`gateway.passage`).
+
+    def expect(self, limit: int) -> None:
+        """Take a body of at most `limit` bytes, although nobody has asked for it yet."""
+        self._limit = limit
+        if self.size > HIGH_WATER:
+            self._connection.regulate()
+
+    def content(self) -> bytes:
+        """Return the body, all of which is here."""
+        self._limit = self.size
+        if self.size > HIGH_WATER:
+            self._connection.regulate()
+        if len(self._pieces) != 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
+
+    def open(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Send the head of the response, with what comes next."""
         connection = self._connection
-        if not self.body.done or connection.server.draining:
+        server = connection.server
+        if not self.body.done or server.draining:
             self.close = True
         fields = fields_of(headers)
-        promised = _promised(headers)
         if status <= LAST_INFORMATIONAL or status in BODILESS:
             self._bodiless = True
-        elif promised is not None:
+        elif (promised := _promised(headers)) is not None:
             self._left = None if self._bodiless else promised
-        elif self._plain:
+        elif self._head.plain:
             self.close = connection.unframed = True
         else:
             self._chunked = not self._bodiless
             fields += "transfer-encoding: chunked\r\n"
         closing = "connection: close\r\n" if self.close else ""
-        connection.hold(f"{_first_line(status)}{connection.server.date}{fields}{closing}\r\n".encode("ascii"))
+        connection.hold(f"{_first_line(status)}{server.date}{fields}{closing}\r\n".encode("ascii"))
 
-    async def write(self, data: bytes) -> None:
-        """Send a piece of the body; wait while the client is slower than that."""
-        if self.over or not data:
-            return
-        self._send(data)
-        if self._connection.paused:
-            await self._connection.writable()
+    def put(self, data: bytes) -> None:
+        """Send a piece of the body, however slow the client is."""
+        if data and not self.over:
+            self._send(data)
 
-    async def end(self, data: bytes = b"") -> None:
+    def finish(self, data: bytes = b"") -> None:
         """Send the last piece."""
         if self.over:
             return
@@ -127,11 +196,30 @@ class NativeExchange:
         if self._left:  # less came than was promised: the client must not take what follows for it
             self.close = True
 
+    @property
+    def paused(self) -> bool:
+        """Whether the client takes less than it is sent."""
+        return self._connection.paused
+
+    def resume(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Have a task do the rest."""
+        self._connection.have_served(self, work)
+
+    def served(self) -> None:
+        """Have the connection go on: the response is complete, or broken off."""
+        self._connection.served(self)
+
     def abort(self) -> None:
         """Send nothing more, and close without the final chunk."""
         self.over = self.close = True
 
     # What the connection tells.
+
+    def take(self, body: bytes) -> None:
+        """Take the whole body, which came with the head."""
+        self._pieces.append(body)
+        self.size = len(body)
+        self.body = WHOLE
 
     def feed(self, data: bytes) -> None:
         """Take what has been read behind the head."""
@@ -157,7 +245,7 @@ class NativeExchange:
 
     def leave(self) -> None:
         """Note that the client is gone."""
-        self.over = True
+        self.over = self.gone = True
         self._problem = ClientGoneError("the client left before its request was complete")
         self._pieces.clear()
         self._wake()
@@ -190,15 +278,21 @@ class NativeExchange:
 
 def fields_of(headers: Sequence[tuple[str, str]]) -> str:
     """Return the lines of `headers`; nothing in a value can end its line, or be more than visible ASCII (C22)."""
-    lines = "".join([f"{name}: {value}\n" for name, value in headers])
-    fit = lines.replace("\n", "")
-    if len(fit) + len(headers) == len(lines) <= LONGEST_HEADER and fit.isascii() and fit.isprintable():
-        return lines.replace("\n", "\r\n")
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    if (
+        len(lines) <= LONGEST_HEADER
+        and lines.isascii()
+        and lines.encode("ascii").translate(None, _VISIBLE) == b"\r\n" * len(headers)
+    ):
+        return lines
     return "".join([f"{for_header(name)}: {for_header(value)}\r\n" for name, value in headers])
 
 
 def _promised(headers: Sequence[tuple[str, str]]) -> int | None:
-    return next((int(value) for name, value in headers if name == "content-length"), None)
+    for name, value in headers:
+        if name == "content-length":
+            return int(value)
+    return None
 
 
 @lru_cache(maxsize=128)

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from xenoglot.errors import XenoglotError
-from xenoglot.gateway.native_bounds import HEAD_BYTES, HEAD_FIELDS
+from xenoglot.gateway.native_bounds import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGITS
 
 BAD_REQUEST: Final = 400
 EXPECTATION_FAILED: Final = 417
@@ -30,7 +30,7 @@ _FIRST = re.compile(rf"({_NAME_CHARACTER}{{1,64}}) ([!-~]+) HTTP/([0-9])\.([0-9]
 # RFC 9112 section 5, RFC 9110 section 5.5: no blank before the colon, no line folded, no control character.
 FIELDS = re.compile(rf"(?:{_NAME_CHARACTER}+:[\t -~\x80-\xff]*\r\n)*")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
-_LENGTH = re.compile(r"[0-9]{1,18}")
+_LENGTH = re.compile(rf"[0-9]{{1,{LENGTH_DIGITS}}}")
 _BLANKS: Final = " \t"
 
 

@@ -29,6 +29,7 @@ class Outflow(asyncio.Protocol):
     def __init__(self, server: NativeServer) -> None:
         self.server = server
         self.loop = server.loop
+        self._clock = server.loop.time
         self.paused = False
         """Whether the client takes less than it is sent."""
         self.unframed = False
@@ -36,6 +37,9 @@ class Outflow(asyncio.Protocol):
         self.due = inf
         """When to look at it next, by the loop's clock."""
         self._out: list[bytes] = []
+        """What is to be written at the end of this turn of the loop, or earlier."""
+        self._size = 0
+        """Bytes of it."""
         self._writers: list[asyncio.Future[None]] = []
         self._connected = False
         self._leaving = False
@@ -47,20 +51,23 @@ class Outflow(asyncio.Protocol):
     def hold(self, data: bytes) -> None:
         """Have `data` leave with what comes next, or by itself when this turn of the loop is over."""
         if not self._out:
-            self.loop.call_soon(self.flush)
+            self.server.gather(self)
         self._out.append(data)
+        self._size += len(data)
 
     def send(self, data: bytes) -> None:
         """Write; to a client that is gone, nothing."""
         if self._lost or self._leaving:
             return
-        if not self._out:
+        if self._size + len(data) > HIGH_WATER:  # what is larger is not copied for the sake of one write
+            self.flush()
             self.transport.write(data)
-        elif len(data) <= HIGH_WATER:
+        elif self.server.gathers:
+            self.hold(data)
+        elif self._out:
             self._out.append(data)
             self.flush()
-        else:  # what is larger is not copied for the sake of one write
-            self.flush()
+        else:
             self.transport.write(data)
 
     async def writable(self) -> None:
@@ -72,9 +79,12 @@ class Outflow(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write what there is."""
-        out, self._out = self._out, []
-        if out and not self._lost:
-            self.transport.write(b"".join(out))
+        out = self._out
+        if out:
+            self._out = []
+            self._size = 0
+            if not self._lost:
+                self.transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def regulate(self) -> None:
         """Read on, or do not; whoever reads knows which."""
@@ -99,6 +109,7 @@ class Outflow(asyncio.Protocol):
         self.forget()
         if not self._connected:
             return
+        self.flush()
         if self.unframed and not self._lost:
             wire: socket.socket = self.transport.get_extra_info("socket")
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
@@ -129,7 +140,7 @@ class Outflow(asyncio.Protocol):
 
     def _wait_for_writing(self, seconds: float) -> None:
         self._progress = inf
-        self.due = self.loop.time() + seconds
+        self.due = self._clock() + seconds
 
     def _look_at_writing(self, now: float) -> None:
         left = self.transport.get_write_buffer_size()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from email.utils import formatdate
+import time
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.gateway.native_acceptor import Acceptor
@@ -11,14 +11,18 @@ from xenoglot.gateway.native_bounds import OVERFLOW, Connections
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
-    from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.native import Connection
+    from xenoglot.gateway.native_exchange import NativeExchange
+    from xenoglot.gateway.native_outflow import Outflow
 
 SWEEP_SECONDS: Final = 1.0
 """How often deadlines are looked at."""
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class NativeServer:
@@ -39,6 +43,9 @@ class NativeServer:
         self.date = ""
         """The line of the response's head that says when it was made (RFC 9110 section 6.6.1)."""
         self.loop: asyncio.AbstractEventLoop
+        self.gathers = False
+        """Whether the writes of a turn of the loop are made together at its end, so that their readers wake up once."""
+        self._gathered: list[Outflow] = []
         self._waiting: dict[Connection, None] = {}
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -47,14 +54,15 @@ class NativeServer:
     def open(self, listeners: Sequence[socket.socket]) -> None:
         """Begin to let clients in."""
         self.loop = asyncio.get_running_loop()
+        self.gathers = not type(self.loop).__module__.startswith("uvloop")  # which does that by itself
         self._sweep()
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
         for acceptor in self._acceptors:
             acceptor.start()
 
-    async def handle(self, exchange: Exchange) -> None:
+    def handle(self, exchange: NativeExchange) -> Awaitable[None]:
         """Answer one request."""
-        await self.gateway.handle(exchange)
+        return self.gateway.handle(exchange, exchange.seen, exchange.since)
 
     def exchange(self, gateway: Gateway) -> None:
         """Have `gateway` answer from the next request on."""
@@ -80,11 +88,12 @@ class NativeServer:
             connection.retire()
 
     def stop_now(self) -> None:
-        """Break off what is being answered; whoever has no whole request by now will not be heard."""
-        for gateway in (self.gateway, *self.former):
-            gateway.stop_now()
+        """Break off what is being answered; whoever has not even a head of a request by now will not be heard."""
         for connection in tuple(self._waiting):
             connection.drop()
+        for connection in tuple(self.connections):
+            connection.hurry()
+        self.loop.call_soon(self._break_off)  # when those who were hurried have begun
 
     async def drained(self, seconds: float) -> None:
         """Wait until all is answered and everybody gone, for at most so long; then break the rest off."""
@@ -93,6 +102,9 @@ class NativeServer:
         await asyncio.wait({self._empty}, timeout=seconds)
         for connection in tuple(self.connections):
             connection.drop()
+        for gateway in (self.gateway, *self.former):
+            for passage in tuple(gateway.passages):
+                passage.left()
         left = [task for task in self.tasks if task is not None]
         for task in left:
             task.cancel()
@@ -101,6 +113,17 @@ class NativeServer:
             self._sweeper.cancel()
 
     # What connections tell.
+
+    def gather(self, connection: Outflow) -> None:
+        """Have it write what it holds when this turn of the loop is over."""
+        if not self._gathered:
+            self.loop.call_soon(self._write)
+        self._gathered.append(connection)
+
+    def _write(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for connection in gathered:
+            connection.flush()
 
     def waits(self, connection: Connection) -> None:
         """It has no request."""
@@ -144,13 +167,24 @@ class NativeServer:
         if oldest is not None:
             oldest.drop()
 
+    def _break_off(self) -> None:
+        for gateway in (self.gateway, *self.former):
+            gateway.stop_now()
+
     def _sweep(self) -> None:
         now = self.loop.time()
         self._sweeper = self.loop.call_at(now + SWEEP_SECONDS, self._sweep)
-        self.date = f"date: {formatdate(usegmt=True)}\r\n"
+        self.date = f"date: {http_date(time.time())}\r\n"
         for connection in [one for one in self.connections if one.due <= now or one.muffled]:
             connection.look(now)
 
     def _look_if_empty(self) -> None:
         if self._empty is not None and not self.connections and not self._empty.done():
             self._empty.set_result(None)
+
+
+def http_date(now: float) -> str:
+    """Return the moment `now` (Unix seconds) as headers have it, in English wherever it is (RFC 9110 section 5.6.7)."""
+    at = time.gmtime(now)
+    clock = time.strftime("%H:%M:%S", at)
+    return f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year:04} {clock} GMT"

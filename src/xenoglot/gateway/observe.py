@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from msgspec import Struct
 from xenoglot.codec.framing import Framing
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.access import ACCESS, listener
 from xenoglot.gateway.keys import EVERYBODY, Client
 from xenoglot.gateway.lag import Lag
 from xenoglot.gateway.metrics import Tally
@@ -22,12 +23,10 @@ from xenoglot.model.fold import merge_usage
 from xenoglot.model.response import FinishReason, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xenoglot.gateway.routing import Route
     from xenoglot.model.failure import Failure
-    from xenoglot.model.json import JSONObject
-
-ACCESS = logging.getLogger("xenoglot.access")
-"""One line per request, at level INFO, the message being a JSON object."""
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
 """Response header: the model that answers in place of the one asked for."""
@@ -47,10 +46,11 @@ CLIENT_GONE = 499
 MAX_LOSSES = 20
 """How many losses one line names; of those beyond it says how many there are."""
 
-_COUNTS = ("input_tokens", "output_tokens", "cache_read", "cache_write", "reasoning")
+ID_BYTES = 12
+IDS_AT_ONCE = 256
 
 
-class Record(Struct, kw_only=True):
+class Record(Struct):
     """One request as the log will tell of it; whoever learns something says it here.
 
     Times are in seconds of `clock`. `route` is the row of the route table, never the path as it came. `model` is what
@@ -150,43 +150,104 @@ class Observer:
         self.clock = clock
         self.tally = Tally()
         self.lag = Lag()
+        self._ids = _identifiers()
 
-    def record(self, method: str) -> Record:
-        """Return the record of a request that begins now, with an id that nobody can guess."""
-        return Record(request_id=f"req_{secrets.token_hex(12)}", method=method, started=self.clock(), clock=self.clock)
+    def record(self, method: str, since: float | None = None) -> Record:
+        """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
+        clock = self.clock
+        return Record(next(self._ids), method, clock() if since is None else since, clock)
 
     def write(self, record: Record) -> None:
         """Write the one line of a request that is over, and count it."""
         self.tally.add(record)
         if ACCESS.isEnabledFor(logging.INFO):
-            ACCESS.info("%s", encode_json(line(record, self.clock())).decode())
+            said = encode_json(line(record, self.clock()))
+            log = listener()
+            if log is None:
+                ACCESS.info("%s", said.decode())
+            else:
+                log.put(said)
 
 
-def line(record: Record, now: float) -> JSONObject:
+def _identifiers() -> Iterator[str]:
+    """Yield ids of requests. What makes them unguessable is asked of the system for many at once."""
+    size = 2 * ID_BYTES
+    while True:
+        digits = os.urandom(IDS_AT_ONCE * ID_BYTES).hex()
+        for begin in range(0, len(digits), size):
+            yield f"req_{digits[begin : begin + size]}"
+
+
+class Line(Struct):
+    """What the log says of a request; times in milliseconds."""
+
+    request: str
+    method: str
+    route: str | None
+    dialect: str | None
+    tenant: str | None
+    model: str | None
+    backend: str | None
+    target: str | None
+    substituted: bool
+    tries: int
+    stream: bool | None
+    status: int | None
+    ttfb_ms: float | None
+    total_ms: float
+    usage: Spent | None
+    finish: FinishReason | None
+    failure: FailureKind | None
+    losses: list[str]
+
+
+class Spent(Struct, omit_defaults=True):
+    """The usage in a line; that it is estimated is said where it is."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read: int | None
+    cache_write: int | None
+    reasoning: int | None
+    estimated: bool = False
+
+
+def line(record: Record, now: float) -> Line:
     """Return what the log says of `record` at the time `now`."""
-    status = record.status
+    status, usage, model, target = record.status, record.usage, record.model, record.target
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
-    return {
-        "request": record.request_id,
-        "method": for_log(record.method),
-        "route": record.route,
-        "dialect": record.dialect,
-        "tenant": record.client.tenant,
-        "model": _name(record.model),
-        "backend": record.backend,
-        "target": _name(record.target),
-        "substituted": record.substituted,
-        "tries": record.tries,
-        "stream": record.stream,
-        "status": status,
-        "ttfb_ms": _milliseconds(record.started, record.answered),
-        "total_ms": _milliseconds(record.started, now),
-        "usage": _usage(record.usage),
-        "finish": record.finish,
-        "failure": record.failure,
-        "losses": _first(tuple(record.losses)),
-    }
+    return Line(
+        record.request_id,
+        for_log(record.method),
+        record.route,
+        record.dialect,
+        record.client.tenant,
+        None if model is None else for_log(model),
+        record.backend,
+        None if target is None else for_log(target),
+        record.substituted,
+        record.tries,
+        record.stream,
+        status,
+        None if record.answered is None else round((record.answered - record.started) * 1000, 3),
+        round((now - record.started) * 1000, 3),
+        None if usage is None else _spent(usage),
+        record.finish,
+        record.failure,
+        [] if record.losses == () else _first(tuple(record.losses)),
+    )
+
+
+def _spent(usage: Usage) -> Spent:
+    return Spent(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        bool(usage.estimated),
+    )
 
 
 def _first(losses: tuple[Loss, ...]) -> list[str]:
@@ -207,18 +268,3 @@ def _shortened(losses: tuple[Loss, ...]) -> str:
             return "; ".join([*named, f"and {len(losses) - len(named)} more"])
         named.append(said)
     return "; ".join(named)
-
-
-def _name(name: str | None) -> str | None:
-    return None if name is None else for_log(name)
-
-
-def _milliseconds(start: float, end: float | None) -> float | None:
-    return None if end is None else round((end - start) * 1000, 3)
-
-
-def _usage(usage: Usage | None) -> JSONObject | None:
-    if usage is None:
-        return None
-    counts: JSONObject = {name: getattr(usage, name) for name in _COUNTS}
-    return {**counts, "estimated": True} if usage.estimated else counts

@@ -11,8 +11,6 @@ from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
-from xenoglot.text.parsing import decode_parse, encode_parsed, parse
-from xenoglot.text.repair import repaired, require
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
@@ -42,6 +40,8 @@ async def serve(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record:
 
 
 def _parsed(body: bytes) -> JSONObject:
+    from xenoglot.text.parsing import decode_parse, encode_parsed, parse  # noqa: PLC0415  few gateways are asked
+
     asked, losses = decode_parse(decode_json(body)), Losses()
     for name in asked.unknown:
         losses.dropped("$", name, "the endpoint has no such field")
@@ -63,6 +63,8 @@ def _repair() -> Repair:
     Raises:
         FailureError: the extra for it is not installed.
     """
+    from xenoglot.text.repair import repaired, require  # noqa: PLC0415  as above
+
     try:
         require()
     except ConfigurationError as error:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.structured import Structured
-from xenoglot.backends.textual import TextPolicy, Textual
 from xenoglot.text.syntax import AUTO, OFF
 
 if TYPE_CHECKING:
@@ -17,7 +15,11 @@ def reading(backend: Backend, route: Route) -> Backend:
     """Return `backend` as `route` reads its answers; itself where they need no reading."""
     emulate = route.emulate
     textual = _textual(backend, route)
-    return Structured(textual, emulate) if emulate.acts else textual
+    if not emulate.acts:
+        return textual
+    from xenoglot.backends.structured import Structured  # noqa: PLC0415  few gateways need it
+
+    return Structured(textual, emulate)
 
 
 def _textual(backend: Backend, route: Route) -> Backend:
@@ -25,4 +27,6 @@ def _textual(backend: Backend, route: Route) -> Backend:
     syntax = AUTO if route.text_syntax == OFF and emulate.tools else route.text_syntax
     if syntax == OFF:
         return backend
+    from xenoglot.backends.textual import TextPolicy, Textual  # noqa: PLC0415  as above
+
     return Textual(backend, TextPolicy(syntax=syntax, tools=emulate.tools, repair=emulate.repair))

@@ -21,13 +21,22 @@ def refusing() -> Generator[None]:
     """
     try:
         yield
-    except LossError as error:
-        param = error.unknown[0] if error.unknown else None
-        raise FailureError(Failure(kind="invalid_request", message=str(error), param=param)) from None
-    except WireError as error:  # the target's encoder refuses what the request asks
-        raise FailureError(invalid(error)) from None
-    except RecursionError:  # what could just be read may be too deep to write from here
-        raise FailureError(Failure(kind="invalid_request", message="the request is nested too deeply")) from None
+    except (LossError, WireError, RecursionError) as error:
+        raise FailureError(refusal(error)) from None
+
+
+def refusal(error: FailureError | LossError | WireError | RecursionError) -> Failure:
+    """Return the failure of a request that ended in `error`."""
+    match error:
+        case FailureError():
+            return error.failure
+        case LossError():
+            param = error.unknown[0] if error.unknown else None
+            return Failure(kind="invalid_request", message=str(error), param=param)
+        case WireError():  # the target's encoder refuses what the request asks
+            return invalid(error)
+        case _:  # what could just be read may be too deep to write from here
+            return Failure(kind="invalid_request", message="the request is nested too deeply")
 
 
 def invalid(error: WireError) -> Failure:

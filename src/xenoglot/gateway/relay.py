@@ -14,45 +14,39 @@ A client that goes away cancels this task; every way out closes the upstream.
 from __future__ import annotations
 
 import asyncio
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
-from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.ranges import bounded
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asking import Asking
-from xenoglot.gateway.identify import Identify
-from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.refusing import invalid, refusing
-from xenoglot.model.events import Failed, Finished, Ping, Started, UsageReported
-from xenoglot.model.failure import Failure
+from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
+from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
-    from xenoglot.codec.loss import Losses
-    from xenoglot.codec.stage import Stage
+    from xenoglot.codec.writing import Writing
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.hold import Hold
+    from xenoglot.gateway.identify import Identify
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routing import Plan
     from xenoglot.model.events import Event
+    from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
-
-OK = 200
-JSON_TYPE = "application/json"
 
 
 async def serve(
@@ -67,7 +61,7 @@ async def serve(
     size, path = len(body), record.route or ""
     value = await apart(size, lambda: _value(body)) if said is None else said
     request = await apart(size, lambda: decode_request(dialect, value, path, exchange.variables))
-    framing = _framing(dialect, exchange.query)
+    framing = framing_of(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
     plan = gateway.plan(request.model, dialect.default_tag, client=record.client)
     record.routed(plan.route)
@@ -78,6 +72,30 @@ async def serve(
             untouched = await apart(size, lambda: _untouched(body, value, dialect, gateway, plan))
         asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched)
         relay = _Relay(exchange, dialect, gateway, record, request, asking)
+        await (relay.stream() if request.stream else relay.whole())
+
+
+async def go_on(  # noqa: PLR0913, PLR0917  what a request is made of
+    exchange: Exchange,
+    dialect: Dialect,
+    gateway: Gateway,
+    record: Record,
+    request: Request,
+    asking: Asking,
+    hold: Hold,
+    begun: Callable[[], Awaitable[Answer]],
+    waited: float,
+) -> None:
+    """Answer a request that was begun without a task, of which nothing has been sent, and which has `waited` so long.
+
+    `begun` gives the answer of the target that was asked, which is held by `hold`.
+
+    Raises:
+        FailureError: as `serve` does.
+    """
+    relay = _Relay(exchange, dialect, gateway, record, request, asking, waited)
+    relay.ask = partial(asking.answer, hold, begun, waited)
+    with refusing():
         await (relay.stream() if request.stream else relay.whole())
 
 
@@ -107,7 +125,7 @@ def _value(body: bytes) -> JSON:
         raise FailureError(invalid(error)) from None
 
 
-def _framing(dialect: Dialect, query: str) -> Framing:
+def framing_of(dialect: Dialect, query: str) -> Framing:
     """Return how the client wants its stream."""
     if dialect.bare_framing is None or dialect.stream_query in query.split("&"):
         return dialect.framing
@@ -125,38 +143,40 @@ class _Relay:
         record: Record,
         request: Request,
         asking: Asking,
+        waited: float = 0.0,
     ) -> None:
+        self.ask: Callable[[], Awaitable[Answer]] = asking.answer
+        """What gives the answer as it begins."""
         self._exchange = exchange
         self._dialect = dialect
-        self._framing = record.framing or dialect.framing
+        self._waited = waited
         self._interval = gateway.config.server.ping_interval
         self._record = record
         self._request = request
-        self._asking = asking
-        self._losses = asking.losses
+        self._telling = Telling(dialect, record, request, asking)
 
     async def whole(self) -> None:
         """Answer in one piece."""
-        answer = await self._asking.answer()
+        answer = await self.ask()
         try:
             body = await self._whole_body(answer)
         finally:
             await answer.aclose()
-        headers = self._headers(answer, JSON_TYPE, ("content-length", str(len(body))))
+        headers = self._telling.headers(answer.limits, JSON_TYPE, ("content-length", str(len(body))))
         self._record.begin(OK)
         await self._exchange.start(OK, headers)
         await self._exchange.end(body)
 
     async def stream(self) -> None:
         """Answer piece by piece."""
-        identify = self._identify(early=self._may_begin_early())
-        writer = _StreamWriter(self._exchange, self._encoder(identify), self._record, self._interval)
+        identify = self._telling.identify(early=True)
+        writer = _StreamWriter(self._exchange, self._telling.encoder(identify), self._record, self._interval)
         writer.alive = self._dialect.alive
         answer: Answer | None = None
         try:
-            writer.watch(lambda: self._open(answer))
+            writer.watch(lambda: self._open(answer), self._waited)
             with refusing():  # a sign of life may have begun the response: then that is told in it
-                answer = await self._asking.answer()
+                answer = await self.ask()
                 await self._pass(answer, identify, writer)
         except FailureError as error:
             if not writer.opened:
@@ -179,16 +199,16 @@ class _Relay:
 
     async def _pass_events(self, batches: AsyncIterator[Sequence[Event]], writer: _StreamWriter) -> None:
         async for batch in batches:
-            self._observe(batch)
+            self._telling.observe(batch)
             await writer.write_events(batch)
             if writer.failed:
                 return
-        self._must_have_finished()
-        await writer.finish(self._late_losses)
+        self._telling.must_have_finished()
+        await writer.finish(self._telling.late_losses)
 
     async def _pass_bytes(self, answer: ByteAnswer, writer: _StreamWriter) -> None:
         async for piece in answer.pieces:
-            self._observe(piece.events)
+            self._telling.observe(piece.events)
             failure = piece.failure
             if failure is not None and (not piece.data or failure.dialect is None):
                 raise FailureError(failure)
@@ -203,73 +223,23 @@ class _Relay:
         if isinstance(answer, ByteAnswer):
             pieces = [piece async for piece in answer.pieces]
             for piece in pieces:
-                self._observe(piece.events)
+                self._telling.observe(piece.events)
             return b"".join(piece.data for piece in pieces)
         folder = Folder()
-        identify = self._identify()
+        identify = self._telling.identify()
         async for batch in answer.batches:
-            self._observe(batch)
+            self._telling.observe(batch)
             for event in batch:
                 for identified in identify.feed(event):
                     folder.feed(identified)
         if folder.failure is not None:
             raise FailureError(folder.failure)
-        self._must_have_finished()
-        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._losses))
-
-    def _must_have_finished(self) -> None:
-        """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code."""
-        if self._record.finish is None:
-            raise FailureError(Failure(kind="upstream", message="the answer ended early"))
-
-    def _encoder(self, identify: Identify) -> Pipeline:
-        encoder = self._dialect.stream_encoder(self._request, self._losses)
-        return Pipeline(identify, encoder, self._framing.encoder())
-
-    def _may_begin_early(self) -> Losses | None:
-        """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
-        losses, ours = self._losses, self._record.answer_id is not None or self._request.store is False
-        return losses if self._dialect.begins_early and ours and not losses.strict else None
-
-    def _identify(self, early: Losses | None = None) -> Identify:
-        request_id, kept = self._record.request_id, self._record.answer_id
-        own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
-        return Identify(own, self._asking.model, request_id, kept=kept is not None, early=early)
-
-    def _observe(self, events: Sequence[Event]) -> None:
-        """Note what the log wants to know."""
-        for event in events:
-            match event:
-                case UsageReported(usage=usage):
-                    self._record.used(usage)
-                case Finished(finish=finish):
-                    self._record.finish = finish.reason
-                case Failed(failure=failure):
-                    self._record.failed(failure)
-                case _:
-                    pass
+        self._telling.must_have_finished()
+        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._telling.losses))
 
     def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
-        unbuffered = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
-        headers = self._headers(answer, self._framing.media_type, *unbuffered)
-        self._record.begin(OK)
-        return headers
-
-    def _headers(self, answer: Answer | None, media_type: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
-        headers = [("content-type", media_type), *more]
-        if answer is not None and answer.limits is not None:
-            headers += self._dialect.encode_limits(answer.limits, time.time())
-        if said := self._record.tell_losses():
-            headers.append((LOSSES, said))
-        sure = answer is not None or self._asking.alone  # it may yet be another who answers
-        return [*headers, *self._record.headers(answering=sure)]
-
-    def _late_losses(self) -> bytes:
-        """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
-        skipped = self._dialect.comments and self._framing is EVENT_STREAM
-        if not skipped or not (said := self._record.tell_losses()):
-            return b""
-        return b"".join(self._framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
+        known = answer is not None  # else it may yet be another who answers
+        return self._telling.begin_stream(answer.limits if answer is not None else None, sure=known)
 
 
 async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
@@ -282,7 +252,7 @@ async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
 class _StreamWriter:
     """A streamed response: its head held until there is something to say, its silences bridged."""
 
-    def __init__(self, exchange: Exchange, encoder: Stage[Event, bytes], record: Record, interval: float) -> None:
+    def __init__(self, exchange: Exchange, encoder: Writing, record: Record, interval: float) -> None:
         self.opened = False
         self.failed = False
         self.begun = False
@@ -301,10 +271,11 @@ class _StreamWriter:
         self._ping: asyncio.Task[None] | None = None
         self._head: Callable[[], list[tuple[str, str]]] = list
 
-    def watch(self, head: Callable[[], list[tuple[str, str]]]) -> None:
-        """Begin to bridge silences; `head` gives the headers when the response opens."""
+    def watch(self, head: Callable[[], list[tuple[str, str]]], waited: float) -> None:
+        """Begin to bridge silences, the first of which is `waited` long by now; `head` gives the headers."""
         self._head = head
-        self._timer = self._loop.call_later(self._interval, self._look)
+        self._last -= waited
+        self._timer = self._loop.call_at(self._last + self._interval, self._look)
 
     def stop(self) -> None:
         """Bridge no more."""
@@ -359,7 +330,7 @@ class _StreamWriter:
             await self._exchange.end()
 
     def _encode(self, batch: Sequence[Event]) -> bytes:
-        return b"".join([frame for event in batch for frame in self._encoder.feed(event)])
+        return self._encoder.write(batch)
 
     async def _write(self, data: bytes) -> None:
         async with self._lock:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
 
-    Handler: TypeAlias = "Callable[[Exchange, Dialect, Gateway, Record], Awaitable[None]]"
-
 VERSION = "/v1"
 """Left out by some clients, whose base URL is meant to have it."""
 
@@ -26,6 +24,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 _WITH_SLASHES = "model"
 """The variable that may have slashes in it wherever it stands: names of models do."""
 
+Handler: TypeAlias = "Callable[[Exchange, Dialect, Gateway, Record], Awaitable[None]]"
 Policy: TypeAlias = "Literal['open', 'key', 'admin']"
 
 
@@ -33,7 +32,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """A row of the table. `dialect` is that of the route, where it has one; errors are written in it.
 
     `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
-    shows one of those who administer (`admin`; where there are none, that is as `key`).
+    shows one of those who administer (`admin`; where there are none, that is as `key`). `once` says that an idempotency
+    key is heeded.
     """
 
     method: str
@@ -41,6 +41,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     policy: Policy
     handler: Handler
     dialect: Dialect | None = None
+    once: bool = False
 
 
 class Found(Struct, frozen=True):

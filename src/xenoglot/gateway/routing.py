@@ -55,8 +55,8 @@ class Route(Struct, frozen=True, kw_only=True):
 
     backend: str
     model: str
-    defaults: Sampling = Sampling()
-    caps: Caps = Caps()
+    defaults: Sampling = NOTHING
+    caps: Caps = UNCAPPED
     on_loss: OnLoss = "warn"
     preserve: bool = False
     text_syntax: str = OFF
@@ -211,8 +211,8 @@ def _route(config: Config, model: Model, target: ModelTarget, embedded_model: st
     return Route(
         backend=backend,
         model=name or _own(model.name),
-        defaults=_completed(target.defaults, model.defaults),
-        caps=_completed(target.caps, model.caps),
+        defaults=_completed(target.defaults, model.defaults, NOTHING),
+        caps=_completed(target.caps, model.caps, UNCAPPED),
         on_loss=model.on_loss or config.on_loss,
         preserve=upstream.preserve if model.preserve is None else model.preserve,
         text_syntax=model.text_syntax or syntax_of(upstream.facts, name or "", upstream.text_syntax),
@@ -224,15 +224,17 @@ def _route(config: Config, model: Model, target: ModelTarget, embedded_model: st
     )
 
 
-def _completed(first: Struct_, then: Struct_) -> Struct_:
-    """Return `first` with what `then` says where it says nothing."""
+def _completed(first: Struct_, then: Struct_, nothing: Struct_) -> Struct_:
+    """Return `first` with what `then` says where it says nothing; where neither says anything, `nothing` itself."""
+    if first == then == nothing:
+        return nothing
     told = {name: value for name, value in structs.asdict(then).items() if getattr(first, name) is None}
     return structs.replace(first, **told)
 
 
 def apply_caps(request: Request, route: Route, losses: Losses) -> Request:
     """Return the request within the route's caps; the same one where that changes nothing."""
-    if route.caps == UNCAPPED:
+    if route.caps is UNCAPPED or route.caps == UNCAPPED:
         return request
     told = {
         name: most
@@ -246,7 +248,7 @@ def apply_caps(request: Request, route: Route, losses: Losses) -> Request:
 
 def apply_defaults(request: Request, route: Route) -> Request:
     """Return the request with the route's defaults where it says nothing; the same one where that changes nothing."""
-    if route.defaults == NOTHING:
+    if route.defaults is NOTHING or route.defaults == NOTHING:
         return request
     told = {
         name: value

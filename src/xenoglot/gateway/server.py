@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.access import configure_logging
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.lag import watched
 from xenoglot.gateway.native_server import NativeServer
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 GRACE_SECONDS = 5.0
 """After the drain, how long a client that reads nothing may keep the process from ending."""
+
+COLLECTOR = (5_000, 10, 10)
+"""Objects more than before at which the collector looks at the newest, and how many such looks make one further."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -179,8 +183,7 @@ async def _serve(  # noqa: PLR0913, PLR0917  as above
         configure_logging(server.native.redact)
         if config.server.watch:
             reloader.watch()
-        gc.collect()
-        gc.freeze()  # what is here now stays: the collector need not look at it again
+        _settle()
 
         def begun() -> None:
             say(greeting(server.native.gateway, listener))
@@ -189,6 +192,18 @@ async def _serve(  # noqa: PLR0913, PLR0917  as above
 
         with watched(server.native.gateway.observer.lag):
             await server.serve([listener], begun)
+
+
+def _settle() -> None:
+    """Have the collector of cycles leave alone what is here now, and look seldom at what comes.
+
+    What requests make goes with its last reference; only connections and requests that are broken off leave cycles, a
+    few hundred objects each. Python's own bounds are for programs that make many: with them the collector took 10 % of
+    the time of 1,000 streams, in pauses of up to 0.1 s, to find next to nothing. With these it takes 3 %.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
 
 
 def _hear_reloads() -> asyncio.Event:
@@ -232,26 +247,3 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-def configure_logging(redact: Callable[[str], str]) -> None:
-    """Write our logs to stderr, one line each, without any of our keys; leave a logging that is configured alone."""
-    logger = logging.getLogger("xenoglot")
-    if logger.hasHandlers():
-        return
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter(redact))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-
-
-class RedactingFormatter(logging.Formatter):
-    """Formats records as usual, and takes secrets out of what is made of them."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__("%(message)s")
-        self._redact = redact
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of one record."""
-        return self._redact(super().format(record))

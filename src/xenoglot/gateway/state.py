@@ -20,11 +20,11 @@ from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay, state_jobs
-from xenoglot.gateway.apart import apart
+from xenoglot.gateway.apart import LARGE, apart
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
-from xenoglot.gateway.state_exchange import KeptExchange, Reread
+from xenoglot.gateway.state_exchange import KeptExchange
 from xenoglot.model.failure import Failure
 from xenoglot.store.store import UNDONE, StoreError, Window
 
@@ -66,13 +66,16 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         return
     limit = gateway.config.server.body_limit
     data = await exchange.read_body(limit)
-    body = await apart(len(data), lambda: decode_json(data))
+    body = decode_json(data) if len(data) < LARGE else await apart(len(data), lambda: decode_json(data))
     wish = state.wish(body)
+    if wish.stateless:
+        await relay.serve(exchange, dialect, gateway, record, body)
+        return
     upstream = _upstream_alike(body, dialect, gateway)
     if keeper is None and upstream is None:
         _need_nothing(wish, state)
-    if keeper is None or wish.stateless or (upstream is not None and upstream.state == "native"):
-        await relay.serve(Reread(exchange, data), dialect, gateway, record, body)
+    if keeper is None or (upstream is not None and upstream.state == "native"):
+        await relay.serve(exchange, dialect, gateway, record, body)
         return
     owner = gateway.keyring.owner(exchange.headers)
     created = int(keeper.now()) if wish.background else None

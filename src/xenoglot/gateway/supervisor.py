@@ -1,9 +1,9 @@
 """Several processes that answer at one address: who starts them, passes signals on, and replaces one that dies.
 
-Theory of operation. The supervisor binds the address and answers nobody. Each worker is this program once more, with
-the listening socket among its files; the kernel gives each connection to one that accepts. The limits are kept here and
-asked for over a unix socket, so they hold for all together. A worker that ends unasked is started again, later each
-time. A worker whose standard input ends has lost its supervisor, and stops.
+Theory of operation. The supervisor reserves the address and answers nobody. Each worker is this program once more, with
+the socket that does so among its files; it listens there itself, and the kernel shares the connections out (`address`).
+The limits are kept here and asked for over a unix socket, so they hold for all together. A worker that ends unasked is
+started again, later each time. A worker whose standard input ends has lost its supervisor, and stops.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import msgspec
 from xenoglot.engine.process import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import limits_shared
+from xenoglot.gateway.address import reserve
 from xenoglot.gateway.assembly import limiter_of
-from xenoglot.gateway.server import GRACE_SECONDS, STOP_SIGNALS, bind
-from xenoglot.gateway.worker import AT_ONCE, VARIABLE, Post
+from xenoglot.gateway.post import VARIABLE, Post
+from xenoglot.gateway.server import GRACE_SECONDS, STOP_SIGNALS
+from xenoglot.gateway.worker import AT_ONCE
 
 if TYPE_CHECKING:
     import socket
@@ -175,7 +177,7 @@ def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], obj
         raise ConfigurationError("server.workers: there is one process on Windows, whose processes share no sockets")
     command = (sys.executable, "-P", "-m", "xenoglot", *arguments)
     with (
-        bind(config.server.host, config.server.port) as listener,
+        reserve(config.server.host, config.server.port) as listener,
         tempfile.TemporaryDirectory(prefix="xenoglot-") as folder,  # mode 0700
     ):
         listener.set_inheritable(True)

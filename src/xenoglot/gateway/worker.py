@@ -14,9 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-from msgspec import Struct
-
+from xenoglot.gateway.address import line_at
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.limits_shared import SharedLimiter
 from xenoglot.gateway.metrics import merged
@@ -24,14 +22,12 @@ from xenoglot.gateway.server import serve_at
 from xenoglot.gateway.shelf import Shelf
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
 
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.post import Post
     from xenoglot.gateway.reload import Source
-
-VARIABLE: Final = "XENOGLOT_WORKER"
-"""The environment variable by which a worker knows that it is one."""
 
 AT_ONCE: Final = (signal.SIGINT,)
 """How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
@@ -40,30 +36,11 @@ POST_SECONDS: Final = 1.0
 """How often each tells the others its numbers."""
 
 
-class Post(Struct, frozen=True):
-    """What a worker is told: the socket it shares, its number, and the folder in which all of them meet."""
-
-    descriptor: int
-    number: int
-    folder: str
-
-    @property
-    def limits(self) -> str:
-        """Where the limits are kept that all share: a unix socket."""
-        return str(Path(self.folder) / "limits")
-
-
-def post_of(environ: Mapping[str, str]) -> Post | None:
-    """Return what this process is told as a worker; `None` if it is none."""
-    said = environ.get(VARIABLE)
-    return None if said is None else msgspec.json.decode(said, type=Post)
-
-
 def work(config: Config, post: Post, source: Source | None) -> None:
     """Serve until told to stop, or until the supervisor is gone."""
     threading.Thread(target=_stop_with_parent, args=(post,), name="parent", daemon=True).start()
     limiter = SharedLimiter(post.limits)
-    with socket.socket(fileno=post.descriptor) as listener:
+    with line_at(socket.socket(fileno=post.descriptor)) as listener:
         shelf = Shelf()
         numbers = _Numbers(post)
 

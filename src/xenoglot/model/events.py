@@ -4,6 +4,9 @@ Theory of operation. A stream is started once. Then, for each candidate, blocks 
 a block is a part of the answer in the making. A candidate is finished when no block of it is open. Usage is a
 snapshot, never a difference: the last one counts. `Failed` ends the stream from any state, and nothing follows it.
 `GRAMMAR` and `GROWTH` say the same as data: `codec.grammar` asserts it, the property tests draw lawful streams from it.
+
+The three deltas that are pieces of text come once for every token of every answer: they are the cheapest structs there
+are (`gc=False`: nothing in them can refer back to them).
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class BlockStarted(Struct, frozen=True, kw_only=True):
     candidate: int = 0
 
 
-class TextDelta(Struct, frozen=True, kw_only=True):
+class TextDelta(Struct, frozen=True, gc=False):
     """More words of a `Text` or a `Refusal`."""
 
     text: str
@@ -64,7 +67,7 @@ class CitationDelta(Struct, frozen=True, kw_only=True):
     candidate: int = 0
 
 
-class ReasoningDelta(Struct, frozen=True, kw_only=True):
+class ReasoningDelta(Struct, frozen=True, gc=False):
     """More thinking; `summary` is the index of the summary that grows, or `None` for the thinking itself."""
 
     text: str
@@ -79,7 +82,7 @@ class SignatureDelta(Struct, frozen=True, kw_only=True):
     candidate: int = 0
 
 
-class ArgumentsDelta(Struct, frozen=True, kw_only=True):
+class ArgumentsDelta(Struct, frozen=True, gc=False):
     """More text of a tool call's arguments, cut anywhere, even inside an escape."""
 
     text: str
@@ -150,6 +153,11 @@ Event: TypeAlias = (
     | Failed
     | Ping
 )
+
+PIECES = (TextDelta, ReasoningDelta, ArgumentsDelta)
+"""What an answer mostly grows by; `Piece` is one of them."""
+
+Piece: TypeAlias = TextDelta | ReasoningDelta | ArgumentsDelta
 
 IDLE = "idle"
 BETWEEN = "between"

@@ -16,8 +16,6 @@ from xenoglot.model.events import (
     Event,
     Failed,
     Finished,
-    OpaqueDelta,
-    Ping,
     ReasoningDelta,
     SignatureDelta,
     Started,
@@ -31,6 +29,9 @@ if TYPE_CHECKING:
 
     from xenoglot.model.content import Citation, Extra, Logprob, Part
     from xenoglot.model.failure import Failure
+
+_DELTAS = (TextDelta, ReasoningDelta, ArgumentsDelta, SignatureDelta, CitationDelta, AudioDelta)
+"""What a block grows by."""
 
 
 def fold(events: Iterable[Event]) -> Response | Failure:
@@ -76,6 +77,14 @@ def unfold_part(part: Part, candidate: int = 0) -> Iterator[Event]:
     yield BlockEnded(candidate=candidate)
 
 
+def grown_part(header: Part, deltas: Iterable[Event]) -> Part:
+    """Return the part that began as `header` and grew by `deltas`."""
+    growing = _GrowingPart(header)
+    for delta in deltas:
+        growing.feed(delta)
+    return growing.part()
+
+
 def merge_usage(earlier: Usage | None, later: Usage) -> Usage:
     """Return the snapshot `later`, with what it leaves out taken from `earlier`."""
     if earlier is None:
@@ -95,9 +104,13 @@ class Folder:
 
     def feed(self, event: Event) -> None:
         """Take one event in. Order is not checked here: that is `codec.grammar`'s part."""
+        if isinstance(event, _DELTAS):
+            self._candidate(event.candidate).block.feed(event)
+        else:
+            self._feed(event)
+
+    def _feed(self, event: Event) -> None:
         match event:
-            case TextDelta() | ReasoningDelta() | ArgumentsDelta() | SignatureDelta() | CitationDelta() | AudioDelta():
-                self._candidate(event.candidate).block.feed(event)
             case BlockStarted(part=part, candidate=index):
                 self._candidate(index).block = _GrowingPart(part)
             case BlockEnded(part=part, candidate=index):
@@ -112,7 +125,7 @@ class Folder:
                 candidate.finish, candidate.extra = event.finish, event.extra
             case Failed(failure=failure):
                 self.failure = failure
-            case OpaqueDelta() | Ping():
+            case _:
                 pass  # the whole of an `Opaque` comes with its `BlockEnded`
 
     def response(self) -> Response:
@@ -161,12 +174,17 @@ class _GrowingPart:
         self.signature: str | None = None
 
     def feed(self, event: Event) -> None:
+        if type(event) is TextDelta:
+            self.texts.append(event.text)
+            if event.logprobs:
+                self.logprobs.extend(event.logprobs)
+        elif type(event) is ArgumentsDelta or (type(event) is ReasoningDelta and event.summary is None):
+            self.texts.append(event.text)
+        else:
+            self._feed(event)
+
+    def _feed(self, event: Event) -> None:
         match event:
-            case TextDelta(text=text, logprobs=logprobs):
-                self.texts.append(text)
-                self.logprobs.extend(logprobs)
-            case ArgumentsDelta(text=text) | ReasoningDelta(text=text, summary=None):
-                self.texts.append(text)
             case ReasoningDelta(text=text, summary=int(index)):
                 self.summaries.setdefault(index, []).append(text)
             case SignatureDelta(signature=signature):

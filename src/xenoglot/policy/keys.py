@@ -42,7 +42,7 @@ class _Key:
     @property
     def last_resort(self) -> float:
         """When it may be used if nothing else is left: a refusal that may be the request's own holds nobody up."""
-        return self.cool_until if self.doubtful else self.until
+        return self.cool_until if self.doubtful or self.refused_until == -inf else self.until
 
 
 class KeyPool:
@@ -60,6 +60,8 @@ class KeyPool:
         With `affinity` that is the same one for the same text as long as it can be used, for prompts are cached by
         account; else the one with the fewest requests under way (`busy`, by place), of these the one used longest ago.
         """
+        if len(self._keys) == 1:
+            return 0 if now >= self._keys[0].last_resort else None
         usable = [index for index, key in enumerate(self._keys) if now >= key.until]
         if not usable:
             usable = [index for index, key in enumerate(self._keys) if now >= key.last_resort]

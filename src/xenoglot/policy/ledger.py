@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from xenoglot.policy.scope import Scope
 from xenoglot.policy.window import Entry, Log
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NEWS = 0.2
 """How much the latest request counts in the mean of how long places are held."""
@@ -47,8 +45,8 @@ class Taken(Struct, eq=False):
     scopes: tuple[Scope, ...]
     tokens: int
     since: float
-    uses: tuple[tuple[Log, Entry], ...]
-    reserved: tuple[tuple[Log, Entry], ...]
+    uses: Sequence[tuple[Log, Entry]]
+    reserved: Sequence[tuple[Log, Entry]]
     held: bool = True
 
 
@@ -76,8 +74,8 @@ class Room:
         scope = self.scope
         if not scope.requests and not scope.tokens and scope.concurrency is None:
             return None
-        requested = max((log.free_at(now, 1) for log in self.requests), default=now)
-        reserved = max((log.free_at(now, tokens) for log in self.tokens), default=now)
+        requested = _free_at(self.requests, now, 1)
+        reserved = _free_at(self.tokens, now, tokens)
         if inf in (requested, reserved) or scope.concurrency == 0:
             return Lack(scope, "never")
         if requested > now or reserved > now:
@@ -106,22 +104,30 @@ class Ledger:
 
     def lacks(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Lack]:
         """Return what is missing for a request of so many tokens; nothing: it may come in."""
-        found = [self._room(scope).lack(tokens, now) for scope in scopes]
-        return [lack for lack in found if lack is not None]
+        return [lack for scope in scopes if (lack := self._room(scope).lack(tokens, now)) is not None]
+
+    def take_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken | None:
+        """Take all of it, if all of it is there."""
+        rooms = [self._room(scope) for scope in scopes]
+        for room in rooms:
+            if room.lack(tokens, now) is not None:
+                return None
+        return self._taken(scopes, rooms, tokens, now)
 
     def take(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken:
         """Take all of it, whether it is there or not."""
-        self._sweep(now)
-        rooms = [self._room(scope) for scope in scopes]
+        return self._taken(scopes, [self._room(scope) for scope in scopes], tokens, now)
+
+    def _taken(self, scopes: Sequence[Scope], rooms: Sequence[Room], tokens: int, now: float) -> Taken:
+        uses: list[tuple[Log, Entry]] = []
+        reserved: list[tuple[Log, Entry]] = []
         for room in rooms:
             room.held += 1
-        return Taken(
-            scopes=tuple(scopes),
-            tokens=tokens,
-            since=now,
-            uses=tuple((log, log.take(now, 1)) for room in rooms for log in room.requests),
-            reserved=tuple((log, log.take(now, tokens)) for room in rooms for log in room.tokens),
-        )
+            uses += [(log, log.take(now, 1)) for log in room.requests]
+            reserved += [(log, log.take(now, tokens)) for log in room.tokens]
+        if len(self._rooms) >= self._sweep_at:
+            self._sweep(now)
+        return Taken(tuple(scopes), tokens, now, uses, reserved)
 
     def give(self, taken: Taken, used: int | None, now: float, *, asked: bool = True) -> bool:
         """Give it back, once: of the tokens what was not `used`, of the requests only one that nobody was `asked`.
@@ -160,9 +166,18 @@ class Ledger:
         return room
 
     def _sweep(self, now: float) -> None:
-        if len(self._rooms) >= self._sweep_at:
-            self._rooms = {name: room for name, room in self._rooms.items() if not room.is_idle(now)}
-            self._sweep_at = max(MOST_IDLE, 2 * len(self._rooms))
+        self._rooms = {name: room for name, room in self._rooms.items() if not room.is_idle(now)}
+        self._sweep_at = max(MOST_IDLE, 2 * len(self._rooms))
+
+
+def _free_at(logs: Sequence[Log], now: float, amount: int) -> float:
+    """Return when `amount` fits into all of `logs`: `now` or later."""
+    latest = now
+    for log in logs:
+        at = log.free_at(now, amount)
+        if at > latest:  # noqa: PLR1730  `max` costs as much as the rest of this
+            latest = at
+    return latest
 
 
 def _followed(older: list[Log], newer: list[Log]) -> list[Log]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -74,6 +75,7 @@ class Throttle:
         return 0.0 if bucket.left >= 1 else (1 - bucket.left) / self._patience.per_second
 
 
+@lru_cache(maxsize=1024)
 def source_of(peer: str) -> str | None:
     """Return where a client at the address `peer` is: itself; of IPv6 its network, since it has all addresses of it.
 

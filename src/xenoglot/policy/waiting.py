@@ -78,9 +78,17 @@ class WaitingRoom:
         decided = self._call(now, one.lane)
         return decided if one.is_decided else decided + self._seat(one, now)
 
+    def come_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken | None:
+        """Come in if there is room, and nobody waits who wants into one of `scopes`; else nothing happened."""
+        if self._turns:
+            names = {scope.name for scope in scopes}
+            if any(not names.isdisjoint(other.lane) for other in self._turns.heads()):
+                return None
+        return self.ledger.take_at_once(scopes, tokens, now)
+
     def leave(self, taken: Taken, used: int | None, now: float, *, asked: bool = True) -> list[Applicant]:
         """Give back what was taken, as `Ledger.give` has it; who was let in by that is returned."""
-        if not self.ledger.give(taken, used, now, asked=asked):
+        if not self.ledger.give(taken, used, now, asked=asked) or not self._turns:
             return []
         return self._call(now, [scope.name for scope in taken.scopes])
 

@@ -37,10 +37,11 @@ class Entry(Struct, eq=False):
 class Log:
     """What was used of one window."""
 
-    __slots__ = ("_entries", "_grain", "_latest", "_used", "window")
+    __slots__ = ("_entries", "_grain", "_latest", "_seconds", "_used", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
+        self._seconds = window.seconds
         self._entries: deque[Entry] = deque()
         self._used = 0
         self._latest = -inf
@@ -56,9 +57,11 @@ class Log:
 
     def free_at(self, now: float, amount: int) -> float:
         """Return when `amount` fits if nothing else happens: `now` or later, `inf` if never."""
-        if amount > self.window.amount:
+        most = self.window.amount
+        if amount > most:
             return inf
-        surplus = self.used(now) + amount - self.window.amount
+        self._forget(now)
+        surplus = self._used + amount - most
         if surplus <= 0:
             return now
         for entry in self._entries:
@@ -70,15 +73,16 @@ class Log:
     def take(self, now: float, amount: int) -> Entry:
         """Note a use, whether it fits or not; what is returned takes some of it back."""
         self._forget(now)
-        last = self._entries[-1] if self._entries else None
-        if last is not None and self._latest - last.since < self._grain:
-            last.at = self._latest
-            last.amount += amount
-        else:
-            last = Entry(self._latest, self._latest, amount)
-            if amount:
-                self._entries.append(last)
+        latest, entries = self._latest, self._entries
         self._used += amount
+        if self._grain and entries and latest - entries[-1].since < self._grain:
+            last = entries[-1]
+            last.at = latest
+            last.amount += amount
+            return last
+        last = Entry(latest, latest, amount)
+        if amount:
+            entries.append(last)
         return last
 
     def give(self, entry: Entry, amount: int) -> None:
@@ -95,8 +99,10 @@ class Log:
             self.take(entry.at, entry.amount)
 
     def _forget(self, now: float) -> None:
-        self._latest = max(self._latest, now)
-        while self._entries and self._entries[0].at + self.window.seconds <= self._latest:
-            entry = self._entries.popleft()
+        if now > self._latest:  # noqa: PLR1730  `max` costs as much as the rest of this
+            self._latest = now
+        entries = self._entries
+        while entries and entries[0].at + self._seconds <= self._latest:
+            entry = entries.popleft()
             self._used -= entry.amount
             entry.amount = 0

@@ -14,13 +14,13 @@ import msgspec
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
+from xenoglot.installed import Entry, entries
 from xenoglot.providers.addresses import needed
 from xenoglot.providers.provider import Provider
 from xenoglot.text import syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from importlib.metadata import EntryPoint
 
     from xenoglot.model.json import JSONObject
     from xenoglot.providers.provider import Face
@@ -39,10 +39,8 @@ def _own() -> dict[str, Path]:
 
 
 @cache
-def _entries() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # noqa: PLC0415  it is slow, and seldom needed
-
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _entries() -> dict[str, Entry]:
+    return entries(GROUP)
 
 
 @cache
@@ -125,7 +123,7 @@ def target_of(*quirks: JSONObject) -> Target:
         raise ConfigurationError(f"`quirks`: {error}") from None
 
 
-def _loaded(entry: EntryPoint) -> Provider:
+def _loaded(entry: Entry) -> Provider:
     try:
         row = entry.load()
     except Exception as error:
@@ -137,8 +135,8 @@ def _loaded(entry: EntryPoint) -> Provider:
     return checked(row, _told(entry))
 
 
-def _told(entry: EntryPoint) -> str:
-    of = "" if entry.dist is None else f" of `{entry.dist.name}`"
+def _told(entry: Entry) -> str:
+    of = "" if entry.package is None else f" of `{entry.package}`"
     return f"the entry point `{entry.name}`{of} (`{entry.value}`)"
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ from xenoglot.store.statements import migrate
 from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Sequence
 
     from xenoglot.store.statements import Row, Statement, Steps
@@ -72,6 +72,8 @@ class SQLite(SQLStore):
             thread.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        import sqlite3  # noqa: PLC0415  most gateways are never asked to keep anything
+
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
@@ -92,6 +94,8 @@ class SQLite(SQLStore):
         return result
 
     def _open(self) -> sqlite3.Connection:
+        import sqlite3  # noqa: PLC0415  as above
+
         if self._connection is None:
             if self._path != MEMORY:
                 _create(Path(self._path))
@@ -127,6 +131,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Have the file in WAL mode; SQLite itself does not wait for another connection that brings it there just now."""
+    import sqlite3  # noqa: PLC0415  as above
+
     waited = 0.0
     while True:
         try:

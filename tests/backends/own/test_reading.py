@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from tests.backends.own.asking import asked, respond, said
 from xenoglot.backends.callable import Callable
+from xenoglot.backends.emulation import Emulate
 from xenoglot.backends.own.reading import reading
-from xenoglot.backends.structured import Emulate
 from xenoglot.model.request import OutputFormat, Request
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

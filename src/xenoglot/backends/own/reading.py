@@ -14,7 +14,7 @@ from xenoglot.text.syntax import AUTO, OFF, get
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.structured import Emulate
+    from xenoglot.backends.emulation import Emulate
 
 
 class Read(Textual):

@@ -18,7 +18,7 @@ from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.structured import Emulate
+    from xenoglot.backends.emulation import Emulate
 
 _BACKEND: Final = ("answer", "count", "models", "aclose")
 _PIPELINE: Final = ("task", "model", "tokenizer")

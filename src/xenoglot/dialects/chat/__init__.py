@@ -9,17 +9,19 @@ from __future__ import annotations
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.chat.decoder import StreamDecoder
 from xenoglot.dialects.chat.encoder import StreamEncoder
+from xenoglot.dialects.chat.glance import glance
+from xenoglot.dialects.chat.glimpse import glimpse
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.request_encoder import encode_request
 from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.state import STATE
 from xenoglot.dialects.chat.tokens import TOKENS
-from xenoglot.dialects.chat.tools import NAME_LIMIT
+from xenoglot.dialects.chat.words import NAME_LIMIT
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import decode_limits, encode_limits
+from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
 
 CHAT = Dialect(
     name=NAME,
@@ -30,6 +32,8 @@ CHAT = Dialect(
     id_prefix="chatcmpl-",
     stop_limit=4,
     decode_request=decode_request,
+    glance=glance,
+    glimpse=glimpse,
     encode_request=encode_request,
     decode_response=decode_response,
     encode_response=encode_response,
@@ -38,6 +42,7 @@ CHAT = Dialect(
     decode_error=decode_error,
     encode_error=encode_error,
     decode_limits=decode_limits,
+    limits_prefix=PREFIX,
     encode_limits=encode_limits,
     authorize=authorize,
     decode_models=decode_models,

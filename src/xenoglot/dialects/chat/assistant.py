@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
 
-_BLANKS = (
+BLANKS = (
     "reasoning_content",
     "reasoning",
     "reasoning_details",
@@ -56,17 +57,17 @@ def take_content(reader: Reader) -> tuple[list[Part], str]:
 
 
 def decode_assistant(
-    reader: Reader, derive: Callable[[int], str] | None, function_id: str
+    reader: Reader, derive: Callable[[int], str] | None, function_id: Callable[[], str]
 ) -> tuple[list[Part], JSONObject]:
     """Take the parts of an assistant's message, in the order thoughts, words, refusal, sound, calls; and its form.
 
-    `derive` gives the id of a call that has none, by position; without it such a call is an error. `function_id` is
+    `derive` gives the id of a call that has none, by position; without it such a call is an error. `function_id` gives
     that of a deprecated `function_call`.
 
     Raises:
         WireError: a field is of a wrong type.
     """
-    blanks = take_blanks(reader, *_BLANKS)
+    blanks = take_blanks(reader, *BLANKS)
     parts = take_reasoning(reader)
     content, spelled = take_content(reader)
     parts += _cited(content, reader)
@@ -163,15 +164,14 @@ def encode_logprobs(logprobs: Sequence[Logprob], where: str, losses: Losses) -> 
     return [_encode_logprob(logprob, where, losses) for logprob in logprobs]
 
 
-def _take_calls(reader: Reader, derive: Callable[[int], str] | None, function_id: str) -> list[Part]:
-    path = reader.at("tool_calls")
-    items = reader.take("tool_calls", list) or []
+def _take_calls(reader: Reader, derive: Callable[[int], str] | None, function_id: Callable[[], str]) -> list[Part]:
+    items = reader.take("tool_calls", list) or ()
     calls: list[Part] = [
-        decode_call(item, f"{path}[{index}]", None if derive is None else derive(index))
+        decode_call(item, f"{reader.path}.tool_calls[{index}]", None if derive is None else partial(derive, index))
         for index, item in enumerate(items)
     ]
     legacy = reader.object("function_call")
-    return calls if legacy is None else [*calls, decode_function_call(legacy, function_id)]
+    return calls if legacy is None else [*calls, decode_function_call(legacy, function_id())]
 
 
 def _cited(content: list[Part], reader: Reader) -> list[Part]:

@@ -14,6 +14,8 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, ToolCall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
@@ -30,8 +32,8 @@ def derived_id(scope: str, position: int) -> str:
     return f"call_{digest[:24]}"
 
 
-def decode_call(item: JSON, path: str, fallback_id: str | None) -> ToolCall | Opaque:
-    """Return one of `tool_calls`; where its id is missing it is `fallback_id`.
+def decode_call(item: JSON, path: str, fallback_id: Callable[[], str] | None) -> ToolCall | Opaque:
+    """Return one of `tool_calls`; where its id is missing it is what `fallback_id` gives.
 
     Raises:
         WireError: it is no object, or lacks a name, or an id for which there is no fallback.
@@ -46,7 +48,7 @@ def decode_call(item: JSON, path: str, fallback_id: str | None) -> ToolCall | Op
     call_id = reader.take("id", str)
     if not call_id and fallback_id is not None:
         reader.rest().pop("id", None)
-        call_id = fallback_id
+        call_id = fallback_id()
     if call_id is None:
         raise WireError(reader.at("id"), "required, expected str")
     inner = need_object(reader, kind)

@@ -4,20 +4,16 @@ Theory of operation. The stream begins with the first chunk that has a choice (A
 to the choice they name. Why a choice ended is kept until `[DONE]` or the end of the stream: usage, and the last words
 on a sound, come after it. A choice that nobody ended makes the whole stream a failure, however politely it stopped.
 
-Nearly all chunks of a stream differ in one piece of text only. So the bytes around such a piece are learned, and a
-chunk between the same bytes is known to say the same but for that text: only the text is decoded.
+Nearly all chunks of a stream hold one piece of text and nothing that is new beside it: these have a short way.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import DecodeError
-from msgspec.json import Decoder
-
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer, encode_json
-from xenoglot.dialects.chat.growing_choice import GrowingChoice, only_piece
+from xenoglot.codec.wire import decode_answer
+from xenoglot.dialects.chat.growing_choice import GrowingChoice, piece_of
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.usage import decode_usage
 from xenoglot.dialects.openai.error import decode_error
@@ -30,13 +26,13 @@ from xenoglot.model.fold import merge_usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.likely import Lesson
     from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.dialects.chat.growing_choice import Piece
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage
 
 DONE = b"[DONE]"
-
-_decode_text = Decoder(str).decode
 
 _MOST_CHOICES = 128
 """The most choices that OpenAI makes (`n`); an index beyond it is a mistake or an attack."""
@@ -45,46 +41,12 @@ _CHUNK = frozenset({"id", "object", "created", "model", "choices", "service_tier
 _CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs"})
 _SILENT = frozenset({"usage", "obfuscation", "choices"})
 _MISSING = object()
-_LESSONS = 8
-"""How often a stream may turn out to differ in more than a text before it is no longer learned from."""
-
-
-class Likely:
-    """The bytes around a piece of text that a stream is likely to say again, and whose it is."""
-
-    __slots__ = ("_after", "_before", "_choice", "_field", "_least")
-
-    def __init__(self, before: bytes, after: bytes, choice: GrowingChoice, field: str) -> None:
-        self._before = before
-        self._after = after
-        self._choice = choice
-        self._field = field
-        self._least = len(before) + len(after) + len(b'""')
-
-    def read(self, event: ServerSentEvent) -> Sequence[Event] | None:
-        """Return what a chunk says that differs in the text alone; `None` for any other."""
-        data = event.data
-        if len(data) <= self._least or event.event is not None:
-            return None
-        if not (data.startswith(self._before) and data.endswith(self._after)):
-            return None
-        try:
-            text = _decode_text(data[len(self._before) : -len(self._after)])
-        except (DecodeError, UnicodeDecodeError):
-            return None
-        return self._choice.take(self._field, text)
-
-
-def learn(data: bytes, choice: GrowingChoice, field: str, text: str) -> Likely | None:
-    """Return what is around `text` in a chunk; `None` where the text might stand elsewhere in it too."""
-    before, found, after = data.partition(encode_json(text))
-    return Likely(before, after, choice, field) if found and after and found not in after else None
 
 
 class StreamDecoder:
     """Server-sent events to events. Bad data gives one `Failed`, and nothing after it."""
 
-    __slots__ = ("_choices", "_ended", "_head", "_lessons", "_likely", "_rest", "_started", "_usage")
+    __slots__ = ("_choices", "_ended", "_head", "_last", "_rest", "_started", "_usage", "state")
 
     def __init__(self) -> None:
         self._head: JSONObject = {}
@@ -93,23 +55,20 @@ class StreamDecoder:
         self._ended = False
         self._usage: Usage | None = None
         self._choices: dict[int, GrowingChoice] = {}
-        self._likely: Likely | None = None
-        self._lessons = _LESSONS
+        self._last: tuple[JSON, tuple[GrowingChoice, Piece] | None] = None, None
+        self.state = 0
+        """Counts the events that may have changed what those after them mean."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one event of the wire; return what it says."""
         if self._ended:
             return ()
-        if self._likely is not None and (said := self._likely.read(event)) is not None:
-            return said
         try:
             if event.data.startswith(b"[DONE]"):
                 return self._end()
             if not event.data.strip():
                 return (Ping(),)
-            chunk = decode_answer(event.data)
-            said = self._common(chunk, event.data) if self._started and event.event is None else None
-            return self._chunk(chunk, event.event) if said is None else said
+            return self._take(decode_answer(event.data), event.event)
         except WireError as error:
             return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
 
@@ -120,9 +79,28 @@ class StreamDecoder:
         except WireError as error:
             return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
 
-    def _common(self, chunk: JSON, data: bytes) -> Sequence[Event] | None:
-        """Return what a chunk says that holds one piece of text or thought, and nothing else; `None` for any other."""
-        if type(chunk) is not dict or chunk.get("usage") is not None:
+    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:  # noqa: ARG002  what it said is known
+        """Say how to read a chunk that differs from the last one in a piece of text alone."""
+        chunk, common = self._last
+        if common is None:
+            return None
+        growing, piece = common
+        restamped = chunk.get("created") != self._head.get(
+            "created"
+        )  # the time of an answer is that of its first chunk
+        return growing.lesson(piece, ("created", "obfuscation") if restamped else ("obfuscation",))
+
+    def _take(self, chunk: JSON, name: str | None) -> Sequence[Event]:
+        common = self._common(chunk) if name is None else None
+        self._last = chunk, common
+        said = self._chunk(chunk, name) if common is None else common[0].take(common[1])
+        if common is None or len(said) != 1:
+            self.state += 1
+        return said
+
+    def _common(self, chunk: JSON) -> tuple[GrowingChoice, Piece] | None:
+        """Return what a chunk says that holds one piece of text and nothing that is new; `None` for any other."""
+        if type(chunk) is not dict or not self._started or chunk.get("usage") is not None:
             return None
         choices = chunk.get("choices")
         if type(choices) is not list or len(choices) != 1 or not self._is_quiet(chunk):
@@ -132,13 +110,8 @@ class StreamDecoder:
             return None
         if type(choice.get("index")) is not int or choice.get("logprobs") is not None:
             return None
-        growing, piece = self._choices.get(choice["index"]), only_piece(choice.get("delta"))
-        if growing is None or piece is None:
-            return None
-        if self._lessons:
-            self._lessons -= 1
-            self._likely = learn(data, growing, *piece)
-        return growing.take(*piece)
+        growing, piece = self._choices.get(choice["index"]), piece_of(choice.get("delta"))
+        return None if growing is None or piece is None else (growing, piece)
 
     def _is_quiet(self, chunk: JSONObject) -> bool:
         """Whether the chunk says nothing new beside its choices."""
@@ -180,7 +153,6 @@ class StreamDecoder:
         }
         if news:
             self._rest |= news
-            self._likely = None  # what it learned to pass over may be news again
         if self._started:
             news = {key: value for key, value in news.items() if value is not None}
             return [OpaqueDelta(dialect=NAME, data=news)] if news else []
@@ -210,8 +182,10 @@ class StreamDecoder:
             return self._fail(Failure(kind="upstream", message="the upstream's stream ended early"))
         events = [event for choice in self._choices.values() for event in choice.close()]
         self._ended = True
+        self.state += 1
         return events
 
     def _fail(self, failure: Failure) -> Sequence[Event]:
         self._ended = True
+        self.state += 1
         return (Failed(failure=failure),)

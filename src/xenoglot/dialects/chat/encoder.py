@@ -19,15 +19,12 @@ from xenoglot.dialects.chat.written_choice import WrittenChoice
 from xenoglot.dialects.openai.error import WORDS, encode_error
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import (
-    ArgumentsDelta,
     BlockStarted,
     Event,
     Failed,
     OpaqueDelta,
     Ping,
-    ReasoningDelta,
     Started,
-    TextDelta,
     UsageReported,
 )
 from xenoglot.model.failure import Failure
@@ -37,22 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Piece
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
     from xenoglot.model.response import Usage
 
 _OWN = frozenset({"id", "object", "created", "model", "choices", "usage"})
 """What an encoder writes itself, whatever an answer carries along."""
-
-
-_PIECES = (TextDelta, ArgumentsDelta, ReasoningDelta)
-
-
-def _is_plain(event: TextDelta | ArgumentsDelta | ReasoningDelta) -> bool:
-    """Whether the event is its text and nothing else."""
-    if type(event) is TextDelta:
-        return not event.logprobs
-    return type(event) is ArgumentsDelta or (type(event) is ReasoningDelta and event.summary is None)
 
 
 class StreamEncoder:
@@ -74,12 +62,12 @@ class StreamEncoder:
 
     def feed(self, event: Event, /) -> Sequence[ServerSentEvent]:
         """Take one event; return what the client is told."""
-        if isinstance(event, _PIECES) and _is_plain(event) and not self._ended:
-            choice = self._choices.get(event.candidate)
-            chunk = choice.text(event.text) if choice is not None else None
-            if chunk is not None:
-                return (ServerSentEvent(chunk),)
         return () if self._ended else self._feed(event)
+
+    def frame(self, piece: Piece, /) -> bytes | None:
+        """Take a piece that is its text and nothing else; return its frame."""
+        choice = self._choices.get(piece.candidate)
+        return None if choice is None or self._ended else choice.frame(piece.text)
 
     def close(self) -> Sequence[ServerSentEvent]:
         """The answer is over: return usage and `[DONE]`, or an error where it has no end."""

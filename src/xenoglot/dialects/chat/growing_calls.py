@@ -18,13 +18,19 @@ from xenoglot.model.content import Extra, ToolCall
 from xenoglot.model.events import ArgumentsDelta, Event, OpaqueDelta
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal
 
     from xenoglot.codec.blocks import Blocks
     from xenoglot.codec.reader import Reader
+    from xenoglot.model.json import JSON, JSONObject
 
 _LEGACY = -1
 """The index under which a deprecated `function_call` grows."""
+
+
+def _place(index: JSON) -> int | None:
+    return index if type(index) is int and index >= 0 else None
 
 
 class _Call:
@@ -80,7 +86,7 @@ class GrowingCalls:
             leave(item, kind, inner)
         for key in [key for key, value in item.rest().items() if value is None]:
             del item.rest()[key]
-        place = index if type(index) is int and index >= 0 else None
+        place = _place(index)
         if not (raw_id or name or arguments or item.rest()):
             return []
         call = self._find(place, raw_id, name, arguments)
@@ -100,6 +106,17 @@ class GrowingCalls:
             events, call = self._begin(_LEGACY, None)
             call.extra = extra_of(item, {"legacy": True})
         return [*events, *self._grow(call, None, name, arguments)]
+
+    def taker(self, item: JSONObject) -> Callable[[str], Event]:
+        """Return what takes more arguments of the open call, of which `item` said some and nothing else."""
+        call = self._find(_place(item.get("index")), item.get("id") or None, "", "more")
+        arguments = [] if call is None else call.arguments
+
+        def take(text: str) -> Event:
+            arguments.append(text)
+            return self._blocks.more(ArgumentsDelta(text, self._candidate))
+
+        return take
 
     def close(self) -> list[Event]:
         """Show what has not been shown; nothing more will come, so a function without arguments takes none.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.likely import Lesson
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations
 from xenoglot.dialects.chat.finish import decode_finish, take_stop
@@ -28,24 +29,52 @@ from xenoglot.model.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
 
 _PIECES = frozenset({"content", *STRINGS})
+_CALL = frozenset({"index", "id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_CALLING = frozenset({"role", "content", "tool_calls"})
+_DELTA = ("choices", 0, "delta")
+"""Where the delta of a chunk's only choice stands."""
+
 _TEXT = Text(text="")
 _REFUSAL = Refusal(text="")
 
 
-def only_piece(delta: JSON) -> tuple[str, str] | None:
-    """Return field and text of a delta that says a piece of text or thought and nothing else; `None` for any other."""
+class Piece(NamedTuple):
+    """What a delta says that says one thing: a text in `field`, or more of the arguments of a `call`."""
+
+    field: str
+    text: str
+    call: JSONObject | None = None
+
+
+def piece_of(delta: JSON) -> Piece | None:
+    """Return what a delta says that holds a piece of text, thought or arguments and nothing else; else `None`."""
     if type(delta) is not dict:
         return None
     said = list(delta) if len(delta) == 1 else [key for key, value in delta.items() if value and key != "role"]
-    if len(said) != 1 or said[0] not in _PIECES:
+    if len(said) != 1:
         return None
+    if said[0] == "tool_calls":
+        return _arguments(delta["tool_calls"]) if _CALLING.issuperset(delta) else None
     text = delta[said[0]]
-    return (said[0], text) if type(text) is str and text else None
+    return Piece(said[0], text) if said[0] in _PIECES and type(text) is str and text else None
+
+
+def _arguments(calls: JSON) -> Piece | None:
+    """Return the arguments that a list of one fragment says, and nothing else."""
+    call = calls[0] if type(calls) is list and len(calls) == 1 else None
+    if type(call) is not dict or not _CALL.issuperset(call) or call.get("type") not in (None, "function"):
+        return None
+    inner = call.get("function")
+    if type(inner) is not dict or not _FUNCTION.issuperset(inner) or inner.get("name"):
+        return None
+    text = inner.get("arguments")
+    return Piece("arguments", text, call) if type(text) is str and text else None
 
 
 class GrowingChoice:
@@ -85,9 +114,25 @@ class GrowingChoice:
         """Whether the server has said why the answer ends."""
         return self._raw is not None
 
-    def take(self, field: str, text: str) -> Sequence[Event]:
-        """Take a piece of text or thought, and nothing else, that the delta says in `field`."""
-        return self.text(text) if field == "content" else self._thoughts.say(text, [field])
+    def take(self, piece: Piece) -> Sequence[Event]:
+        """Take what a delta says that says nothing else."""
+        if piece.field == "content":
+            return self.text(piece.text)
+        if piece.call is None:
+            return self._thoughts.say(piece.text, [piece.field])
+        return self._thoughts.settle(self._calls.feed(Reader(piece.call, "$.choices[0].delta.tool_calls[0]")))
+
+    def lesson(self, piece: Piece, silent: Sequence[str]) -> Lesson:
+        """Say how to take another text, after one that was just told as the growth of the open block."""
+        if piece.field == "content":
+            taker: Callable[[str], Event] = TextDelta if self._index == 0 else self._words
+            return Lesson((*_DELTA, "content"), taker, silent)
+        if piece.call is None:
+            return Lesson((*_DELTA, piece.field), self._thoughts.more, silent)
+        return Lesson((*_DELTA, "tool_calls", 0, "function", "arguments"), self._calls.taker(piece.call), silent)
+
+    def _words(self, text: str) -> Event:
+        return TextDelta(text, (), self._index)
 
     def text(self, text: str, logprobs: tuple[Logprob, ...] = ()) -> list[Event]:
         """Take words."""

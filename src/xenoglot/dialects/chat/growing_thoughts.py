@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.dialects.chat.leftovers import NAME
-from xenoglot.dialects.chat.reasoning import LISTS, STRINGS, decode_detail, said
+from xenoglot.dialects.chat.reasoning import FIELDS, LISTS, STRINGS, decode_detail, said
 from xenoglot.model.content import Extra, Opaque, Reasoning
 from xenoglot.model.events import BlockEnded, Event, ReasoningDelta, SignatureDelta
 
@@ -55,6 +55,11 @@ class GrowingThoughts:
         self.is_open = True
         return events
 
+    def more(self, text: str) -> Event:
+        """Take a piece of the open thought, of which no whole is known."""
+        self._pieces.append(text)
+        return ReasoningDelta(text, None, self._candidate)
+
     def settle(self, events: list[Event]) -> list[Event]:
         """Return events of the blocks; if the first of them ends the open thought, it says the seal."""
         if not self.is_open or not events or type(events[0]) is not BlockEnded:
@@ -69,6 +74,8 @@ class GrowingThoughts:
         Raises:
             WireError: a field is of a wrong type.
         """
+        if FIELDS.isdisjoint(delta.rest()):
+            return []
         texts = {key: delta.take(key, str) or "" for key in STRINGS if isinstance(delta.peek(key), str)}
         spoken = [key for key, text in texts.items() if text]
         same = [key for key in spoken if texts[key] == texts[spoken[0]]]

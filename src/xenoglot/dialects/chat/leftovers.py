@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.model.content import Extra
+
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
-    from xenoglot.model.content import Extra
     from xenoglot.model.json import JSONObject
 
 NAME = "chat"
@@ -16,7 +17,8 @@ NAME = "chat"
 
 def extra_of(reader: Reader, form: JSONObject) -> Extra | None:
     """Return the rest of `reader` with the spellings in `form` that say anything."""
-    return reader.extra(NAME, **{key: value for key, value in form.items() if value})
+    rest, said = reader.rest(), {key: value for key, value in form.items() if value}
+    return Extra(dialect=NAME, fields=rest, form=said) if rest or said else None
 
 
 def own_fields(extra: Extra | None, where: str, losses: Losses) -> JSONObject:

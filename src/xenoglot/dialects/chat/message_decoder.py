@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.call_ids import Before
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.assistant import decode_assistant, take_content
 from xenoglot.dialects.chat.leftovers import extra_of
+from xenoglot.dialects.chat.plain import plain_message
+from xenoglot.dialects.chat.words import TOOL_ERROR
 from xenoglot.errors import WireError
-from xenoglot.model.content import Text, ToolCall, ToolResult
+from xenoglot.model.content import Text, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
@@ -18,9 +21,6 @@ if TYPE_CHECKING:
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON
-
-TOOL_ERROR = "[tool error] "
-"""What a tool's answer begins with where it is an error: this dialect has no field for it (pitfall-9)."""
 
 
 def decode_messages(reader: Reader) -> tuple[Message, ...]:
@@ -30,15 +30,19 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
         WireError: a message has no role we know, or lacks what its role needs.
     """
     path = reader.at("messages")
-    messages: list[Message] = []
+    before = Before()
     for index, item in enumerate(reader.need("messages", list)):
-        message = Reader(item, f"{path}[{index}]")
-        role = message.need("role", str)
-        decode = _DECODERS.get(role)
-        if decode is None:
-            raise WireError(message.at("role"), f"expected one of {', '.join(_DECODERS)}")
-        messages.append(decode(message, messages))
-    return tuple(messages)
+        message = plain_message(item) or _decode_message(Reader(item, f"{path}[{index}]"), before)
+        before.messages.append(message)
+    return tuple(before.messages)
+
+
+def _decode_message(reader: Reader, before: Before) -> Message:
+    role = reader.need("role", str)
+    decode = _DECODERS.get(role)
+    if decode is None:
+        raise WireError(reader.at("role"), f"expected one of {', '.join(_DECODERS)}")
+    return decode(reader, before)
 
 
 def function_id(position: int) -> str:
@@ -46,8 +50,8 @@ def function_id(position: int) -> str:
     return f"call_function_{position}"
 
 
-def _decode_plain(role: str) -> Callable[[Reader, list[Message]], Message]:
-    def decode(reader: Reader, _: list[Message]) -> Message:
+def _decode_plain(role: str) -> Callable[[Reader, Before], Message]:
+    def decode(reader: Reader, _: Before) -> Message:
         parts, spelled = take_content(reader)
         name = reader.take("name", str)
         return Message(role=role, content=tuple(parts), name=name, extra=extra_of(reader, _content_form(spelled)))  # type: ignore[arg-type]
@@ -55,8 +59,8 @@ def _decode_plain(role: str) -> Callable[[Reader, list[Message]], Message]:
     return decode
 
 
-def _decode_assistant(reader: Reader, before: list[Message]) -> Message:
-    parts, form = decode_assistant(reader, None, function_id(len(before)))
+def _decode_assistant(reader: Reader, before: Before) -> Message:
+    parts, form = decode_assistant(reader, None, lambda: function_id(len(before.messages)))
     name = reader.take("name", str)
     form |= _content_form(form["content"])
     if form["content"] == "string":
@@ -64,7 +68,7 @@ def _decode_assistant(reader: Reader, before: list[Message]) -> Message:
     return Message(role="assistant", content=tuple(parts), name=name, extra=extra_of(reader, form))
 
 
-def _decode_tool(reader: Reader, _: list[Message]) -> Message:
+def _decode_tool(reader: Reader, _: Before) -> Message:
     parts, spelled = take_content(reader)
     content, is_error = _take_error(parts)
     result = ToolResult(
@@ -76,18 +80,19 @@ def _decode_tool(reader: Reader, _: list[Message]) -> Message:
     return Message(role="tool", content=(result,), extra=extra_of(reader, _content_form(spelled)))
 
 
-def _decode_function(reader: Reader, before: list[Message]) -> Message:
+def _decode_function(reader: Reader, before: Before) -> Message:
     """Read the deprecated answer of a function: it belongs to the last call of its name."""
     parts, spelled = take_content(reader)
     content, is_error = _take_error(parts)
     name = reader.need("name", str)
-    calls = (part for message in before for part in message.content if isinstance(part, ToolCall) and part.name == name)
-    call_id = next((call.id for call in reversed(list(calls))), function_id(len(before)))
+    call_id = before.last_call(name)
+    if call_id is None:
+        call_id = function_id(len(before.messages))
     result = ToolResult(call_id=call_id, content=tuple(content), is_error=is_error, name=name)
     return Message(role="tool", content=(result,), extra=extra_of(reader, {**_content_form(spelled), "legacy": True}))
 
 
-_DECODERS: dict[str, Callable[[Reader, list[Message]], Message]] = {
+_DECODERS: dict[str, Callable[[Reader, Before], Message]] = {
     "system": _decode_plain("system"),
     "developer": _decode_plain("developer"),
     "user": _decode_plain("user"),

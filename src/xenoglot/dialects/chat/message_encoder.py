@@ -13,22 +13,20 @@ from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_orde
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import encode_function_call
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
-from xenoglot.dialects.chat.message_decoder import TOOL_ERROR
 from xenoglot.dialects.chat.parts import encode_part
+from xenoglot.dialects.chat.plain import write_plain
 from xenoglot.dialects.chat.reasoning import history_fields
 from xenoglot.dialects.chat.tools import tool_name
+from xenoglot.dialects.chat.words import ID_LIMIT, TOOL_ERROR
 from xenoglot.model.content import Audio, File, Image, Opaque, Text, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.crossing import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
-
-ID_LIMIT = 64
-"""The longest id of a tool call (OpenAI's 400 says so)."""
 
 MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 """The answer written for a call that the history leaves without one: servers refuse such a history (pitfall-44)."""
@@ -54,26 +52,32 @@ class MessageEncoder:
     def encode(self, messages: Sequence[Message]) -> list[JSONObject]:
         """Return the wire's messages."""
         for index, message in enumerate(messages):
-            where = f"$.messages[{index}]"
-            results = [part for part in message.content if isinstance(part, ToolResult)]
-            if not results and self._media and message.role != "user":
-                self._user([], where, Message(role="user"))
-            if message.id is not None:
-                self._losses.dropped(where, "id", "a message has none")
-            if message.role == "assistant":
-                self._assistant(message, where)
-            elif results:
-                self._results(message, where)
+            plain = None if self._media else write_plain(message, self._crossing)
+            if plain is None:
+                self._message(message, f"$.messages[{index}]")
             else:
-                self._plain(message, where)
+                self._messages += plain
         if self._media:
             self._user([], "$.messages", Message(role="user"))
-        if self._crossing.home:
+        if self._crossing.home or not any(map(_has_tools, self._messages)):
             return self._messages
         pairing = Pairing(calls=_called, answers=_answers, missing=self._missing, told=self._told)
         return list(paired(self._messages, pairing))
 
-    def _plain(self, message: Message, where: str) -> None:
+    def _message(self, message: Message, where: str) -> None:
+        results = any(isinstance(part, ToolResult) for part in message.content)
+        if not results and self._media and message.role != "user":
+            self._user([], where, Message(role="user"))
+        if message.id is not None:
+            self._losses.dropped(where, "id", "a message has none")
+        if message.role == "assistant":
+            self._assistant(message, where)
+        elif results:
+            self._results(message, where)
+        else:
+            self._words(message, where)
+
+    def _words(self, message: Message, where: str) -> None:
         parts = [(f"{where}.content[{index}]", part) for index, part in enumerate(message.content)]
         if message.role in ("user", "tool"):
             self._user(parts, where, message)
@@ -228,8 +232,14 @@ class MessageEncoder:
         return {"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT}
 
 
-def _called(message: JSONObject) -> list[str]:
-    ids = (call.get("id") for call in message.get("tool_calls", ()))
+def _has_tools(message: JSONObject) -> bool:
+    return "tool_calls" in message or message["role"] == "tool"
+
+
+def _called(message: JSONObject) -> Iterable[str]:
+    if "tool_calls" not in message:
+        return ()
+    ids = (call.get("id") for call in message["tool_calls"] or ())
     return [call_id for call_id in ids if isinstance(call_id, str)]  # one of a kind to come may have none
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STRINGS = ("reasoning_content", "reasoning")
 LISTS = ("reasoning_details", "thinking_blocks")
+FIELDS = frozenset({*STRINGS, *LISTS})
 
 FORMATS = {
     "anthropic-claude-v1": Origin(dialect="messages"),
@@ -51,6 +52,8 @@ _KINDS = {
 
 def take_reasoning(reader: Reader) -> list[Part]:
     """Take every thought of a message, in order."""
+    if FIELDS.isdisjoint(reader.rest()):
+        return []
     parts = _take_list(reader)
     listed = "".join(said(part) for part in parts if isinstance(part, Reasoning))
     fields: list[str] = []

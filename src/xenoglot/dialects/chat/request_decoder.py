@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.codec.reader import Reader
@@ -11,10 +13,13 @@ from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.dialects.chat.message_decoder import decode_messages
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools
 from xenoglot.dialects.openai.sampling import (
+    NUMBERS,
+    Take,
+    number,
     ranged,
+    spelled,
     take_bias,
-    take_repetition,
-    take_seed,
+    take_fields,
     take_stop,
     take_stream_options,
 )
@@ -23,11 +28,41 @@ from xenoglot.model.effort import BUDGETS
 from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.model.content import Opaque
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Effort
+    from xenoglot.model.request import Effort, Tool, ToolChoice
 
 _EFFORTS: frozenset[Effort] = frozenset({"none", *BUDGETS})
 _MODES = ("enabled", "adaptive", "disabled")
+
+_LIMIT = ("max_tokens", spelled("max_tokens", number(int, 1, MOST_TOKENS)))
+_SAMPLING: Mapping[str, tuple[str, Take]] = {
+    "max_completion_tokens": _LIMIT,
+    "max_tokens": _LIMIT,
+    **NUMBERS,
+    "logit_bias": ("logit_bias", lambda reader, _, __: take_bias(reader)),
+    "logprobs": ("logprobs", lambda reader, key, _: reader.take(key, bool)),
+    "top_logprobs": ("top_logprobs", number(int, 0, 20)),
+    "stop": ("stop", lambda reader, _, form: take_stop(reader, form)),
+    "n": ("n", number(int, 1, MOST_CANDIDATES)),
+}
+_TOOLS = frozenset({"tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"})
+_THINKING = frozenset({"reasoning_effort", "reasoning", "thinking"})
+_USERS = frozenset({"safety_identifier", "user"})
+_OTHERS = frozenset(
+    {
+        "response_format",
+        "verbosity",
+        "metadata",
+        "service_tier",
+        "store",
+        "prompt_cache_options",
+        "prompt_cache_key",
+    }
+)
+"""The fields that are read together: where a request has none of them, nothing is looked for."""
 
 
 def decode_request(body: JSON) -> Request:
@@ -40,69 +75,64 @@ def decode_request(body: JSON) -> Request:
     form: JSONObject = {}
     model = reader.need("model", str)
     messages = decode_messages(reader)
-    legacy = "functions" in reader and "tools" not in reader
-    form["functions"] = legacy
-    form["tools"] = reader.peek("tools") == []
-    tools = decode_functions(reader) if legacy else decode_tools(reader)
-    choice = decode_choice(reader)
-    if choice is None and "function_call" in reader:
-        choice = decode_function_call(reader)
-        form["function_call"] = choice is not None
-    parallel = reader.take("parallel_tool_calls", bool)
-    form["parallel"] = parallel is not None
-    thinking = _decode_thinking(reader, form)
-    user = _take_user(reader, form)
-    stream_usage = take_stream_options(reader, form)
+    left = reader.rest()
+    tools, choice, parallel = ((), None, None) if _TOOLS.isdisjoint(left) else _decode_tooling(reader, form)
+    thinking = None if _THINKING.isdisjoint(left) else _decode_thinking(reader, form)
+    user = None if _USERS.isdisjoint(left) else _take_user(reader, form)
+    stream_usage = take_stream_options(reader, form) if "stream_options" in left else None
     stream = reader.take("stream", bool)
-    form["unstreamed"] = stream is False
-    return Request(
+    if stream is False:
+        form["unstreamed"] = True
+    sampling = Sampling(**take_fields(reader, _SAMPLING, form))
+    others = None if _OTHERS.isdisjoint(left) else _decode_others(reader)
+    request = Request(
         model=model,
         messages=messages,
         tools=tools,
         tool_choice=choice,
-        parallel_tool_calls=False if legacy and parallel is None else parallel,
-        sampling=_decode_sampling(reader, form),
-        output=_decode_output(reader),
+        parallel_tool_calls=parallel,
+        sampling=sampling,
         thinking=thinking,
-        verbosity=reader.take("verbosity", str),
         stream=stream is True,
         stream_usage=stream_usage,
         user=user,
-        metadata=reader.take("metadata", dict),
-        service_tier=reader.take("service_tier", str),
-        store=reader.take("store", bool),
-        cache=_take_cache(reader),
-        cache_key=reader.take("prompt_cache_key", str),
-        extra=extra_of(reader, form) or Extra(dialect=NAME),
+        extra=Extra(dialect=NAME, fields=left, form=form),
     )
+    return request if others is None else replace(request, **others)
 
 
-def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
-    return Sampling(
-        max_tokens=_take_max_tokens(reader, form),
-        temperature=ranged(reader, "temperature", float, 0, 2),
-        top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
-        min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=take_seed(reader),
-        frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
-        presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
-        repetition_penalty=take_repetition(reader, form),
-        logit_bias=take_bias(reader),
-        logprobs=reader.take("logprobs", bool),
-        top_logprobs=ranged(reader, "top_logprobs", int, 0, 20),
-        stop=take_stop(reader, form),
-        n=ranged(reader, "n", int, 1, MOST_CANDIDATES),
-    )
+def _decode_tooling(
+    reader: Reader, form: JSONObject
+) -> tuple[tuple[Tool | Opaque, ...], ToolChoice | None, bool | None]:
+    """Take the tools, the choice among them, and whether several may be called at once."""
+    legacy = "functions" in reader and "tools" not in reader
+    if legacy:
+        form["functions"] = True
+    if reader.peek("tools") == []:
+        form["tools"] = True
+    tools = decode_functions(reader) if legacy else decode_tools(reader)
+    choice = decode_choice(reader)
+    if choice is None and "function_call" in reader:
+        choice = decode_function_call(reader)
+        if choice is not None:
+            form["function_call"] = True
+    parallel = reader.take("parallel_tool_calls", bool)
+    if parallel is not None:
+        form["parallel"] = True
+    return tools, choice, False if legacy and parallel is None else parallel
 
 
-def _take_max_tokens(reader: Reader, form: JSONObject) -> int | None:
-    for key in ("max_completion_tokens", "max_tokens"):
-        if key in reader:
-            form["max_tokens"] = key
-            limit: int = ranged(reader, key, int, 1, MOST_TOKENS)
-            return limit
-    return None
+def _decode_others(reader: Reader) -> JSONObject:
+    """Return those fields of a request that few clients send."""
+    return {
+        "output": _decode_output(reader),
+        "verbosity": reader.take("verbosity", str),
+        "metadata": reader.take("metadata", dict),
+        "service_tier": reader.take("service_tier", str),
+        "store": reader.take("store", bool),
+        "cache": _take_cache(reader),
+        "cache_key": reader.take("prompt_cache_key", str),
+    }
 
 
 def _decode_output(reader: Reader) -> OutputFormat | None:

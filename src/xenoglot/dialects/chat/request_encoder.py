@@ -26,6 +26,7 @@ from xenoglot.errors import WireError
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import CacheMark
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import OutputFormat, Request, Sampling
 
@@ -38,6 +39,14 @@ SCHEMA_NAME = "response"
 _STOP_LIMIT = 4
 _PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "n")
 _EXTENDED = ("top_k", "min_p", "repetition_penalty")
+_OPTIONS = {
+    "verbosity": "verbosity",
+    "metadata": "metadata",
+    "service_tier": "service_tier",
+    "store": "store",
+    "cache_key": "prompt_cache_key",
+}
+"""Fields of a request that go as they are, by our names and those of the wire."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -57,14 +66,19 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     messages = request.messages if target.inline_system else fold_system(request.messages, losses)
     body: JSONObject = {"model": request.model, "messages": MessageEncoder(crossing).encode(messages)}
     _note_prefill(request, crossing)
-    body |= _tools(request, form, crossing)
-    body |= _sampling(request.sampling, form, crossing)
+    if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or form:
+        body |= _tools(request, form, crossing)
+    _write_sampling(request.sampling, body, form, crossing)
     if request.output is not None:
         body["response_format"] = _output(request.output, crossing)
     if request.thinking is not None:
         body |= encode_thinking(request.thinking, request.sampling.max_tokens, form, crossing)
-    body |= _options(request, form, own, crossing)
-    return body | own
+    _write_options(request, body, form, crossing)
+    if request.stream or request.stream_usage is not None or "stream_options" in form:
+        body |= _stream_options(request, form, own, crossing)
+    if request.cache is not None:
+        body |= _cache(request.cache, crossing)
+    return body | own if own else body
 
 
 def _note_prefill(request: Request, crossing: Crossing) -> None:
@@ -96,25 +110,31 @@ def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
     return fields
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
-    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
-    if "seed" in fields and crossing.target.seed_field != "seed":
-        fields[crossing.target.seed_field] = fields.pop("seed")
+def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
+    for name in _PLAIN:
+        value = getattr(sampling, name)
+        if value is not None:
+            body[name] = value
+    if sampling.seed is not None and crossing.target.seed_field != "seed":
+        body[crossing.target.seed_field] = body.pop("seed")
     if sampling.max_tokens is not None:
-        fields |= _max_tokens(sampling.max_tokens, form, crossing)
+        body |= _max_tokens(sampling.max_tokens, form, crossing)
+    _write_extended(sampling, body, form, crossing)
+    if sampling.logit_bias is not None:
+        body["logit_bias"] = sampling.logit_bias
+    if sampling.stop is not None:
+        body["stop"] = _stop(sampling.stop, form, crossing)
+
+
+def _write_extended(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
     for name in _EXTENDED:
         value = getattr(sampling, name)
         if value is None:
             continue
         if crossing.home or crossing.target.extended_sampling:
-            fields[form.get(name, name)] = value
+            body[form.get(name, name)] = value
         else:
             crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
-    if sampling.logit_bias is not None:
-        fields["logit_bias"] = sampling.logit_bias
-    if sampling.stop is not None:
-        fields["stop"] = _stop(sampling.stop, form, crossing)
-    return fields
 
 
 def _max_tokens(wanted: int, form: JSONObject, crossing: Crossing) -> JSONObject:
@@ -152,22 +172,17 @@ def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
     return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
 
 
-def _options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
-    fields: JSONObject = {
-        "verbosity": request.verbosity,
-        "metadata": request.metadata,
-        "service_tier": request.service_tier,
-        "store": request.store,
-        "prompt_cache_key": request.cache_key,
-    }
-    fields = {key: value for key, value in fields.items() if value is not None}
+def _write_options(request: Request, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
+    for name, key in _OPTIONS.items():
+        value = getattr(request, name)
+        if value is not None:
+            body[key] = value
     if request.user is not None:
-        fields[form.get("user", "user")] = _user(request.user, crossing)
+        body[form.get("user", "user")] = _user(request.user, crossing)
     if request.previous is not None:
         raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     if request.stream or "unstreamed" in form:
-        fields["stream"] = request.stream
-    return fields | _stream_options(request, form, own, crossing) | _cache(request, crossing)
+        body["stream"] = request.stream
 
 
 def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
@@ -189,15 +204,13 @@ def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossin
     return {"stream_options": options} if options or "stream_options" in form else {}
 
 
-def _cache(request: Request, crossing: Crossing) -> JSONObject:
-    if request.cache is None:
-        return {}
-    form = form_of(request.cache.extra, NAME)
-    own = own_fields(request.cache.extra, "$.cache", crossing.losses)
+def _cache(cache: CacheMark, crossing: Crossing) -> JSONObject:
+    form = form_of(cache.extra, NAME)
+    own = own_fields(cache.extra, "$.cache", crossing.losses)
     if "options" not in form:
         crossing.losses.dropped("$", "cache", "the server decides what it caches")
         return {}
-    ttl = {} if request.cache.ttl is None else {"ttl": request.cache.ttl}
+    ttl = {} if cache.ttl is None else {"ttl": cache.ttl}
     return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
 
 

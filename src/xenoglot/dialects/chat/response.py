@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.plain import silent
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.answer import encode_message
 from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, take_logprobs
 from xenoglot.dialects.chat.calls import derived_id
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.plain_answer import plain_message, plain_response
 from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text, ToolCall
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
+
 _ALWAYS = ("id", "object", "created", "model")
 
 
@@ -32,6 +35,10 @@ def decode_response(body: JSON) -> Response:
     Raises:
         WireError: it is none; under `$.error` if it is an error that came with the status of an answer.
     """
+    return plain_response(body) or _decode_response(body)
+
+
+def _decode_response(body: JSON) -> Response:
     reader = Reader(body)
     if "error" in reader and "choices" not in reader:
         raise WireError("$.error", "the answer is an error")
@@ -85,6 +92,8 @@ def is_legacy(request: Request, call: ToolCall | None = None) -> bool:
 
 def _ordered(choices: list[Reader]) -> list[Reader]:
     """Return the choices by index, where the indexes make sense."""
+    if len(choices) == 1:
+        return choices
     indexes = [choice.peek("index") for choice in choices]
     if all(type(index) is int for index in indexes) and sorted(indexes) == list(range(len(indexes))):
         return sorted(choices, key=lambda choice: int(choice.peek("index")))
@@ -100,8 +109,8 @@ def _decode_choice(reader: Reader, place: int, answer_id: str | None) -> Candida
     message = need_object(reader, "message")
     if message.take_word("role", ("assistant",)) is None:
         form["role"] = "other"
-    scope = f"{answer_id or ''}:{place}"
-    parts, said = decode_assistant(message, partial(derived_id, scope), derived_id(scope, 0))
+    derive = partial(derived_id, f"{answer_id or ''}:{place}")
+    parts, said = decode_assistant(message, derive, partial(derive, 0))
     calls = any(isinstance(part, ToolCall) for part in parts)
     form |= _form(said, parts, calls=calls)
     parts = take_logprobs(reader, parts, form)
@@ -124,6 +133,10 @@ def _form(said: JSONObject, parts: list[Part], *, calls: bool) -> JSONObject:
 
 
 def _encode_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject:
+    return _plain_choice(candidate, index, request, losses) or _spelled_choice(candidate, index, request, losses)
+
+
+def _spelled_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject:
     where = f"$.candidates[{index}]"
     form, own = form_of(candidate.extra, NAME), own_fields(candidate.extra, where, losses)
     legacy = is_legacy(request, next((part for part in candidate.content if isinstance(part, ToolCall)), None))
@@ -139,6 +152,23 @@ def _encode_choice(candidate: Candidate, index: int, request: Request, losses: L
         return {**choice, "finish_reason": None, **own}
     finish = encode_finish(candidate.finish, where, losses, legacy=legacy)
     return {**choice, **finish, **matched_stop(candidate.finish, form), **own}
+
+
+def _plain_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject | None:
+    finish = candidate.finish
+    if finish is None or finish.explanation is not None or is_legacy(request) or not silent(candidate.extra, NAME):
+        return None
+    message = plain_message(candidate.content)
+    if message is None:
+        return None
+    choice: JSONObject = {"index": index, "message": message}
+    if finish.dialect != NAME:
+        message["refusal"] = choice["logprobs"] = None
+    return {
+        **choice,
+        **encode_finish(finish, f"$.candidates[{index}]", losses, legacy=False),
+        **matched_stop(finish, {}),
+    }
 
 
 def _logprobs(candidate: Candidate, where: str, own: JSONObject, losses: Losses) -> JSONObject:

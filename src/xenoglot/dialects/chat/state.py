@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.state import State, Wish
+from xenoglot.codec.state import NO_WISH, State, Wish
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialects.chat.decoder import DONE, StreamDecoder
 from xenoglot.dialects.chat.request_decoder import decode_request
@@ -32,6 +32,8 @@ _ASKING = frozenset({"metadata", "store"})
 
 def decode_wish(body: JSON) -> Wish:
     """Return what a request asks of whoever keeps things."""
+    if isinstance(body, dict) and "store" not in body:
+        return NO_WISH
     return Wish(keep=Reader(body).take("store", bool) is True)
 
 

@@ -11,6 +11,8 @@ from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
+from xenoglot.dialects.chat.plain import plain_tool
+from xenoglot.dialects.chat.words import NAME_LIMIT
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from xenoglot.codec.crossing import Crossing
     from xenoglot.model.json import JSON, JSONObject
 
-NAME_LIMIT = 64
-"""The longest name of a function (`FunctionDefinition.name` in the SDK)."""
-
 _MODES: dict[str, Literal["auto", "required", "none"]] = {
     "auto": "auto",
     "none": "none",
@@ -35,7 +34,11 @@ _MODES: dict[str, Literal["auto", "required", "none"]] = {
 
 def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
     """Take `tools`; a tool of a kind that we do not know is the server's own."""
-    return tuple(_decode_tool(item) for item in reader.objects("tools"))
+    path = reader.at("tools")
+    return tuple(
+        plain_tool(item) or _decode_tool(Reader(item, f"{path}[{index}]"))
+        for index, item in enumerate(reader.take("tools", list) or ())
+    )
 
 
 def decode_functions(reader: Reader) -> tuple[Tool | Opaque, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.sse import around
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat.answer import note_explanation, note_order
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_logprobs
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Finish
+
+_BEFORE, _AFTER = around()
 
 
 class WrittenChoice:
@@ -44,7 +47,7 @@ class WrittenChoice:
         self._annotations: list[JSONObject] = []
         self._annotated = 0
         self._before: bytes | None = None
-        self._after = b""
+        self._after = self._framed_before = self._framed_after = b""
         self.is_touched = False
         self.is_finished = False
 
@@ -62,6 +65,13 @@ class WrittenChoice:
             return None
         self._block.note(text)
         return self._before + encode_json(text) + self._after
+
+    def frame(self, text: str) -> bytes | None:
+        """Return the same in its frame."""
+        if self._before is None:
+            return None
+        self._block.note(text)
+        return self._framed_before + encode_json(text) + self._framed_after
 
     def feed(self, event: Event) -> list[bytes]:
         """Return the chunks of one event of this candidate."""
@@ -98,6 +108,7 @@ class WrittenChoice:
             opening, closing = self._block.wraps
             self._before = self._head + b'[{"index":%d,"delta":' % self._index + opening
             self._after = closing + b',"finish_reason":null}]' + self._tail
+            self._framed_before, self._framed_after = _BEFORE + self._before, self._after + _AFTER
         if isinstance(part, Text | Refusal) and part.logprobs:
             text, self._block = part.text, self._open(type(part)(text=""), where)
             return [*before, *self._probable(text, part.logprobs)]

@@ -16,7 +16,7 @@ from xenoglot.dialects.completions.response import decode_response, encode_respo
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import decode_limits, encode_limits
+from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
 
 COMPLETIONS = Dialect(
     name=NAME,
@@ -34,6 +34,7 @@ COMPLETIONS = Dialect(
     decode_error=decode_error,
     encode_error=encode_error,
     decode_limits=decode_limits,
+    limits_prefix=PREFIX,
     encode_limits=encode_limits,
     authorize=authorize,
     decode_models=decode_models,

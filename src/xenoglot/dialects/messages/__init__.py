@@ -12,8 +12,10 @@ from xenoglot.dialects.messages.decoder import StreamDecoder
 from xenoglot.dialects.messages.encoder import StreamEncoder
 from xenoglot.dialects.messages.error import decode_error, encode_error
 from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.limits import decode_limits, encode_limits, moment, timestamp
-from xenoglot.dialects.messages.part_encoder import NAME_LIMIT
+from xenoglot.dialects.messages.glance import glance
+from xenoglot.dialects.messages.glimpse import glimpse
+from xenoglot.dialects.messages.limits import PREFIX, decode_limits, encode_limits, moment, timestamp
+from xenoglot.dialects.messages.plain import NAME_LIMIT
 from xenoglot.dialects.messages.request_decoder import decode_count, decode_request
 from xenoglot.dialects.messages.request_encoder import encode_request
 from xenoglot.dialects.messages.response import decode_response, encode_response
@@ -112,6 +114,8 @@ MESSAGES = Dialect(
     id_prefix="msg_",
     blank_stops=False,
     decode_request=decode_request,
+    glance=glance,
+    glimpse=glimpse,
     encode_request=encode_request,
     decode_response=decode_response,
     encode_response=encode_response,
@@ -120,6 +124,7 @@ MESSAGES = Dialect(
     decode_error=decode_error,
     encode_error=encode_error,
     decode_limits=decode_limits,
+    limits_prefix=PREFIX,
     encode_limits=encode_limits,
     authorize=authorize,
     decode_models=decode_models,

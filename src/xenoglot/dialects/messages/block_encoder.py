@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.sse import ServerSentEvent, around
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Citation
+    from xenoglot.model.events import Piece
     from xenoglot.model.json import JSONObject
 
 WHERE = "$.candidates[0]"
+
+_BEFORE, _END = around("content_block_delta")
+_AFTER = b"}}" + _END
 
 FREE_TEXT = ('{"input":"', '"}')
 """What stands around the free text of a custom tool."""
@@ -54,6 +58,7 @@ class BlockEncoder:
     __slots__ = (
         "_citations",
         "_count",
+        "_framed",
         "_grew",
         "_losses",
         "_part",
@@ -72,6 +77,7 @@ class BlockEncoder:
         self._place = -1  # of the last part begun, silent ones counted
         self._part: Part | None = None  # as it was when the block opened; `None` while none is open, or a silent one
         self._prefix: bytes | None = None  # of a delta, up to its text
+        self._framed = b""  # the same in its frame
         self._grew = self._signed = False
         self._citations = 0
         self._summary: int | None = None
@@ -97,6 +103,7 @@ class BlockEncoder:
         kind = content["type"]
         if kind in _GROWS:
             self._prefix = _DELTA % (self._count, *_GROWS[kind])
+            self._framed = _BEFORE + self._prefix
         first = self._take_first(content, part)
         start = wire_event({"type": "content_block_start", "index": self._count, "content_block": content})
         made = (start, *self.write(first), *self._cite(*(part.citations if isinstance(part, Text) else ())))
@@ -127,6 +134,14 @@ class BlockEncoder:
         self._grew = True
         return (ServerSentEvent(self._prefix + encode_json(text) + b"}}", "content_block_delta"),)
 
+    def frame(self, piece: Piece) -> bytes | None:
+        """Return the frame of the delta that adds a mere text to the open block; `None` for what cannot be so brief."""
+        text = piece.text
+        if self._prefix is None or not text or (type(piece) is ArgumentsDelta and self._is_free_text):
+            return None
+        self._grew = True
+        return self._framed + encode_json(text) + _AFTER
+
     def grow(self, event: Event) -> Sequence[ServerSentEvent]:
         """Return what a delta makes."""
         match event:
@@ -155,9 +170,13 @@ class BlockEncoder:
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 return text
 
+    @property
+    def _is_free_text(self) -> bool:
+        return isinstance(self._part, ToolCall) and self._part.kind == "custom"
+
     def _arguments(self, text: str, begin: str = "") -> str:
         """Return more of the arguments; a custom tool's free text grows inside the one string of `input`."""
-        if isinstance(self._part, ToolCall) and self._part.kind == "custom":
+        if self._is_free_text:
             return begin + encode_json(text)[1:-1].decode()
         return text
 
@@ -176,7 +195,7 @@ class BlockEncoder:
         if part is None:
             return ()
         last = [*self._unsaid(part if whole is None else whole)]
-        if isinstance(part, ToolCall) and part.kind == "custom":
+        if self._is_free_text:
             last += self.write(FREE_TEXT[1])
         if isinstance(part, Reasoning) and not self._signed:
             last += self._seal(whole if isinstance(whole, Reasoning) else part)

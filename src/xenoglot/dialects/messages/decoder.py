@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.messages.error import broken, read_error
@@ -30,42 +28,18 @@ from xenoglot.model.events import (
     OpaqueDelta,
     Ping,
     Started,
-    TextDelta,
     UsageReported,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.likely import Lesson
     from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "the upstream's stream ended early"
 """What is said of a stream without an end (U14)."""
-
-
-class _TextDelta(msgspec.Struct, tag="text_delta", forbid_unknown_fields=True, gc=False):
-    text: str
-
-
-class _TextEvent(msgspec.Struct, tag="content_block_delta", forbid_unknown_fields=True, gc=False):
-    index: int
-    delta: _TextDelta
-
-
-_decode_text = msgspec.json.Decoder(_TextEvent).decode
-
-
-def _grown_text(data: bytes, index: int) -> str | None:
-    """Return the text of the commonest event, a text that grows, or `None` for anything else.
-
-    Typed decoding is the quickest way there is, and what is not of exactly this shape is read again with all care.
-    """
-    try:
-        event = _decode_text(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return event.delta.text if event.index == index else None
 
 
 class StreamDecoder:
@@ -86,13 +60,19 @@ class StreamDecoder:
         """Take one server-sent event; return what it tells."""
         if self._done or not event.data or event.data == b"[DONE]":
             return ()
-        block = self._block
-        if block is not None and block.is_text and (text := _grown_text(event.data, block.index)) is not None:
-            return (TextDelta(text=text),)
         try:
             return self._feed(decode_answer(event.data))
         except WireError as error:
             return self._fail(f"the upstream's stream is malformed: {error}")
+
+    @property
+    def state(self) -> object:
+        """The open block: what grows it means the same for as long as it is open."""
+        return None if self._done else self._block
+
+    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:  # noqa: ARG002  all deltas of a block are alike
+        """Say how to read an event that differs from the last one in a piece of text alone."""
+        return None if self._block is None else self._block.lesson
 
     def close(self) -> Sequence[Event]:
         """The stream is over: fail if the answer is not."""

@@ -24,7 +24,6 @@ from xenoglot.model.events import (
     OpaqueDelta,
     Ping,
     Started,
-    TextDelta,
     UsageReported,
 )
 from xenoglot.model.fold import merge_usage
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Piece
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
@@ -58,8 +58,6 @@ class StreamEncoder:
 
     def feed(self, event: Event, /) -> Sequence[ServerSentEvent]:
         """Take one event; return what it makes on the wire."""
-        if type(event) is TextDelta and event.candidate == 0 and not event.logprobs:
-            return self._blocks.write(event.text)
         if self._ended:
             return ()
         if (candidate := getattr(event, "candidate", 0)) != 0:
@@ -68,6 +66,10 @@ class StreamEncoder:
         if type(event) is Ping:
             return (PING,)
         return self._fail(event.failure) if type(event) is Failed else self._feed(event)
+
+    def frame(self, piece: Piece, /) -> bytes | None:
+        """Take a piece that is its text and nothing else; return its frame."""
+        return None if piece.candidate or self._ended else self._blocks.frame(piece)
 
     def close(self) -> Sequence[ServerSentEvent]:
         """Return the end of the message; without a `Finished` before it, an error."""

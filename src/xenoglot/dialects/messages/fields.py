@@ -39,6 +39,8 @@ def keep_rest(parent: Reader, key: str, child: Reader, form: JSONObject, *, said
 
 def with_rest(own: JSONObject, extra: Extra | None, where: str, losses: Losses) -> JSONObject:
     """Return the fields `own` with those of `extra` that this dialect carries; objects that are in both are merged."""
+    if extra is None or not (extra.fields or "rests" in extra.form):
+        return own
     rests: JSONObject = form_of(extra, NAME).get("rests", {})
     result: JSONObject = {**own}
     for carried in (rests, losses.carry(extra, where, NAME)):

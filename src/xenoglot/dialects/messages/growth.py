@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.likely import Lesson
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialects.messages.arguments import arguments_of
 from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.parts import arguments_of, decode_citation, decode_part, opaque, sealed
+from xenoglot.dialects.messages.parts import decode_citation, decode_part, opaque, sealed
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, Origin, Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
@@ -72,12 +75,11 @@ def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[Growth,
 class Growth:
     """The open block at `index`, whose start said `content`."""
 
-    __slots__ = ("_content", "_pieces", "_signature", "_stray", "header", "index", "is_text")
+    __slots__ = ("_content", "_pieces", "_signature", "_stray", "header", "index")
 
     def __init__(self, index: int, header: Part, content: JSONObject) -> None:
         self.index = index
         self.header = header
-        self.is_text = type(header) is Text
         self._content = content
         self._pieces: list[str] = []  # of thinking, and of the JSON of a call
         self._signature: JSON = content.get("signature")
@@ -93,6 +95,23 @@ class Growth:
                 return (ReasoningDelta(text=text),)
             case _:
                 return ()
+
+    @property
+    def lesson(self) -> Lesson | None:
+        """How a piece of text grows the block, if it does."""
+        match self.header:
+            case Text():
+                return Lesson(("delta", "text"), TextDelta)
+            case Reasoning():
+                return Lesson(("delta", "thinking"), partial(self._more, ReasoningDelta))
+            case ToolCall():
+                return Lesson(("delta", "partial_json"), partial(self._more, ArgumentsDelta))
+            case _:
+                return None
+
+    def _more(self, delta: type[ReasoningDelta | ArgumentsDelta], text: str) -> Event:
+        self._pieces.append(text)
+        return delta(text)
 
     def grow(self, data: JSONObject, delta: Reader) -> Sequence[Event]:
         """Return what a delta tells; one that does not belong to such a block is carried as it is."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PREFIX = "anthropic-ratelimit-"
 
@@ -20,18 +20,24 @@ BUDGETS = {
 }
 """Field of `RateLimits` -> its word in the headers."""
 
+_NAMES = {
+    field: tuple(f"{PREFIX}{word}-{what}" for what in ("limit", "remaining", "reset"))
+    for field, word in BUDGETS.items()
+}
+
 
 def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
     """Return the limits that `headers` (lower-case names) tell at `now` (Unix seconds), or `None` if they tell none."""
-    budgets = {field: _decode_budget(headers, word, now) for field, word in BUDGETS.items()}
+    budgets = {field: _decode_budget(headers, names, now) for field, names in _NAMES.items()}
     return RateLimits(**budgets) if any(budgets.values()) else None
 
 
-def _decode_budget(headers: Mapping[str, str], word: str, now: float) -> Budget | None:
-    limit = _count(headers.get(f"{PREFIX}{word}-limit"))
-    remaining = _count(headers.get(f"{PREFIX}{word}-remaining"))
-    reset = _seconds(headers.get(f"{PREFIX}{word}-reset"), now)
-    return None if limit is remaining is reset is None else Budget(limit=limit, remaining=remaining, reset=reset)
+def _decode_budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> Budget | None:
+    limit, remaining, reset = map(headers.get, names)
+    if limit is remaining is reset is None:
+        return None
+    budget = Budget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset, now))
+    return None if budget.limit is budget.remaining is budget.reset is None else budget
 
 
 def _count(text: str | None) -> int | None:

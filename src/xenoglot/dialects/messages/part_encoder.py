@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.plain import bare_text
 from xenoglot.codec.sealed import pack
+from xenoglot.dialects.messages.arguments import RAW_ARGUMENTS, input_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
-from xenoglot.dialects.messages.parts import RAW_ARGUMENTS, TITLES, UNSIGNED, input_of
+from xenoglot.dialects.messages.parts import TITLES, UNSIGNED
+from xenoglot.dialects.messages.plain import ID_LIMIT, NAME_LIMIT, PlainWriter
 from xenoglot.model.content import (
     Audio,
     File,
@@ -37,10 +40,6 @@ if TYPE_CHECKING:
     from xenoglot.model.content import CacheMark, Citation, Extra
     from xenoglot.model.json import JSONObject
 
-ID_LIMIT = 64
-NAME_LIMIT = 128
-"""`ToolParam.name`: at most 128 characters."""
-
 SUMMARY_BREAK = "\n\n"
 """Stands between two summaries of thinking, which the dialect shows as one text."""
 
@@ -62,23 +61,31 @@ _PLACES: dict[type[Part], str] = {
 class PartEncoder:
     """Writes parts into one request (`target` given) or one answer, and notes what did not come across.
 
-    `home` says that the whole came from this dialect: then nothing is improved.
+    `home` says that the whole came from this dialect: then nothing is improved. `plain` writes what needs no more than
+    that; `marks` says whether a cache mark may be among what was written.
     """
 
-    __slots__ = ("_home", "_losses", "_target")
+    __slots__ = ("_home", "_losses", "_target", "marks", "plain")
 
     def __init__(self, losses: Losses, *, home: bool, target: Target | None = None) -> None:
         self._losses = losses
         self._home = home
         self._target = target
+        self.marks = False
+        self.plain = PlainWriter(home, None if target is None else target.tool_name_limit or NAME_LIMIT)
 
     def blocks(self, parts: Sequence[Part], where: str, role: str) -> list[JSONObject]:
         """Return the blocks of all parts that a turn of `role` can hold."""
-        numbered = ((self.block(part, f"{where}[{index}]", role), index) for index, part in enumerate(parts))
-        return [block for block, _ in numbered if block is not None]
+        write, blocks = self.plain.block, []
+        for index, part in enumerate(parts):
+            block = write(part, role) or self.block(part, f"{where}[{index}]", role)
+            if block is not None:
+                blocks.append(block)
+        return blocks
 
     def block(self, part: Part, where: str, role: str) -> JSONObject | None:
         """Return the block of one part, or `None` if nothing of it can stand here."""
+        self.marks = True
         place = _PLACES.get(type(part), role)
         if place != role and not self._home:
             self._losses.dropped(where, type(part).__name__, f"it has no place in a turn of role `{role}`")
@@ -315,6 +322,5 @@ def _is_document(source: JSONObject) -> bool:
 
 def lone_text(content: list[JSONObject], *, spelled: bool) -> tuple[str] | None:
     """Return the text of a list that is but one plain block of text, if it is `spelled` as a string."""
-    if not spelled or len(content) != 1 or content[0].keys() != {"type", "text"} or content[0]["type"] != "text":
-        return None
-    return (content[0]["text"],)
+    text = bare_text(content[0]) if spelled and len(content) == 1 else None
+    return None if text is None else (text,)

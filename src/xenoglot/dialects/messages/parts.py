@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.sealed import unpack
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.dialects.messages.arguments import arguments_of
 from xenoglot.dialects.messages.fields import NAME, keep_rest, take_cache
+from xenoglot.dialects.messages.plain import plain_text
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Citation,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 UNSIGNED = "xenoglot:unsigned"
 """The `signature` of thinking that nobody signed: the field is required, and a made-up seal would be a lie."""
 
-RAW_ARGUMENTS = "_raw"
-"""The only key of an `input` whose arguments were no JSON object: its value is the text that the model wrote."""
-
 BILLING_HEADER = "x-anthropic-billing-header:"
 """Begins a system block that changes with every request and is meant for Anthropic alone (pitfall-2)."""
 
@@ -64,7 +62,9 @@ def decode_parts(value: JSON, path: str, answer_id: str | None = None) -> tuple[
         raise WireError(path, "Input should be a string or a list of content blocks")
     if path.count(".content[") > MAX_DEPTH:
         raise WireError(path, "content is nested too deeply")
-    return tuple(decode_part(block, f"{path}[{index}]", answer_id) for index, block in enumerate(value))
+    return tuple(
+        plain_text(block) or decode_part(block, f"{path}[{index}]", answer_id) for index, block in enumerate(value)
+    )
 
 
 def decode_part(value: JSON, path: str, answer_id: str | None = None) -> Part:
@@ -115,26 +115,6 @@ def derived_id(answer_id: str, path: str) -> str:
 def opaque(block: JSONObject) -> Opaque:
     """Return a block as it came, with its words where it has any that others can use (pitfall-8)."""
     return Opaque(dialect=NAME, data=block, text=_words(block) or None)
-
-
-def arguments_of(value: JSON) -> str:
-    """Return the `input` of a call as the text of its arguments; `{}` is no text at all (pitfall-94)."""
-    if value == {}:
-        return ""
-    if isinstance(value, dict) and value.keys() == {RAW_ARGUMENTS} and isinstance(raw := value[RAW_ARGUMENTS], str):
-        return to_text(value) if input_of(raw) is not None else raw
-    return to_text(value)
-
-
-def input_of(arguments: str) -> JSONObject | None:
-    """Return arguments as the object they write, or `None` if they write none."""
-    if not arguments.strip():
-        return {}
-    try:
-        value = decode_json(arguments)
-    except WireError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def sealed(part: Reasoning, signature: JSON) -> Reasoning:

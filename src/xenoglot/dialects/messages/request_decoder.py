@@ -13,6 +13,7 @@ from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.fields import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.parts import BILLING_HEADER, decode_parts
+from xenoglot.dialects.messages.plain import STRING, plain_message, plain_tool
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Opaque, Part, Text
 from xenoglot.model.effort import LEAST_BUDGET
@@ -45,6 +46,11 @@ CHOICES: dict[str, Literal["auto", "required", "none"]] = {
 }
 TIERS = {"auto": "auto", "standard_only": "default"}
 
+_THINKING = frozenset({"thinking", "output_config", "output_format"})
+_SAMPLING = frozenset({"top_k", "temperature", "top_p", "stop_sequences"})
+_TIERS = frozenset({"service_tier", "speed"})
+"""The fields that are read together: where a request has none of them, nothing is looked for."""
+
 
 def decode_request(value: JSON) -> Request:
     """Return the request in `value`; its `extra` is always there and says that it came from this dialect.
@@ -72,23 +78,24 @@ def _decode(reader: Reader, max_tokens: int | None) -> Request:
     form: JSONObject = {}
     model = reader.need("model", str)
     messages = (*_take_system(reader), *_take_messages(reader))
-    choice, parallel = _take_tool_choice(reader)
-    thinking, output = _take_thinking_and_output(reader, form)
+    left = reader.rest()
+    choice, parallel = _take_tool_choice(reader) if "tool_choice" in left else (None, None)
+    thinking, output = (None, None) if _THINKING.isdisjoint(left) else _take_thinking_and_output(reader, form)
     _check_budget(thinking, max_tokens)
     return Request(
         model=model,
         messages=messages,
-        tools=_take_tools(reader, form),
+        tools=_take_tools(reader, form) if "tools" in left else (),
         tool_choice=choice,
         parallel_tool_calls=parallel,
         sampling=_take_sampling(reader, max_tokens),
         output=output,
         thinking=thinking,
         stream=_take_stream(reader, form),
-        user=_take_user(reader, form),
-        service_tier=_take_tier(reader),
-        cache=take_cache(reader),
-        extra=Extra(dialect=NAME, fields=reader.rest(), form=form),
+        user=_take_user(reader, form) if "metadata" in left else None,
+        service_tier=None if _TIERS.isdisjoint(left) else _take_tier(reader),
+        cache=take_cache(reader) if "cache_control" in left else None,
+        extra=Extra(dialect=NAME, fields=left, form=form),
     )
 
 
@@ -111,7 +118,11 @@ def _refuse_threads(reader: Reader) -> None:
 def _take_tools(reader: Reader, form: JSONObject) -> tuple[Tool | Opaque, ...]:
     if reader.peek("tools") == []:
         form["tools"] = "empty"
-    return tuple(_decode_tool(tool) for tool in reader.objects("tools"))
+    path = reader.at("tools")
+    return tuple(
+        plain_tool(item) or _decode_tool(Reader(item, f"{path}[{index}]"))
+        for index, item in enumerate(reader.take("tools", list) or ())
+    )
 
 
 def _take_stream(reader: Reader, form: JSONObject) -> bool:
@@ -140,6 +151,8 @@ def _system_parts(value: JSON, path: str) -> tuple[Part, ...]:
 
 
 def _spelling(content: JSON, *, inline: bool) -> Extra | None:
+    if isinstance(content, str) and not inline:
+        return STRING
     form: JSONObject = {"inline": True} if inline else {}
     if isinstance(content, str):
         form["content"] = "string"
@@ -150,7 +163,10 @@ def _take_messages(reader: Reader) -> list[Message]:
     items = reader.need("messages", list)
     if not items:
         raise WireError(reader.at("messages"), "at least one message is required")
-    return [_decode_message(item, f"{reader.path}.messages[{index}]") for index, item in enumerate(items)]
+    return [
+        plain_message(item) or _decode_message(item, f"{reader.path}.messages[{index}]")
+        for index, item in enumerate(items)
+    ]
 
 
 def _decode_message(value: JSON, path: str) -> Message:
@@ -256,6 +272,8 @@ def _take_format(reader: Reader, key: str, form: JSONObject) -> OutputFormat | N
 
 def _take_sampling(reader: Reader, max_tokens: int | None) -> Sampling:
     _check_range("$.max_tokens", max_tokens)  # 0 fills the prompt cache without an answer
+    if _SAMPLING.isdisjoint(reader.rest()):
+        return Sampling(max_tokens=max_tokens)
     top_k = reader.take("top_k", int)
     _check_range("$.top_k", top_k)
     return Sampling(

@@ -6,9 +6,11 @@ is made lawful here, and each difference is a `Loss`.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.plain import silent
 from xenoglot.codec.schemas import closed
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
@@ -17,14 +19,15 @@ from xenoglot.dialects.messages.thinking import encode_thinking
 from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
 from xenoglot.dialects.messages.turns import Turn, fold_system, mend
 from xenoglot.errors import WireError
+from xenoglot.model.request import Sampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, OutputFormat, Request, Sampling
+    from xenoglot.model.request import Message, OutputFormat, Request
 
 MARK_LIMIT = 4
 """The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
@@ -38,6 +41,9 @@ _TIERS: dict[str, tuple[str, str]] = {
     "scale": ("service_tier", "auto"),
 }
 _EXACT_TIERS = ("auto", "default", "fast")
+
+_TURNS = {"user": "user", "assistant": "assistant", "tool": "user", "system": "system", "developer": "system"}
+"""In whose turn each says it."""
 
 _NO_FIELD = "the dialect has no such field"
 
@@ -53,6 +59,8 @@ _NEUTRAL: dict[str, JSON] = {
     "top_logprobs": 0,
 }
 """What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+_foreign = attrgetter(*_NEUTRAL)
+_UNSAID = _foreign(Sampling())
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -83,33 +91,39 @@ class _RequestEncoder:
         request, losses, home = self._request, self._losses, self._home
         self._conversation()
         self._sampling(request.sampling)
-        if tools := encode_tools(request, self._parts, losses, home=home, strict=self._target.strict_tools):
-            self._body["tools"] = tools
-        elif self._form.get("tools") == "empty":
-            self._body["tools"] = []
-        if tools or home:
-            with_said(self._body, tool_choice=encode_choice(request, self._parts, losses, home=home))
-        else:
-            drop_choice(request, losses)
+        if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or self._form:
+            self._tools(request)
         if request.output is not None:
             self._output(request.output)
         self._rest()
         if request.thinking is not None:
             encode_thinking(request.thinking, self._body, losses, self._target, home=home)
-        if not home:
+        if not home and (self._parts.marks or request.tools):
             _limit_marks(self._body, losses)
         return with_rest(self._body, request.extra, "$", losses)
 
+    def _tools(self, request: Request) -> None:
+        losses, home = self._losses, self._home
+        tools = encode_tools(request, self._parts, losses, home=home, strict=self._target.strict_tools)
+        if tools or self._form.get("tools") == "empty":
+            self._body["tools"] = tools
+        if tools or home:
+            with_said(self._body, tool_choice=encode_choice(request, self._parts, losses, home=home))
+        else:
+            drop_choice(request, losses)
+
     def _conversation(self) -> None:
         messages = self._request.messages
-        hoisted = next((index for index, message in enumerate(messages) if not _is_head(message)), len(messages))
+        hoisted = 0
+        while hoisted < len(messages) and _is_head(messages[hoisted]):
+            hoisted += 1
         if hoisted and ((system := self._system(messages[:hoisted])) or self._home):
             self._body["system"] = system
-        turns = [
-            turn
-            for index, message in enumerate(messages[hoisted:], hoisted)
-            if (turn := self._turn(message, f"$.messages[{index}]")) is not None
-        ]
+        turns: list[Turn] = []
+        for index in range(hoisted, len(messages)):
+            turn = self._turn(messages[index], f"$.messages[{index}]")
+            if turn is not None:
+                turns.append(turn)
         if not self._target.inline_system:
             turns = fold_system(turns, self._losses)
         if not self._home:
@@ -117,6 +131,8 @@ class _RequestEncoder:
         self._body["messages"] = [turn.encode() for turn in turns]
 
     def _system(self, messages: Sequence[Message]) -> str | list[JSONObject]:
+        if len(messages) == 1 and not self._home and (lone := self._parts.plain.lone(messages[0])) is not None:
+            return lone
         blocks: list[JSONObject] = []
         for index, message in enumerate(messages):
             where = f"$.messages[{index}]"
@@ -128,36 +144,45 @@ class _RequestEncoder:
         return blocks if text is None else text[0]
 
     def _turn(self, message: Message, where: str) -> Turn | None:
+        if (lone := self._parts.plain.lone(message)) is not None:
+            listed = self._home and silent(message.extra, NAME)
+            return Turn(message.role, [{"type": "text", "text": lone}], where, None, None if listed else "string")
         self._report(message, where)
-        role = {"tool": "user", "developer": "system"}.get(message.role, message.role)
+        role = _TURNS[message.role]
         blocks = self._parts.blocks(message.content, f"{where}.content", role)
         fields = with_rest({}, message.extra, where, self._losses)
         if not blocks and (message.content or not self._home) and not fields:
             self._losses.dropped(where, "message", "nothing of it is left to say")
             return None
         spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
-        return Turn(role, blocks, where, fields=fields, spelled=spelled)
+        return Turn(role, blocks, where, fields, spelled)
 
     def _report(self, message: Message, where: str) -> None:
         if message.role == "developer":
             self._losses.approximated(where, "role", "`developer` is written as `system`")
-        for field in ("name", "id"):
-            if getattr(message, field) is not None:
-                self._losses.dropped(where, field, "a message of the dialect has none")
+        if message.name is not None:
+            self._losses.dropped(where, "name", "a message of the dialect has none")
+        if message.id is not None:
+            self._losses.dropped(where, "id", "a message of the dialect has none")
 
     def _sampling(self, sampling: Sampling) -> None:
         body, losses, home = self._body, self._losses, self._home
         where = "$.sampling"
         self._max_tokens(sampling.max_tokens)
-        with_said(body, temperature=sampling.temperature, top_p=sampling.top_p, top_k=sampling.top_k)
+        for name in ("temperature", "top_p", "top_k"):
+            value = getattr(sampling, name)
+            if value is not None:
+                body[name] = value
         if not home:
             self._fit_sampling(where)
-        stop = [text for text in sampling.stop or () if home or text.strip()]
-        if len(stop) < len(sampling.stop or ()):
-            losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
-        if stop or (home and sampling.stop is not None):
-            body["stop_sequences"] = stop
-        self._foreign_sampling(sampling, where)
+        if sampling.stop is not None:
+            stop = [text for text in sampling.stop if home or text.strip()]
+            if len(stop) < len(sampling.stop):
+                losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
+            if stop or home:
+                body["stop_sequences"] = stop
+        if _foreign(sampling) != _UNSAID:
+            self._foreign_sampling(sampling, where)
 
     def _fit_sampling(self, where: str) -> None:
         """Keep what servers take: of two ways to narrow the draw all newer models refuse both at once (pitfall-22)."""
@@ -252,7 +277,7 @@ def _encode_tier(tier: str, body: JSONObject, losses: Losses) -> None:
 
 def _limit_marks(body: JSONObject, losses: Losses) -> None:
     """Take away the first of the cache marks where there are more than allowed: the later, the longer the prefix."""
-    marked = [block for block in _blocks(body) if "cache_control" in block]
+    marked = _marked(body)
     spare = len(marked) + ("cache_control" in body) - MARK_LIMIT
     for block in marked[: max(0, spare)]:
         del block["cache_control"]
@@ -260,12 +285,15 @@ def _limit_marks(body: JSONObject, losses: Losses) -> None:
         losses.dropped(where, "cache", f"the dialect allows {MARK_LIMIT} marks")
 
 
-def _blocks(body: JSONObject) -> Iterator[JSONObject]:
-    """Yield all that a cache mark can stand on, in the order of the prompt."""
-    yield from body.get("tools", ())
+def _marked(body: JSONObject) -> list[JSONObject]:
+    """Return all that a cache mark stands on, in the order of the prompt."""
+    marked = [tool for tool in body.get("tools", ()) if "cache_control" in tool]
     contents: list[JSON] = [body.get("system"), *(message.get("content") for message in body["messages"])]
     for content in contents:
         for block in content if isinstance(content, list) else ():
             inner = block.get("content")
-            yield from inner if isinstance(inner, list) else ()
-            yield block
+            if isinstance(inner, list):
+                marked += [part for part in inner if "cache_control" in part]
+            if "cache_control" in block:
+                marked.append(block)
+    return marked

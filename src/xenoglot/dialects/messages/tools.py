@@ -29,7 +29,7 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
         if not isinstance(tool, Tool):
             tools += _server_tool(tool, where, losses)
         elif not allowed or tool.name in allowed:
-            tools.append(_encode_tool(tool, where, parts, losses, home=home))
+            tools.append(parts.plain.tool(tool) or _encode_tool(tool, where, parts, losses, home=home))
     if not strict and any(encoded.get("strict") for encoded in tools):
         losses.dropped("$.tools", "strict", "the server does not hold to schemas")
         tools = [{key: value for key, value in encoded.items() if key != "strict"} for encoded in tools]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.messages.part_encoder import lone_text
+from xenoglot.codec.plain import bare_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +28,9 @@ NO_RESULT = "The tool gave no result."
 """The result, marked as an error, of a call that has none (pitfall-44)."""
 
 
+_TOOLED = ("tool_use", "tool_result")
+
+
 class Turn:
     """One message of the wire in the making. `where` is its path in the canonical request."""
 
@@ -38,7 +41,6 @@ class Turn:
         role: str,
         blocks: list[JSONObject],
         where: str,
-        *,
         fields: JSONObject | None = None,
         spelled: str | None = "string",
     ) -> None:
@@ -52,8 +54,9 @@ class Turn:
         """Return the message."""
         if self.spelled == "missing" and not self.blocks:
             return {"role": self.role, **self.fields}
-        text = lone_text(self.blocks, spelled=self.spelled == "string")
-        return {"role": self.role, "content": text[0] if text else self.blocks, **self.fields}
+        alone = self.spelled == "string" and len(self.blocks) == 1
+        text = bare_text(self.blocks[0]) if alone else None
+        return {"role": self.role, "content": self.blocks if text is None else text, **self.fields}
 
 
 def fold_system(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
@@ -81,15 +84,22 @@ def fold_system(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
 def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
     """Return the turns in lawful order."""
     mended = _merge(turns)
-    _answer_calls(mended, losses)
-    mended = _merge(mended)
-    first = next((index for index, turn in enumerate(mended) if turn.role != "system"), len(mended))
-    if first == len(mended) or mended[first].role != "user":
-        losses.emulated("$.messages", "role", "the conversation must begin with the user: a turn is put in front")
-        mended.insert(first, _say(FIRST_TURN, "$.messages"))
+    if _has_tools(mended):
+        _answer_calls(mended, losses)
+        mended = _merge(mended)
+    if not mended or mended[0].role != "user":
+        _begin(mended, losses)
     if mended[-1].role == "assistant":
         _end(mended, losses, prefill=prefill)
     return mended
+
+
+def _has_tools(turns: Iterable[Turn]) -> bool:
+    for turn in turns:
+        for block in turn.blocks:
+            if block["type"] in _TOOLED:
+                return True
+    return False
 
 
 def _say(text: str, where: str) -> Turn:
@@ -122,10 +132,9 @@ def _answer_calls(turns: list[Turn], losses: Losses) -> None:
             turns.insert(index, Turn("user", [], where))
             continue
         if turn.role == "user":
-            turn.blocks = [_placed(block, calls, turn.where, losses) for block in turn.blocks]
-            turn.blocks.sort(key=lambda block: block["type"] != "tool_result")  # results come first (pitfall-4)
-            turn.blocks[:0] = _missing(calls, where, losses)
-            calls = {}
+            if calls or any(block["type"] == "tool_result" for block in turn.blocks):
+                _place_results(turn, calls, where, losses)
+                calls = {}
         elif turn.role == "assistant":
             calls, where = _calls(turn, seen), turn.where
             if any(old != new for old, new in calls.items()):
@@ -151,12 +160,22 @@ def _calls(turn: Turn, seen: set[str]) -> dict[str, str]:
     return calls
 
 
+def _place_results(turn: Turn, calls: dict[str, str], where: str, losses: Losses) -> None:
+    """Put the results of `calls` first in the user's turn (pitfall-4), and before them those that are missing."""
+    turn.blocks = [_placed(block, calls, turn.where, losses) for block in turn.blocks]
+    if len(turn.blocks) > 1:
+        turn.blocks.sort(key=lambda block: block["type"] != "tool_result")
+    if calls:
+        turn.blocks[:0] = _missing(calls, where, losses)
+
+
 def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses) -> JSONObject:
     if block["type"] != "tool_result":
         return block
     call_id = block["tool_use_id"]
     if call_id in calls:
-        return {**block, "tool_use_id": calls.pop(call_id)}
+        called = calls.pop(call_id)
+        return block if called == call_id else {**block, "tool_use_id": called}
     losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
     content = block.get("content", "")
     texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
@@ -164,12 +183,18 @@ def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses
 
 
 def _missing(calls: dict[str, str], where: str, losses: Losses) -> list[JSONObject]:
-    if calls:
-        losses.emulated(where, "tool_result", "a call without a result gets one that says so")
+    losses.emulated(where, "tool_result", "a call without a result gets one that says so")
     return [
         {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
         for call_id in calls.values()
     ]
+
+
+def _begin(turns: list[Turn], losses: Losses) -> None:
+    first = next((index for index, turn in enumerate(turns) if turn.role != "system"), len(turns))
+    if first == len(turns) or turns[first].role != "user":
+        losses.emulated("$.messages", "role", "the conversation must begin with the user: a turn is put in front")
+        turns.insert(first, _say(FIRST_TURN, "$.messages"))
 
 
 def _end(turns: list[Turn], losses: Losses, *, prefill: bool) -> None:

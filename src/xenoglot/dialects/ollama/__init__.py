@@ -61,6 +61,7 @@ OLLAMA = Dialect(
     decode_error=decode_error,
     encode_error=encode_error,
     decode_limits=decode_limits,
+    limits_prefix=None,
     encode_limits=encode_limits,
     authorize=authorize,
     decode_models=decode_models,

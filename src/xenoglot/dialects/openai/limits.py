@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-_PREFIX = "x-ratelimit-"
+PREFIX = "x-ratelimit-"
+_REQUESTS, _UNNAMED, _TOKENS = (
+    tuple(f"{PREFIX}{what}{of}" for what in ("limit", "remaining", "reset")) for of in ("-requests", "", "-tokens")
+)
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|us|µs|ns|[dhms]))+")
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|[dhms])")
@@ -26,8 +29,8 @@ _MILLISECONDS = 1e11
 
 def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
     """Return what the headers (lower-case names) say; `now` is in Unix seconds."""
-    requests = _budget(headers, "-requests", now) or _budget(headers, "", now)
-    tokens = _budget(headers, "-tokens", now)
+    requests = _budget(headers, _REQUESTS, now) or _budget(headers, _UNNAMED, now)
+    tokens = _budget(headers, _TOKENS, now)
     return RateLimits(requests=requests, tokens=tokens) if requests or tokens else None
 
 
@@ -38,13 +41,12 @@ def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:  # n
     return [*_headers("requests", limits.requests), *_headers("tokens", tokens)]
 
 
-def _budget(headers: Mapping[str, str], suffix: str, now: float) -> Budget | None:
-    limit = _count(headers.get(f"{_PREFIX}limit{suffix}"))
-    remaining = _count(headers.get(f"{_PREFIX}remaining{suffix}"))
-    reset = _seconds(headers.get(f"{_PREFIX}reset{suffix}", ""), now)
-    if limit is None and remaining is None and reset is None:
+def _budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> Budget | None:
+    limit, remaining, reset = map(headers.get, names)
+    if limit is remaining is reset is None:
         return None
-    return Budget(limit=limit, remaining=remaining, reset=reset)
+    budget = Budget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset or "", now))
+    return None if budget.limit is budget.remaining is budget.reset is None else budget
 
 
 def _count(text: str | None) -> int | None:
@@ -78,11 +80,11 @@ def _headers(name: str, budget: Budget | None) -> Iterator[tuple[str, str]]:
     if budget is None:
         return
     if budget.limit is not None:
-        yield f"{_PREFIX}limit-{name}", str(budget.limit)
+        yield f"{PREFIX}limit-{name}", str(budget.limit)
     if budget.remaining is not None:
-        yield f"{_PREFIX}remaining-{name}", str(budget.remaining)
+        yield f"{PREFIX}remaining-{name}", str(budget.remaining)
     if budget.reset is not None:
-        yield f"{_PREFIX}reset-{name}", _duration(budget.reset)
+        yield f"{PREFIX}reset-{name}", _duration(budget.reset)
 
 
 def _duration(seconds: float) -> str:

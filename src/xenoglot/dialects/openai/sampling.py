@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.codec.leftovers import leave
-from xenoglot.codec.ranges import LEAST_SEED, MOST_PENALTY, MOST_SEED, shown, taken
+from xenoglot.codec.ranges import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown, taken
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from xenoglot.model.json import JSON, JSONObject
+
+
+Take: TypeAlias = "Callable[[Reader, str, JSONObject], JSON]"
+"""Takes what stands under a key; how it was spelled, where that is unusual, goes into the form."""
+
+
+def take_fields(reader: Reader, fields: Mapping[str, tuple[str, Take]], form: JSONObject) -> JSONObject:
+    """Take those of `fields` that are there, in the order of the table: name on the wire -> our name, how to take it.
+
+    Of two names for one field the first counts; the other stays in the rest.
+
+    Raises:
+        WireError: one of them is of a wrong type, or out of its range.
+    """
+    said: JSONObject = {}
+    left = reader.rest()
+    for key in fields:
+        if key in left and left[key] is not None:
+            name, take = fields[key]
+            if name not in said:
+                said[name] = take(reader, key, form)
+    return said
+
+
+def number(kind: type[float], least: float, most: float) -> Take:
+    """Return what takes a number between `least` and `most`, both allowed."""
+    return lambda reader, key, _: ranged(reader, key, kind, least, most)
+
+
+def spelled(name: str, take: Take) -> Take:
+    """Return what takes a field as `take` does, and notes under `name` which of its names it had."""
+
+    def noted(reader: Reader, key: str, form: JSONObject) -> JSON:
+        form[name] = key
+        return take(reader, key, form)
+
+    return noted
 
 
 def ranged(reader: Reader, key: str, kind: type[float], least: float, most: float | None = None) -> JSON:
@@ -27,6 +66,20 @@ def _out_of_range(value: float, least: float, most: float | None) -> str:
     if value < least:
         return f"{kind} below minimum value. Expected a value >= {least}, but got {shown(value)} instead."
     return f"{kind} above maximum value. Expected a value <= {most}, but got {shown(value)} instead."
+
+
+NUMBERS: Mapping[str, tuple[str, Take]] = {
+    "temperature": ("temperature", number(float, 0, 2)),
+    "top_p": ("top_p", number(float, 0, 1)),
+    "top_k": ("top_k", number(int, -1, MOST_TOKENS)),
+    "min_p": ("min_p", number(float, 0, 1)),
+    "seed": ("seed", number(int, LEAST_SEED, MOST_SEED)),
+    "frequency_penalty": ("frequency_penalty", number(float, -2, 2)),
+    "presence_penalty": ("presence_penalty", number(float, -2, 2)),
+    "repetition_penalty": ("repetition_penalty", spelled("repetition_penalty", number(float, 0, MOST_PENALTY))),
+    "repeat_penalty": ("repetition_penalty", spelled("repetition_penalty", number(float, 0, MOST_PENALTY))),
+}
+"""How the next token is drawn, in the dialects that are asked in turns."""
 
 
 def take_seed(reader: Reader) -> int | None:

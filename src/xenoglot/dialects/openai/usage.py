@@ -6,16 +6,18 @@ server that leaves reasoning out (xAI, Gemini) gives itself away by a total that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from xenoglot.codec.leftovers import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import Extra
     from xenoglot.model.json import JSON, JSONObject
 
 _NAMES = {
@@ -29,11 +31,83 @@ _NAMES = {
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 
+_DETAILS: dict[str, dict[str, str]] = {
+    _PROMPT: {"cached_tokens": "cache_read", "cache_write_tokens": "cache_write", "audio_tokens": "input_audio"},
+    _COMPLETION: {"reasoning_tokens": "reasoning", "audio_tokens": "output_audio"},
+}
+"""The standard names of details, and ours."""
+
+_STANDARD = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
+_USUAL = 2**53
+"""Counts below this are counts beyond doubt."""
+
 
 def decode_usage(value: JSON, path: str, dialect: str) -> Usage | None:
     """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
     if not isinstance(value, dict):
         return None
+    return _plain_usage(value, dialect) or _decode_usage(value, path, dialect)
+
+
+def _plain_usage(value: JSONObject, dialect: str) -> Usage | None:
+    """Return the counts under their standard names where there are no others and they agree; else `None`."""
+    if not _STANDARD.issuperset(value):
+        return None
+    given, made, total = value.get("prompt_tokens"), value.get("completion_tokens"), value.get("total_tokens")
+    if not (_is_count(given) and _is_count(made) and type(total) is int and total == given + made):
+        return None
+    counts: dict[str, int] = {}
+    fields: JSONObject = {key: None for key in value if value[key] is None}
+    form: JSONObject = {}
+    for key, names in _DETAILS.items():
+        inner = value.get(key)
+        if inner is None:
+            continue
+        if type(inner) is not dict or not _take_details(key, inner, names, counts, fields, form):
+            return None
+    return Usage(
+        input_tokens=given,
+        output_tokens=made,
+        cache_read=counts.get("cache_read"),
+        cache_write=counts.get("cache_write"),
+        reasoning=counts.get("reasoning"),
+        input_audio=counts.get("input_audio"),
+        output_audio=counts.get("output_audio"),
+        extra=Extra(dialect=dialect, fields=fields, form=form) if fields or form else None,
+    )
+
+
+def _take_details(  # noqa: PLR0913, PLR0917  where each goes
+    key: str,
+    inner: JSONObject,
+    names: Mapping[str, str],
+    counts: dict[str, int],
+    fields: JSONObject,
+    form: JSONObject,
+) -> bool:
+    """Take the counts of `inner`, as `leave` does what else it says; return whether they are no doubt counts."""
+    rest: JSONObject = {}
+    nulls: JSONObject = {}
+    for name, count in inner.items():
+        if count is None:
+            nulls[name] = None
+        elif name not in names:
+            rest[name] = count
+        elif _is_count(count):
+            counts[names[name]] = count
+        else:
+            return False
+    if rest:
+        fields[key] = rest
+    form[key] = nulls or True
+    return True
+
+
+def _is_count(value: JSON) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < _USUAL
+
+
+def _decode_usage(value: JSONObject, path: str, dialect: str) -> Usage:
     reader = Reader(value, path)
     form: JSONObject = {}
     prompt, completion = _details(reader, _PROMPT), _details(reader, _COMPLETION)

@@ -9,13 +9,14 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import encode_error
 from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import decode_limits, encode_limits
+from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.responses.counts import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.decoder import StreamDecoder
 from xenoglot.dialects.responses.encoder import StreamEncoder
 from xenoglot.dialects.responses.error import decode_error
-from xenoglot.dialects.responses.item_encoder import ID_LIMIT
+from xenoglot.dialects.responses.glance import glance
 from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.dialects.responses.plain import ID_LIMIT
 from xenoglot.dialects.responses.request_decoder import decode_count, decode_request
 from xenoglot.dialects.responses.request_encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
@@ -46,6 +47,7 @@ RESPONSES = Dialect(
     id_prefix="resp_",
     stop_limit=0,
     decode_request=decode_request,
+    glance=glance,
     encode_request=encode_request,
     decode_response=decode_response,
     encode_response=encode_response,
@@ -54,6 +56,7 @@ RESPONSES = Dialect(
     decode_error=decode_error,
     encode_error=encode_error,
     decode_limits=decode_limits,
+    limits_prefix=PREFIX,
     encode_limits=encode_limits,
     authorize=authorize,
     decode_models=decode_models,

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from xenoglot.codec.likely import Lesson
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
@@ -24,14 +23,12 @@ from xenoglot.dialects.responses.response import ALWAYS, BESIDE, take_extra, tak
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
 from xenoglot.model.events import (
-    ArgumentsDelta,
     Event,
     Failed,
     Finished,
     OpaqueDelta,
     Ping,
     Started,
-    TextDelta,
     UsageReported,
 )
 
@@ -59,30 +56,10 @@ _LIFE = frozenset(
     {*_STATUS, *(f"response.{word}" for word in ("created", "queued", "in_progress", "failed", "cancelled"))}
 )
 
+_PASSED = ("sequence_number", "obfuscation")
+"""What differs from delta to delta without saying anything."""
+
 _MISSING = object()
-
-
-class _TextEvent(msgspec.Struct, tag="response.output_text.delta", forbid_unknown_fields=True, gc=False):
-    delta: str
-    output_index: int
-    content_index: int
-    item_id: str
-    sequence_number: int = 0
-    logprobs: list[msgspec.Raw] | None = None
-    obfuscation: str | None = None
-
-
-class _ArgumentsEvent(
-    msgspec.Struct, tag="response.function_call_arguments.delta", forbid_unknown_fields=True, gc=False
-):
-    delta: str
-    output_index: int
-    item_id: str
-    sequence_number: int = 0
-    obfuscation: str | None = None
-
-
-_decode_piece = msgspec.json.Decoder(_TextEvent | _ArgumentsEvent).decode
 
 
 class StreamDecoder:
@@ -100,34 +77,27 @@ class StreamDecoder:
         """Take one server-sent event; return what it tells."""
         if self._done or not event.data or event.data == b"[DONE]":
             return ()
-        if self._items.open is not None and (grown := self._grown(event.data)) is not None:
-            return grown
         try:
             return self._feed(decode_answer(event.data), event.event)
         except WireError as error:
             return self._fail(f"the upstream's stream is malformed: {error}")
 
+    @property
+    def state(self) -> object:
+        """The open block, and where in it: what grows it means the same for as long as that is so."""
+        return None if self._items.open is None or self._done else self._items.open.state
+
+    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:
+        """Say how to read an event that differs from the last one in a piece of text alone."""
+        data = decode_answer(event.data)
+        item, kind = self._items.open, data.get("type", event.event)
+        if item is None or data.get("logprobs") or (take := item.taker(kind, data.get("summary_index"))) is None:
+            return None
+        return Lesson(("delta",), take, _PASSED)
+
     def close(self) -> Sequence[Event]:
         """The stream is over: fail, for the answer is not."""
         return () if self._done else self._fail(ENDED_EARLY)
-
-    def _grown(self, data: bytes) -> Sequence[Event] | None:
-        """Return what the commonest events tell, a text or a call that grows, or `None` for anything else.
-
-        Typed decoding is the quickest way there is, and what is not of exactly this shape is read again with all care.
-        """
-        try:
-            event = _decode_piece(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        item = self._items.open
-        if item is None or (event.output_index, event.item_id) != (item.index, item.item_id) or not event.delta:
-            return None
-        if type(event) is _ArgumentsEvent:
-            call = item.call
-            return None if call is None else call.add(ArgumentsDelta(text=event.delta))
-        words = None if event.logprobs else item.words_at(event.content_index)
-        return None if words is None else words.add(TextDelta(text=event.delta))
 
     def _feed(self, data: JSON, name: str | None) -> Sequence[Event]:
         reader = Reader(data)

@@ -22,7 +22,6 @@ from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
 from xenoglot.dialects.responses.written_events import WrittenEvents
 from xenoglot.dialects.responses.written_items import WrittenItems
 from xenoglot.model.events import (
-    ArgumentsDelta,
     BlockEnded,
     BlockStarted,
     Event,
@@ -31,7 +30,6 @@ from xenoglot.model.events import (
     OpaqueDelta,
     Ping,
     Started,
-    TextDelta,
     UsageReported,
 )
 from xenoglot.model.fold import merge_usage
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Piece
     from xenoglot.model.failure import Failure
     from xenoglot.model.request import Request
     from xenoglot.model.response import Usage
@@ -67,14 +66,14 @@ class StreamEncoder:
         """Take one event; return what it makes on the wire."""
         if self._ended:
             return ()
-        if (type(event) is TextDelta and not event.logprobs) or type(event) is ArgumentsDelta:
-            piece = self._items.text(event) if event.candidate == 0 else None
-            if piece is not None:
-                return (piece,)
         if getattr(event, "candidate", 0) != 0:
             self._losses.dropped("$.candidates", "candidate", "an answer of the dialect is one")
             return ()
         return self._feed(event)
+
+    def frame(self, piece: Piece, /) -> bytes | None:
+        """Take a piece that is its text and nothing else; return its frame."""
+        return None if piece.candidate or self._ended else self._items.frame(piece)
 
     def close(self) -> Sequence[ServerSentEvent]:
         """Return the end of the answer; without a `Finished` before it, a failure."""

@@ -6,6 +6,7 @@ whole of it, so a block is closed by it; only a content that another follows is 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.dialects.responses.growth import Growth
@@ -25,6 +26,8 @@ from xenoglot.model.events import (
 from xenoglot.model.fold import unfold_part
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.codec.reader import Reader
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
@@ -88,18 +91,30 @@ class GrowingItem:
         self._summaries: list[int] = []  # of a thought, as the wire counts them
         self._contents = 0  # of a thought, those of which the end has been told
 
-    def words_at(self, content_index: int) -> Growth | None:
-        """Return the open block if it is a text that may grow at `content_index`."""
-        block = self._block
-        if block is None or self._told or type(block.header) is not Text or content_index in self._places[:-1]:
-            return None
-        return block
-
     @property
-    def call(self) -> Growth | None:
-        """The open block if it is a function's call."""
-        block = self._block
-        return block if block is not None and self.kind == "function_call" else None
+    def state(self) -> tuple[object, int]:
+        """The open block, and of a thought how many of its contents are over."""
+        return self._block, self._contents
+
+    def taker(self, kind: str, summary: JSON) -> Callable[[str], Event] | None:
+        """Return what takes more of what events of a `kind` tell, after one that was told; `None` for other events."""
+        block, what = self._block, kind.removeprefix("response.").removesuffix(".delta")
+        if block is None or not kind.endswith(".delta"):
+            return None
+        if self.kind == "reasoning":
+            return self._thinker(block, what, summary)
+        return block.taker(ArgumentsDelta if self.kind in BODIES else TextDelta)
+
+    def _thinker(self, block: Growth, what: str, summary: JSON) -> Callable[[str], Event]:
+        at = self._summary_at(summary or 0) if what.startswith("reasoning_summary") else None
+        known = self._texts["text" if at is None else "summary", self._contents if at is None else at]
+        take = block.taker(ReasoningDelta if at is None else partial(ReasoningDelta, summary=at))
+
+        def think(text: str) -> Event:
+            known.append(text)
+            return take(text)
+
+        return think
 
     def begin(self) -> list[Event]:
         """Return what the start of the item tells: nothing of a message, which has no content yet."""

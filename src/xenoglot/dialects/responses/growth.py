@@ -15,10 +15,10 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.model.fold import Folder, unfold_part
+from xenoglot.model.fold import grown_part, unfold_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 class Growth:
     """A block that has begun as `header`."""
 
-    __slots__ = ("_counted", "_grown", "_length", "header")
+    __slots__ = ("_counted", "_grown", "_length", "_part", "_parted", "header")
 
     def __init__(self, header: Part) -> None:
         self.header = header
         self._grown: list[Event] = []
         self._length = len(header.text) if isinstance(header, (Text, Refusal)) else 0
+        self._part: Part | None = None  # as it was after so many deltas
+        self._parted = 0
         self._counted = 0  # of the deltas, those whose words are in the length
 
     def begin(self) -> list[Event]:
@@ -48,6 +50,17 @@ class Growth:
         self._grown.append(delta)
         return [delta]
 
+    def taker(self, delta: Callable[[str], Event]) -> Callable[[str], Event]:
+        """Return what takes the text of a `delta`, and returns that."""
+        deltas = self._grown
+
+        def take(text: str) -> Event:
+            event = delta(text)
+            deltas.append(event)
+            return event
+
+        return take
+
     def length(self) -> int:
         """Return how many characters the words have by now."""
         self._length += sum(len(delta.text) for delta in self._grown[self._counted :] if isinstance(delta, TextDelta))
@@ -56,10 +69,9 @@ class Growth:
 
     def part(self) -> Part:
         """Return the part as it has grown so far."""
-        folder = Folder()
-        for event in (*self.begin(), *self._grown, BlockEnded()):
-            folder.feed(event)
-        return folder.response().candidates[0].content[0]
+        if self._part is None or self._parted != len(self._grown):
+            self._part, self._parted = grown_part(self.header, self._grown), len(self._grown)
+        return self._part
 
     def end(self, whole: Part | None = None) -> list[Event]:
         """Return the end of the block, given what the wire says of the `whole` of it.
@@ -67,13 +79,13 @@ class Growth:
         What no delta said is told as a delta where it is but more of the same, for that is what readers look at; what
         the block did not grow to at all stands behind it.
         """
-        grown = self.part()
-        whole = grown if whole is None else _kept(grown, whole)
-        if whole == grown:
+        known = self.part()
+        whole = known if whole is None else _kept(known, whole)
+        if whole == known:
             return [BlockEnded()]
         if type(whole) is not type(self.header):
             return [BlockEnded(), *unfold_part(whole)]
-        late = missing(grown, whole)
+        late = missing(known, whole)
         for delta in late:
             self.add(delta)
         return [*late, BlockEnded() if late and self.part() == whole else BlockEnded(part=whole)]

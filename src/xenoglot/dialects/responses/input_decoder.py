@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
+from xenoglot.codec.call_ids import Before
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.responses.items import decode_item, take_content, take_mark
+from xenoglot.dialects.responses.items import BODIES, decode_item, take_content, take_mark
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.parts import decode_part
+from xenoglot.dialects.responses.plain import TOOL_ERROR, plain_message, plain_said
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.dialects.responses.words import words_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
+from xenoglot.model.content import Extra, Opaque, Text, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role, Tool
-
-TOOL_ERROR = "[tool error] "
-"""What a tool's answer begins with where it is an error: this dialect has no field for it (pitfall-9)."""
 
 _ROLES = ("user", "system", "developer")
 _OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
@@ -58,14 +57,14 @@ _CLIENTS = frozenset(
 class InputDecoder:
     """The turns of one request in the making. `tools` and `updates` are what items in the input change of it."""
 
-    __slots__ = ("_before", "_items", "_messages", "_parts", "tools", "updates")
+    __slots__ = ("_before", "_called", "_parts", "_spoke", "_turns", "tools", "updates")
 
     def __init__(self) -> None:
         self.tools: list[Tool | Opaque] = []
         self.updates: list[Reader] = []
-        self._messages: list[Message] = []
+        self._turns = Before()
         self._parts: list[Part] = []  # of the model's turn that is not over
-        self._items: list[str] = []  # the types of its items
+        self._spoke = self._called = False  # whether there are words in it, and calls
         self._before: list[JSON] = []  # items that go home with the next turn
 
     def decode(self, items: Sequence[JSON], path: str) -> tuple[tuple[Message, ...], list[JSON]]:
@@ -75,9 +74,28 @@ class InputDecoder:
             WireError: an item is of no type, or lacks what its type needs.
         """
         for index, item in enumerate(items):
-            self._item(Reader(item, f"{path}[{index}]"), item)
+            if not self._plain(item):
+                self._item(Reader(item, f"{path}[{index}]"), item)
         self._end_turn()
-        return tuple(self._messages), self._before
+        return tuple(self._turns.messages), self._before
+
+    def plain(self, items: Sequence[JSON]) -> tuple[Message, ...] | None:
+        """Return the turns if all of the items are plain."""
+        for item in items:
+            if not self._plain(item):
+                return None
+        self._end_turn()
+        return tuple(self._turns.messages)
+
+    def _plain(self, item: JSON) -> bool:
+        """Take an item if it is plain; return whether it was."""
+        if (message := plain_message(item)) is not None:
+            self._add(message)
+        elif (part := plain_said(item)) is not None:
+            self._said("message" if type(part) is Text else "function_call", (part,))
+        else:
+            return False
+        return True
 
     def _item(self, reader: Reader, item: JSONObject) -> None:
         kind = _type_of(reader)
@@ -85,7 +103,7 @@ class InputDecoder:
             self._add(_decode_message(reader))
         elif kind in _OUTPUTS:
             self._end_turn()
-            self._add(_decode_output(reader, kind, self._messages))
+            self._add(_decode_output(reader, kind, self._turns))
         elif kind in ("additional_tools", "tool_search_output"):
             self._tools(reader, item)
         elif kind == "configuration_update":
@@ -93,25 +111,23 @@ class InputDecoder:
         elif kind in _CLIENTS:
             self._add(_whole(item))
         else:
-            self._said(kind, reader, item)
+            self._said(kind, decode_item(item, reader.path))
 
     def _add(self, message: Message) -> None:
         self._end_turn()
-        self._messages.append(self._with_before(message))
+        self._turns.messages.append(self._with_before(message))
 
-    def _said(self, kind: str, reader: Reader, item: JSONObject) -> None:
-        if kind in ("message", "reasoning") and "message" in self._items and not self._has_calls():
+    def _said(self, kind: str, parts: Sequence[Part]) -> None:
+        if kind in ("message", "reasoning") and self._spoke and not self._called:
             self._end_turn()  # words behind words: another turn, or they would be glued together
-        self._items.append(kind)
-        self._parts += decode_item(item, reader.path)
-
-    def _has_calls(self) -> bool:
-        return any(isinstance(part, ToolCall) for part in self._parts)
+        self._spoke = self._spoke or kind == "message"
+        self._called = self._called or kind in BODIES
+        self._parts += parts
 
     def _end_turn(self) -> None:
         if self._parts:
-            self._messages.append(self._with_before(Message(role="assistant", content=tuple(self._parts))))
-            self._parts, self._items = [], []
+            self._turns.messages.append(self._with_before(Message(role="assistant", content=tuple(self._parts))))
+            self._parts, self._spoke, self._called = [], False, False
 
     def _with_before(self, message: Message) -> Message:
         if not self._before:
@@ -123,7 +139,7 @@ class InputDecoder:
 
     def _tools(self, reader: Reader, item: JSONObject) -> None:
         """Take the tools that an item makes known; an item that says more than that is a turn of its own."""
-        self.tools += decode_tools(Reader(item, reader.path).objects("tools"))
+        self.tools += decode_tools(Reader(item, reader.path))
         self._keep(item, understood=item.keys() <= {"type", "id", "role", "tools"})
 
     def _update(self, reader: Reader, item: JSONObject) -> None:
@@ -172,7 +188,7 @@ def _decode_message(reader: Reader) -> Message:
     )
 
 
-def _decode_output(reader: Reader, kind: str, before: Sequence[Message]) -> Message:
+def _decode_output(reader: Reader, kind: str, before: Before) -> Message:
     parts, spelled = _take_output(reader)
     mark = take_mark(reader)
     form: JSONObject = {"item": mark, "output": spelled}
@@ -180,7 +196,7 @@ def _decode_output(reader: Reader, kind: str, before: Sequence[Message]) -> Mess
     call_id = reader.take("call_id", str)
     if call_id is None:
         form["call_id"] = "absent"
-        call_id = _last_call(name, before)
+        call_id = before.last_call(name)
     if call_id is None:
         raise WireError(reader.at("call_id"), "required, expected str")
     content, is_error = _take_error(parts)
@@ -214,8 +230,3 @@ def _take_error(parts: Sequence[Part]) -> tuple[tuple[Part, ...], bool | None]:
     if isinstance(first, Text) and first.text.startswith(TOOL_ERROR):
         return (replace(first, text=first.text.removeprefix(TOOL_ERROR)), *parts[1:]), True
     return tuple(parts), None
-
-
-def _last_call(name: str | None, before: Sequence[Message]) -> str | None:
-    calls = (part for message in reversed(before) for part in reversed(message.content) if isinstance(part, ToolCall))
-    return next((call.id for call in calls if name in (None, call.name)), None)

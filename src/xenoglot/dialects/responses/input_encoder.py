@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.dialects.responses.input_decoder import TOOL_ERROR
+from xenoglot.codec.wire import to_text
 from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import encode_output_text
 from xenoglot.dialects.responses.parts import encode_input
+from xenoglot.dialects.responses.plain import TOOL_ERROR, write_plain
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -43,22 +45,29 @@ class InputEncoder:
 
     def encode(self, messages: Sequence[Message], first: int = 0) -> list[JSONObject]:
         """Return the items of `messages` from the `first` on."""
-        for index, message in enumerate(messages[first:], first):
-            where = f"$.messages[{index}]"
-            form = form_of(message.extra, NAME)
-            if self._crossing.home:
-                self._items += form.get("before", ())
-            if message.name is not None:
-                self._losses.dropped(where, "name", "a message has none")
-            if message.id is not None:
-                self._losses.dropped(where, "id", "the server knows only those it gave")
-            if message.role == "assistant":
-                self._said(message, where)
-            elif "item" in form:
-                self._items += [part.data for part in message.content if isinstance(part, Opaque)]
+        for index in range(first, len(messages)):
+            plain = write_plain(messages[index], self._crossing, self._kinds)
+            if plain is None:
+                self._turn(messages[index], f"$.messages[{index}]")
             else:
-                self._asked(message, where)
+                self._items += plain
+                self._kinds |= {item["call_id"]: "function" for item in plain if item["type"] == "function_call"}
         return self._items if self._crossing.home else list(self._answered(self._items))
+
+    def _turn(self, message: Message, where: str) -> None:
+        form = form_of(message.extra, NAME)
+        if self._crossing.home:
+            self._items += form.get("before", ())
+        if message.name is not None:
+            self._losses.dropped(where, "name", "a message has none")
+        if message.id is not None:
+            self._losses.dropped(where, "id", "the server knows only those it gave")
+        if message.role == "assistant":
+            self._said(message, where)
+        elif "item" in form:
+            self._items += [part.data for part in message.content if isinstance(part, Opaque)]
+        else:
+            self._asked(message, where)
 
     def _said(self, message: Message, where: str) -> None:
         if (own := own_fields(message.extra, where, self._losses)) and not self._crossing.home:
@@ -153,21 +162,19 @@ class InputEncoder:
 
         One that is missing is made up as an error; one to no call is told by the user.
         """
-        waiting: list[JSONObject] = []
+        waiting = _Waiting()
         for item in items:
             kind = item.get("type")
-            if kind in _OUTPUTS and {"call_id", "output"} <= item.keys():  # what is carried along may lack them
-                called = next((call for call in waiting if call["call_id"] == item["call_id"]), None)
-                yield self._told(item) if called is None else item
-                waiting = [call for call in waiting if call is not called]
+            if kind in _OUTPUTS and "call_id" in item and "output" in item:  # what is carried along may lack them
+                yield item if waiting.answered(item) else self._told(item)
                 continue
             if kind in _CALLS and "call_id" in item:
-                waiting.append(item)
-            elif item.get("role") in ("user", "system", "developer"):
-                yield from self._missing(waiting)
-                waiting = []
+                waiting.add(item)
+            elif waiting.calls and item.get("role") in ("user", "system", "developer"):
+                yield from self._missing(waiting.calls.values())
+                waiting = _Waiting()
             yield item
-        yield from self._missing(waiting)
+        yield from self._missing(waiting.calls.values())
 
     def _told(self, output: JSONObject) -> JSONObject:
         self._losses.approximated("$.messages", "content", "the result of no call before it is written as text")
@@ -181,6 +188,36 @@ class InputEncoder:
         for call in calls:
             self._losses.emulated("$.messages", "content", "an error stands for the result of a call that is missing")
             yield {"type": _CALLS[call["type"]], "call_id": call["call_id"], "output": MISSING_RESULT}
+
+
+class _Waiting:
+    """Calls that have no result yet, in order; the first of one id is answered first."""
+
+    __slots__ = ("_count", "_places", "calls")
+
+    def __init__(self) -> None:
+        self.calls: dict[int, JSONObject] = {}
+        self._count = 0
+        self._places: dict[str, deque[int]] = {}
+
+    def add(self, call: JSONObject) -> None:
+        self.calls[self._count] = call
+        self._places.setdefault(_key(call), deque()).append(self._count)
+        self._count += 1
+
+    def answered(self, output: JSONObject) -> bool:
+        """Whether a call waited for the result; it does no more."""
+        places = self._places.get(_key(output))
+        if not places:
+            return False
+        del self.calls[places.popleft()]
+        return True
+
+
+def _key(item: JSONObject) -> str:
+    """Return the id of a call; what is carried along may have something else there."""
+    call_id = item["call_id"]
+    return call_id if isinstance(call_id, str) else f"\0{to_text(call_id)}"
 
 
 def has_seal(messages: Sequence[Message]) -> bool:

@@ -19,6 +19,7 @@ from xenoglot.dialects.responses.items import BODIES, JOINT
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
+from xenoglot.dialects.responses.plain import ID_LIMIT, NO_ARGUMENTS
 from xenoglot.model.content import (
     Audio,
     Extra,
@@ -38,12 +39,6 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
-
-ID_LIMIT = 64
-"""The longest id (OpenAI's 400 says so)."""
-
-NO_ARGUMENTS = "{}"
-"""What stands for the arguments of a function that has none: they are parsed (pitfall-94)."""
 
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.openai.sampling import ranged, take_repetition, take_seed
+from xenoglot.dialects.openai.sampling import NUMBERS, Take, number, take_fields
 from xenoglot.dialects.responses.input_decoder import InputDecoder
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
@@ -22,7 +22,7 @@ from xenoglot.model.effort import BUDGETS
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from xenoglot.model.content import Opaque
     from xenoglot.model.json import JSON, JSONObject
@@ -36,6 +36,27 @@ ENCRYPTED = "reasoning.encrypted_content"
 
 _SILENT: JSONObject = {"truncation": "disabled", "background": False}
 """What is the case anyway: said, it is a matter of form."""
+
+_SAMPLING: Mapping[str, tuple[str, Take]] = {
+    "top_logprobs": ("top_logprobs", number(int, 0, 20)),
+    "max_output_tokens": ("max_tokens", number(int, 1, MOST_TOKENS)),
+    **NUMBERS,
+}
+_SILENCES = frozenset({*_SILENT, "stream_options", "include"})
+_OTHERS = frozenset(
+    {
+        "user",
+        "safety_identifier",
+        "metadata",
+        "service_tier",
+        "store",
+        "previous_response_id",
+        "prompt_cache_options",
+        "prompt_cache_key",
+        "text",
+    }
+)
+"""The fields that are read together: where a request has none of them, nothing is looked for."""
 
 
 def decode_request(body: JSON) -> Request:
@@ -58,40 +79,57 @@ def _decode(reader: Reader, model: str) -> Request:
     form: JSONObject = {}
     turns = InputDecoder()
     messages = (*_take_instructions(reader, form), *_take_input(reader, turns, form))
-    form["tools"] = reader.peek("tools") == []
-    tools = _with_placed(decode_tools(reader.objects("tools")), turns.tools)
+    left = reader.rest()
+    if reader.peek("tools") == []:
+        form["tools"] = True
+    tools = _with_placed(decode_tools(reader), turns.tools) if turns.tools or "tools" in left else ()
     stream = reader.take("stream", bool)
-    form["unstreamed"] = stream is False
-    _take_silent(reader, form)
+    if stream is False:
+        form["unstreamed"] = True
+    if not _SILENCES.isdisjoint(left):
+        _take_silent(reader, form)
     if turns.updates:
-        form["began"] = [{key: reader.peek(key) for key in ("reasoning", "text") if key in reader.rest()}]
+        form["began"] = [{key: reader.peek(key) for key in ("reasoning", "text") if key in left}]
+    choice = decode_choice(reader) if "tool_choice" in left else None
+    parallel = reader.take("parallel_tool_calls", bool)
+    sampling = _take_sampling(reader, form)
+    thinking = _take_thinking(reader, form) if "reasoning" in left else None
+    others = None if _OTHERS.isdisjoint(left) else _take_others(reader, form)
     request = Request(
         model=model,
         messages=messages,
         tools=tools,
-        tool_choice=decode_choice(reader),
-        parallel_tool_calls=reader.take("parallel_tool_calls", bool),
-        sampling=_take_sampling(reader, form),
-        thinking=_take_thinking(reader, form),
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
+        sampling=sampling,
+        thinking=thinking,
         stream=stream is True,
-        user=_take_user(reader, form),
-        metadata=reader.take("metadata", dict),
-        service_tier=reader.take("service_tier", str),
-        store=reader.take("store", bool),
-        previous=reader.take("previous_response_id", str),
-        cache=_take_cache(reader),
-        cache_key=reader.take("prompt_cache_key", str),
+        extra=Extra(dialect=NAME, fields=left, form=form),
     )
-    request = _with_text(request, reader, form)
-    request = _updated(request, turns.updates)
-    return replace(request, extra=extra_of(reader, form) or Extra(dialect=NAME))
+    request = request if others is None else replace(request, **others)
+    return _updated(request, turns.updates) if turns.updates else request
+
+
+def _take_others(reader: Reader, form: JSONObject) -> JSONObject:
+    """Return those fields of a request that few clients send."""
+    others = {
+        "user": _take_user(reader, form),
+        "metadata": reader.take("metadata", dict),
+        "service_tier": reader.take("service_tier", str),
+        "store": reader.take("store", bool),
+        "previous": reader.take("previous_response_id", str),
+        "cache": _take_cache(reader),
+        "cache_key": reader.take("prompt_cache_key", str),
+    }
+    return others | _take_text(reader, form)
 
 
 def _take_instructions(reader: Reader, form: JSONObject) -> tuple[Message, ...]:
     """Take `instructions`, which are what the system says first."""
     text = reader.take("instructions", str)
     if not text:
-        form["instructions"] = text is not None and "empty"
+        if text is not None:
+            form["instructions"] = "empty"
         return ()
     return (Message(role="system", content=(Text(text=text),), extra=Extra(dialect=NAME, form={"instructions": True})),)
 
@@ -113,13 +151,17 @@ def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[
         raise expected(reader.at("input"), "str or list", value)
     reader.take("input", list)
     messages, behind = turns.decode(value, reader.at("input"))
-    form["behind"] = behind
-    form["input"] = not value and "empty"
+    if behind:
+        form["behind"] = behind
+    if not value:
+        form["input"] = "empty"
     return messages
 
 
 def _with_placed(tools: Sequence[Tool | Opaque], inside: Sequence[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
     """Return the tools of the request, those that the input makes known behind them, each once."""
+    if not inside:
+        return tuple(tools)
     known = {identity(tool) for tool in tools}
     added: list[Tool | Opaque] = []
     for tool in inside:
@@ -138,28 +180,19 @@ def _take_silent(reader: Reader, form: JSONObject) -> None:
     included = reader.peek("include")
     if isinstance(included, list) and all(name in (LOGPROBS, ENCRYPTED) for name in included):
         silent["include"] = included
-    form["include"] = included if isinstance(included, list) else None
+    if isinstance(included, list):
+        form["include"] = included
     for key in silent:
         reader.take_any(key)
-    form["silent"] = silent
+    if silent:
+        form["silent"] = silent
 
 
 def _take_sampling(reader: Reader, form: JSONObject) -> Sampling:
-    top_logprobs = ranged(reader, "top_logprobs", int, 0, 20)
-    included = form.pop("include", None) or ()
-    return Sampling(
-        max_tokens=ranged(reader, "max_output_tokens", int, 1, MOST_TOKENS),
-        temperature=ranged(reader, "temperature", float, 0, 2),
-        top_p=ranged(reader, "top_p", float, 0, 1),
-        top_k=ranged(reader, "top_k", int, -1, MOST_TOKENS),
-        min_p=ranged(reader, "min_p", float, 0, 1),
-        seed=take_seed(reader),
-        frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
-        presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
-        repetition_penalty=take_repetition(reader, form),
-        logprobs=True if LOGPROBS in included or top_logprobs else None,
-        top_logprobs=top_logprobs,
-    )
+    said = take_fields(reader, _SAMPLING, form)
+    if LOGPROBS in (form.pop("include", None) or ()) or said.get("top_logprobs"):
+        said["logprobs"] = True
+    return Sampling(**said)
 
 
 def _take_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
@@ -178,15 +211,15 @@ def _take_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
     return Thinking(effort=effort, summary=summary, extra=extra_of(inner, {}))
 
 
-def _with_text(request: Request, reader: Reader, form: JSONObject) -> Request:
-    """Return the request with what `text` says of the form and the length of the answer (pitfall-66)."""
+def _take_text(reader: Reader, form: JSONObject) -> JSONObject:
+    """Take what `text` says of the form and the length of the answer (pitfall-66)."""
     inner = reader.object("text")
     if inner is None:
-        return request
+        return {}
     verbosity = inner.take("verbosity", str)
     output = decode_format(inner)
     form["text"] = leave(reader, "text", inner)
-    return replace(request, verbosity=verbosity, output=output)
+    return {"verbosity": verbosity, "output": output}
 
 
 def decode_format(reader: Reader) -> OutputFormat | None:

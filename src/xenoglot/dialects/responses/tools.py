@@ -18,6 +18,7 @@ from xenoglot.codec.schemas import is_strict
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.plain import plain_tool
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice
 
@@ -37,13 +38,18 @@ _SPACE = "namespace."
 _NO_PARAMETERS: JSONObject = {"type": "object", "properties": {}}
 
 
-def decode_tools(items: Iterable[Reader]) -> tuple[Tool | Opaque, ...]:
-    """Return the tools of a list; one of a kind that we do not know is the server's own.
+def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
+    """Take `tools`; one of a kind that we do not know is the server's own.
 
     Raises:
         WireError: a tool has no type, or lacks what its type needs.
     """
-    return tuple(tool for item in items for tool in _decode_entry(item))
+    path = reader.at("tools")
+    tools: list[Tool | Opaque] = []
+    for index, item in enumerate(reader.take("tools", list) or ()):
+        plain = plain_tool(item)
+        tools += (plain,) if plain is not None else _decode_entry(Reader(item, f"{path}[{index}]"))
+    return tuple(tools)
 
 
 def identity(tool: Tool | Opaque) -> Hashable:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.dialects.responses.written_events import WrittenEvents
     from xenoglot.model.content import Part
-    from xenoglot.model.events import Event
+    from xenoglot.model.events import Event, Piece
     from xenoglot.model.json import JSON, JSONObject
 
 
@@ -63,6 +63,8 @@ class Block:
     """A block that is told at its end: what cannot grow on this wire, or is told with its item."""
 
     shape: Shape | None = None
+    grows: type[Piece] | None = None
+    """What it grows by where its shape is all that is needed."""
 
     def __init__(self, header: Part, place: Place, where: str) -> None:
         self.growth = Growth(header)
@@ -83,10 +85,12 @@ class Block:
         self.growth.add(event)
         return []
 
-    def piece(self, shape: Shape, event: TextDelta | ArgumentsDelta) -> ServerSentEvent:
-        """Take a delta that is a piece of text and nothing else; return what it makes."""
-        self.growth.note(event)
-        return self.place.events.piece(shape, event.text)
+    def frame(self, piece: Piece) -> bytes | None:
+        """Take a piece of the kind that it grows by, its text and nothing else; return the frame of what it makes."""
+        if self.shape is None:
+            return None
+        self.growth.note(piece)
+        return self.place.events.frame(self.shape, piece.text)
 
     def whole(self, told: Part | None) -> Part:
         """Return the part as it is at the end; `told` is what the end says of it, if anything."""
@@ -131,6 +135,8 @@ class ContentBlock(Block):
 
 class WordsBlock(Block):
     """A `Text` or a `Refusal`, a content of a message."""
+
+    grows = TextDelta
 
     def __init__(self, header: Text | Refusal, place: Place, where: str) -> None:
         super().__init__(header, place, where)
@@ -192,6 +198,8 @@ class WordsBlock(Block):
 
 class CallBlock(Block):
     """A `ToolCall`, an item of its own."""
+
+    grows = ArgumentsDelta
 
     def __init__(self, header: ToolCall, place: Place, where: str) -> None:
         super().__init__(header, place, where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.sse import ServerSentEvent, around
 from xenoglot.codec.wire import encode_json
 
 if TYPE_CHECKING:
@@ -35,17 +35,25 @@ class WrittenEvents:
         self._count += 1
         return ServerSentEvent(data, shape.kind)
 
+    def frame(self, shape: Shape, text: str) -> bytes:
+        """Return the same in its frame."""
+        framed = b"%b%d%b%b%b" % (shape.framed, self._count, shape.between, encode_json(text), shape.end)
+        self._count += 1
+        return framed
+
 
 class Shape:
     """The bytes around the number and the text of the commonest events, deltas of one content."""
 
-    __slots__ = ("after", "before", "between", "kind")
+    __slots__ = ("after", "before", "between", "end", "framed", "kind")
 
     def __init__(self, kind: str, **place: JSON) -> None:
         self.kind = kind
         self.before = b'{"type":"%b","sequence_number":' % kind.encode()
         self.between = b"," + encode_json(place)[1:-1] + b',"delta":'
         self.after = b',"logprobs":[]}' if kind == "response.output_text.delta" else b"}"
+        begin, end = around(kind)
+        self.framed, self.end = begin + self.before, self.after + end
 
 
 def _without(data: JSONObject) -> JSONObject:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.dialects.responses.written_events import WrittenEvents
     from xenoglot.model.content import Part
-    from xenoglot.model.events import ArgumentsDelta, Event, OpaqueDelta, TextDelta
+    from xenoglot.model.events import Event, OpaqueDelta, Piece
     from xenoglot.model.json import JSONObject
 
 
@@ -50,10 +50,10 @@ class WrittenItems:
         self.output: list[JSONObject] = []
         self.parts: list[Part] = []
 
-    def text(self, event: TextDelta | ArgumentsDelta) -> ServerSentEvent | None:
-        """Return the event of the commonest delta, a piece of text for the open block; `None` if it takes none."""
+    def frame(self, piece: Piece) -> bytes | None:
+        """Return the frame of a piece of text for the open block; `None` if it takes none."""
         block = self._block
-        return None if block is None or block.shape is None else block.piece(block.shape, event)
+        return None if block is None or type(piece) is not block.grows else block.frame(piece)
 
     def begin(self, part: Part) -> list[ServerSentEvent]:
         """Return the start of a block, and of the item it is in; before it the end of the item before."""

@@ -1,0 +1,83 @@
+"""What a server sends back, read in its dialect: bodies, refusals and limits, fit to be told to a client."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.refusal import fit_to_show, not_understood, unreachable
+from xenoglot.backends.retry_after import headers_in, retry_after
+from xenoglot.backends.transport import TransportError
+from xenoglot.codec.wire import decode_answer
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from xenoglot.backends.redaction import Redactor
+    from xenoglot.backends.transport import Reply
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON
+    from xenoglot.model.limits import RateLimits
+
+REFUSED = 400
+
+
+class Replies:
+    """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out."""
+
+    def __init__(self, dialect: Dialect, redact: Redactor) -> None:
+        self._dialect = dialect
+        self._redact = redact
+
+    async def body(self, reply: Reply) -> bytes:
+        """Return the whole body. Raises `FailureError` where it does not all come."""
+        try:
+            return await reply.read()
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+        finally:
+            reply.close()
+
+    async def json(self, reply: Reply) -> JSON:
+        """Return the whole body as JSON. Raises `FailureError` where it does not all come, or is none."""
+        return self.parsed(await self.body(reply))
+
+    def parsed(self, data: bytes) -> JSON:
+        """Return JSON. Raises `FailureError` for what is none."""
+        try:
+            return decode_answer(data)
+        except WireError as error:
+            raise FailureError(not_understood(error)) from None
+
+    async def refusal(self, reply: Reply) -> FailureError:
+        """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
+        if reply.status < REFUSED:
+            reply.close()
+            told = f"the upstream gave no answer (status {reply.status})"
+            return FailureError(Failure(kind="upstream", message=told, cause="protocol"), self.limits(reply))
+        data = await self.body(reply)
+        try:
+            body: JSON = decode_answer(data)
+        except WireError:
+            body = None  # an HTML page of some proxy: nothing in it is for the client
+        return self.failure(body, reply)
+
+    def failure(self, body: JSON, reply: Reply) -> FailureError:
+        """Return what an error says whose body this is."""
+        failure = self.fit_to_show(self._dialect.decode_error(reply.status, body))
+        headers, now = headers_in(body) | dict(reply.headers), time.time()
+        limits = self._dialect.decode_limits(headers, now) if failure.kind == "rate_limit" else None
+        wait = retry_after(headers, now, said=failure.retry_after, limits=limits)
+        return FailureError(replace(failure, retry_after=wait), self.limits(reply))
+
+    def fit_to_show(self, failure: Failure) -> Failure:
+        """Return what a client may know of a failure."""
+        return fit_to_show(failure, self._redact)
+
+    def limits(self, reply: Reply) -> RateLimits | None:
+        """Return what the headers say of the server's limits."""
+        prefix = self._dialect.limits_prefix
+        said = None if prefix is None else reply.beginning(prefix)
+        return self._dialect.decode_limits(said, time.time()) if said else None

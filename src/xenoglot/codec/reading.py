@@ -1,0 +1,150 @@
+"""The bytes of a stream to events: its framing's decoder, its dialect's, and a short way past both.
+
+Theory of operation. Events are read in the general way, frame by frame, until one has told a piece of text and nothing
+else. Then a decoder that can be foreseen gives a lesson, and what is learned from it (see `codec.likely`) is looked for
+in all that follows, in the same read and in those behind it, for as long as the framing holds nothing back and the
+decoder is in the same state; whatever differs is fed to the decoders as ever. What is learned is tried before it is
+used, so the short way says nothing that the general way would not: `tests/laws/test_reading.py` holds it to that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from xenoglot.codec.likely import Likely, learn
+from xenoglot.model.events import PIECES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.framing import Framing
+    from xenoglot.codec.likely import Lesson
+    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.events import Event
+
+_LESSONS = 8
+"""How often something may be learned in vain before no more is."""
+
+_STEPS = 32
+"""How many frames of a read are looked at one by one; the rest of it is read in the general way at once."""
+
+_MOST_BYTES = 1024 * 1024
+"""A read beyond this is read in the general way, which bounds the size of events."""
+
+
+class Foreseeable(Protocol):
+    """A stream decoder of whose events the next can be foreseen."""
+
+    @property
+    def state(self) -> object:
+        """What compares equal for as long as the same bytes mean the same."""
+        ...
+
+    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:
+        """Say how to read what differs from the last event, which was `event`, in a piece of text alone."""
+        ...
+
+
+class Reading:
+    """A stage from bytes, cut anywhere, to events."""
+
+    __slots__ = (
+        "_decoder",
+        "_end",
+        "_foreseeable",
+        "_framing",
+        "_lessons",
+        "_likely",
+        "_make_framing",
+        "_rests",
+        "_state",
+    )
+
+    def __init__(self, framing: Framing, decoder: Stage[ServerSentEvent, Event]) -> None:
+        self._make_framing = framing.decoder
+        self._framing = framing.decoder()
+        self._end = framing.ends[0]  # of a frame, as nearly all servers write it
+        self._decoder = decoder
+        self._foreseeable = cast("Foreseeable", decoder) if hasattr(decoder, "lesson") else None
+        self._rests = False  # whether the framing holds nothing back
+        self._state: object = None  # of the decoder, as it was when something was learned
+        self._likely: Likely | None = None
+        self._lessons = _LESSONS
+
+    def feed(self, chunk: bytes, /) -> Sequence[Event]:
+        """Take bytes as they came from the wire; return the events they completed.
+
+        Raises:
+            WireError: an event is larger than the framing allows.
+        """
+        events: list[Event] = []
+        at = 0
+        if self._likely is not None and self._rests and len(chunk) <= _MOST_BYTES:
+            at = self._likely.read(chunk, 0, events)
+            if at == len(chunk):
+                return events
+        self._step(chunk, at, events)
+        return events
+
+    def close(self) -> Sequence[Event]:
+        """The stream is over; return what was held back, and the failure if it lacks its end."""
+        events: list[Event] = []
+        for frame in self._framing.close():
+            events += self._decoder.feed(frame)
+        return [*events, *self._decoder.close()]
+
+    def _step(self, chunk: bytes, at: int, events: list[Event]) -> None:
+        """Add to `events` what `chunk` says from `at` on, where it is not as expected, or nothing is."""
+        size = len(chunk)
+        teachable = self._foreseeable is not None and (self._likely is not None or self._lessons)
+        for _ in range(_STEPS if teachable and size <= _MOST_BYTES else 0):
+            end = (chunk.find(self._end, at) + 1 or size) + len(self._end) - 1
+            events += self._read(chunk[at:end])
+            at = min(end, size)
+            if self._likely is not None and self._rests:
+                at = self._likely.read(chunk, at, events)
+            if at == size:
+                return
+        events += self._read(chunk[at:] if at else chunk)
+
+    def _read(self, chunk: bytes) -> list[Event]:
+        """Read in the general way."""
+        events: list[Event] = []
+        last: Sequence[Event] = ()
+        frames = self._framing.feed(chunk)
+        for frame in frames:
+            last = self._decoder.feed(frame)
+            events += last
+        if self._foreseeable is not None:
+            rested, self._rests = self._rests, self._framing.rests
+            if self._state != self._foreseeable.state:
+                self._forget(self._foreseeable.state)
+            alone = rested and self._rests and len(frames) == len(last) == 1
+            if alone and self._lessons and isinstance(last[0], PIECES):
+                self._study(self._foreseeable, frames[0], chunk)
+        return events
+
+    def _study(self, decoder: Foreseeable, event: ServerSentEvent, frame: bytes) -> None:
+        """Learn from an event and its frame."""
+        lesson = decoder.lesson(event)
+        before, found, after = frame.rpartition(event.data)
+        if lesson is not None and found and after:
+            self._forget(decoder.state)
+            self._lessons -= 1
+            self._likely = self._learned(event, before, after, lesson)
+
+    def _forget(self, state: object) -> None:
+        """Expect nothing any more; what was of use may be learned again."""
+        if self._likely is not None and self._likely.used:
+            self._lessons = _LESSONS
+        self._likely, self._state = None, state
+
+    def _learned(self, event: ServerSentEvent, before: bytes, after: bytes, lesson: Lesson) -> Likely | None:
+        learned = learn(before, event.data, after, lesson)
+        if learned is None:
+            return None
+        likely, other = learned
+        framing = self._make_framing()
+        framed = [(frame.data, frame.event) for frame in framing.feed(before + other + after)]
+        return likely if framing.rests and framed == [(other, event.event)] else None

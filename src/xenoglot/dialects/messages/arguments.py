@@ -1,0 +1,33 @@
+"""The arguments of a call, which are an object on this wire, as the text that they are in the model, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON, JSONObject
+
+RAW_ARGUMENTS = "_raw"
+"""The only key of an `input` whose arguments were no JSON object: its value is the text that the model wrote."""
+
+
+def arguments_of(value: JSON) -> str:
+    """Return the `input` of a call as the text of its arguments; `{}` is no text at all (pitfall-94)."""
+    if value == {}:
+        return ""
+    raw = value.get(RAW_ARGUMENTS) if isinstance(value, dict) and len(value) == 1 else None
+    return raw if isinstance(raw, str) and input_of(raw) is None else to_text(value)
+
+
+def input_of(arguments: str) -> JSONObject | None:
+    """Return arguments as the object they write, or `None` if they write none."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = decode_json(arguments)
+    except WireError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,84 @@
+"""What is noted of a whole answer that passes as it is: why it ended, and its usage, without the rest of it.
+
+Only fields that the general way could refuse, or that bear on the two, are looked at; an answer that says anything
+unusual in one of them is for the general way to read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import DecodeError, Meta, Raw, Struct
+from msgspec.json import Decoder
+
+from xenoglot.dialects.messages.response import REASONS
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from xenoglot.model.response import FinishReason
+
+_Count = Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+class _Text(Struct, gc=False, tag="text", forbid_unknown_fields=True):
+    text: str
+    citations: None = None
+
+
+class _Thinking(Struct, gc=False, tag="thinking", forbid_unknown_fields=True):
+    thinking: str
+    signature: str
+
+
+class _Call(Struct, gc=False, tag="tool_use", forbid_unknown_fields=True):
+    id: str
+    name: str
+    input: dict[str, Raw]
+
+
+class _Details(Struct, gc=False):
+    thinking_tokens: _Count | None = None
+
+
+class _Usage(Struct, gc=False):
+    input_tokens: _Count
+    output_tokens: _Count
+    cache_creation_input_tokens: _Count | None = None
+    cache_read_input_tokens: _Count | None = None
+    output_tokens_details: _Details | None = None
+
+
+class _Answer(Struct, gc=False):
+    type: Literal["message"]
+    content: list[_Text | _Thinking | _Call]
+    stop_reason: str
+    usage: _Usage
+    id: str | None = None
+    model: str | None = None
+    stop_sequence: str | None = None
+    stop_details: None = None
+    error: None = None
+
+
+_decode = Decoder(_Answer).decode
+
+
+def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
+    """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
+    try:
+        answer = _decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = answer.usage
+    read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
+    reason: FinishReason = REASONS.get(answer.stop_reason, "unknown")
+    if reason == "stop" and any(type(block) is _Call for block in answer.content):
+        reason = "tool_calls"
+    usage = Usage(
+        input_tokens=counts.input_tokens + (read or 0) + (written or 0),
+        output_tokens=counts.output_tokens,
+        cache_read=read,
+        cache_write=written,
+        reasoning=None if counts.output_tokens_details is None else counts.output_tokens_details.thinking_tokens,
+    )
+    return usage, reason

@@ -1,0 +1,103 @@
+"""Which requests pass without a task: those that can be decided upon at once, and sent on their way.
+
+What cannot is left to the coroutines, which begin it anew: nothing is held, counted or sent by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.duplicates import unambiguous
+from xenoglot.codec.wire import decode_json
+from xenoglot.gateway import relay, state
+from xenoglot.gateway.apart import LARGE
+from xenoglot.gateway.asking import Asking
+from xenoglot.gateway.dispatch import begin
+from xenoglot.gateway.endpoint import let_in, note
+from xenoglot.gateway.passage import Passage
+from xenoglot.gateway.relay import decode_request, framing_of
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.entry import Entry
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.native_exchange import NativeExchange
+    from xenoglot.gateway.native_head import Head
+    from xenoglot.model.request import Request
+
+
+_PASSABLE = (relay.serve, state.serve)
+"""Who would serve such a request in a task; idempotency keys are heeded by another."""
+
+
+def is_worth_waiting(exchange: NativeExchange, head: Head, gateway: Gateway) -> bool:
+    """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
+    if head.waits or head.length is None or head.length >= LARGE:
+        return False
+    limit = gateway.config.server.body_limit
+    entry = let_in(exchange, gateway, exchange.seen) if head.length <= limit else None
+    if entry is None or entry.handler not in _PASSABLE:
+        return False
+    exchange.expect(limit)
+    exchange.since = gateway.observer.clock()
+    return True
+
+
+def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage | None:
+    """Return the passage of a request that was let in by `entry`, to be started at once; `None` where it has none."""
+    data = exchange.content()
+    if entry.handler not in _PASSABLE or len(data) >= LARGE:
+        return None
+    try:
+        read = _read(data, entry)
+        return None if read is None else _begun(exchange, entry, gateway, *read)
+    except Exception:  # noqa: BLE001  whatever it is, the task meets it again, and tells of it
+        return None
+
+
+def _begun(
+    exchange: NativeExchange, entry: Entry, gateway: Gateway, request: Request, untouched: bytes
+) -> Passage | None:
+    """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held."""
+    dialect = entry.dialect
+    way = gateway.ways.of(request.model, dialect, entry.client)
+    ahead, group, last = way.first(gateway, request, exchange.headers)
+    if ahead is None:
+        return None
+    record = gateway.observer.record(exchange.method, exchange.since)
+    note(entry, exchange, record)
+    record.asked(request.model, stream=request.stream)
+    record.framing = framing = framing_of(dialect, exchange.query)
+    body = untouched if framing is dialect.framing or not request.stream else None
+    asking = Asking(gateway, way.plan, dialect, exchange.headers, record, request, body, entry.passed)
+    call = asking.call(ahead.route, 0)
+    if not ahead.remote.is_simple(call):
+        return None
+    if ahead.untouched and body is not None:
+        composed = ahead.remote.untouched(body, stream=request.stream)
+    else:
+        composed = ahead.remote.composed(call)
+    hold = begin(gateway.dispatcher, way.plan, ahead.route, record, asking.tokens, group, last=last)
+    if hold is None:
+        return None
+    if hold.key:
+        call = replace(call, key=hold.key)
+    return Passage(exchange, entry, gateway, record, request, asking, hold, ahead.remote, call, composed)
+
+
+def _read(data: bytes, entry: Entry) -> tuple[Request, bytes] | None:
+    """Return what a body asks, and the bytes that say so to a server of the same dialect.
+
+    `None` where it wants something kept, or means something that is.
+
+    Raises:
+        FailureError: it is no request of the dialect. `WireError` and `RecursionError` alike.
+    """
+    dialect = entry.dialect
+    if dialect.glance is not None and (seen := dialect.glance(data)) is not None:
+        return seen, data
+    value = decode_json(data)
+    if dialect.state is not None and not dialect.state.wish(value).stateless:
+        return None
+    return decode_request(dialect, value, entry.route, entry.variables), unambiguous(data, value)

@@ -1,0 +1,116 @@
+"""How an answer is told to its client: under which ids and headers, with which losses, and what is noted of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.writing import Writing
+from xenoglot.errors import FailureError
+from xenoglot.gateway.identify import Identify
+from xenoglot.gateway.observe import LOSSES
+from xenoglot.model.events import Failed, Finished, TextDelta, UsageReported
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.loss import Losses
+    from xenoglot.gateway.asking import Asking
+    from xenoglot.gateway.observe import Record
+    from xenoglot.model.events import Event
+    from xenoglot.model.limits import RateLimits
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Response
+
+OK = 200
+JSON_TYPE = "application/json"
+_UNBUFFERED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
+
+
+class Telling:
+    """One answer and the client that asked for it, in `dialect`."""
+
+    __slots__ = ("_asking", "_dialect", "_record", "_request", "framing", "losses")
+
+    def __init__(self, dialect: Dialect, record: Record, request: Request, asking: Asking) -> None:
+        self.framing = record.framing or dialect.framing
+        self.losses = asking.losses
+        self._dialect = dialect
+        self._record = record
+        self._request = request
+        self._asking = asking
+
+    def observe(self, events: Sequence[Event]) -> None:
+        """Note what the log wants to know."""
+        record = self._record
+        for event in events:
+            if type(event) is TextDelta:
+                continue  # nearly all are
+            if type(event) is UsageReported:
+                record.used(event.usage)
+            elif type(event) is Finished:
+                record.finish = event.finish.reason
+            elif type(event) is Failed:
+                record.failed(event.failure)
+
+    def note(self, response: Response) -> None:
+        """Note the same of a whole answer."""
+        if response.usage is not None:
+            self._record.used(response.usage)
+        for candidate in response.candidates:
+            if candidate.finish is not None:
+                self._record.finish = candidate.finish.reason
+
+    def encoder(self, identify: Identify) -> Writing:
+        """Return what makes bytes of the events that `identify` has completed."""
+        encoder = self._dialect.stream_encoder(self._request, self.losses)
+        return Writing(identify, encoder, self.framing)
+
+    def identify(self, *, early: bool = False) -> Identify:
+        """Return what names an answer; `early` where it may have to begin before its own name is known."""
+        request_id, kept = self._record.request_id, self._record.answer_id
+        own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
+        lost = self._lost_early() if early else None
+        return Identify(own, self._asking.model, request_id, kept=kept is not None, early=lost)
+
+    def must_have_finished(self) -> None:
+        """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code.
+
+        Raises:
+            FailureError: nothing did.
+        """
+        if self._record.finish is None:
+            raise FailureError(Failure(kind="upstream", message="the answer ended early"))
+
+    def begin_stream(self, limits: RateLimits | None, *, sure: bool) -> list[tuple[str, str]]:
+        """Return the headers of a streamed response, which begins now; `sure` as below."""
+        headers = self.headers(limits, self.framing.media_type, *_UNBUFFERED, sure=sure)
+        self._record.begin(OK)
+        return headers
+
+    def headers(
+        self, limits: RateLimits | None, media_type: str, *more: tuple[str, str], sure: bool = True
+    ) -> list[tuple[str, str]]:
+        """Return the headers of a response; `sure` says that it is known who answers, and no other may yet."""
+        headers = [("content-type", media_type), *more]
+        if limits is not None:
+            headers += self._dialect.encode_limits(limits, time.time())
+        if said := self._record.tell_losses():
+            headers.append((LOSSES, said))
+        return [*headers, *self._record.headers(answering=sure or self._asking.alone)]
+
+    def late_losses(self) -> bytes:
+        """Return what was lost behind the head, as a comment, which readers skip; nothing where there are none."""
+        skipped = self._dialect.comments and self.framing is EVENT_STREAM
+        if not skipped or not (said := self._record.tell_losses()):
+            return b""
+        return b"".join(self.framing.encoder().feed(ServerSentEvent(b"", comment=f"{LOSSES}: {said}")))
+
+    def _lost_early(self) -> Losses | None:
+        """Return where to tell of an answer that begins early under our id; `None` where its own may be asked for."""
+        ours = self._record.answer_id is not None or self._request.store is False
+        return self.losses if self._dialect.begins_early and ours and not self.losses.strict else None

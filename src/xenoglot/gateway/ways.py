@@ -1,0 +1,101 @@
+"""What is known of the ways of a model's name before anybody asks for it: worked out at the first request, and kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from xenoglot.backends.remote import Remote
+from xenoglot.gateway.asking import routes_for
+from xenoglot.gateway.reading import reading
+from xenoglot.gateway.routing import NOTHING, UNCAPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.keys import Client
+    from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.model.request import Request
+
+MOST = 1024
+"""How many ways are kept; clients may make up any number of names."""
+
+
+class Ahead(NamedTuple):
+    """A route, and the server at its end.
+
+    `untouched` is whether the bytes of a client may go there as they are.
+    """
+
+    route: Route
+    remote: Remote
+    untouched: bool
+
+
+class Way(NamedTuple):
+    """The plan of a name, and what lies ahead on each of its routes; `None` where a task has to do it.
+
+    `alone` is whether there is nothing to be chosen: one route, and one key for it.
+    """
+
+    plan: Plan
+    aheads: Sequence[Ahead | None]
+    alone: bool
+
+    def first(self, gateway: Gateway, request: Request, headers: Sequence[tuple[str, str]]) -> Turn:
+        """Return who is to be asked first for what a client who sent `headers` asks."""
+        if self.alone:
+            return Turn(self.aheads[0], None, last=True)
+        routes, group = routes_for(gateway, self.plan, request, headers)
+        index = next(index for index, route in enumerate(self.plan.routes) if route is routes[0])
+        return Turn(self.aheads[index], group, last=len(routes) == 1)
+
+
+class Turn(NamedTuple):
+    """Who is asked, with the group that keeps it to one of its keys; `last` if nobody else can be asked after it."""
+
+    ahead: Ahead | None
+    group: str | None
+    last: bool
+
+
+class Ways:
+    """The ways of one gateway's names."""
+
+    __slots__ = ("_gateway", "_known")
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._known: dict[tuple[str, str, str], Way] = {}
+
+    def of(self, model: str, dialect: Dialect, client: Client) -> Way:
+        """Return the way of a `client` of `dialect` who asks for `model`.
+
+        Raises:
+            FailureError: nobody answers to the name, or not to this client.
+        """
+        place = (model, dialect.name, client.owner)
+        return self._known.get(place) or self._found(place, dialect, client)
+
+    def _found(self, place: tuple[str, str, str], dialect: Dialect, client: Client) -> Way:
+        gateway, model = self._gateway, place[0]
+        plan = gateway.plan(model, dialect.default_tag, client=client)
+        at_once = not plan.continues and plan.hold_back.seconds == 0 and dialect.answer_at_once is None
+        aheads = tuple(self._ahead(route, model, dialect) if at_once else None for route in plan.routes)
+        keys = len(gateway.dispatcher.ward.of(plan.route).busy)
+        way = Way(plan, aheads, alone=len(plan.routes) == 1 and (keys <= 1 or plan.affinity == "none"))
+        if len(self._known) >= MOST:
+            self._known.clear()
+        self._known[place] = way
+        return way
+
+    def _ahead(self, route: Route, model: str, dialect: Dialect) -> Ahead | None:
+        """Return what lies ahead on `route`: a server, to whose answers nothing is done here."""
+        backend = self._gateway.backend(route.backend)
+        if type(backend) is not Remote or (route.preserve and self._gateway.keeper is not None):
+            return None
+        if reading(backend, route) is not backend:
+            return None
+        plain = route.model == model and route.defaults == NOTHING and route.caps == UNCAPPED
+        return Ahead(route, backend, untouched=plain and backend.takes_untouched(dialect, model))

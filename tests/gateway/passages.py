@@ -1,0 +1,302 @@
+"""Cases played twice on one loop whose time is pushed: as they are, and with every request left to a task."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from tests.backends.wire import turns
+from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
+from tests.faults.wires import HELLO
+from xenoglot.gateway import native, passing
+from xenoglot.gateway.limits import MemoryLimiter
+from xenoglot.policy.breaker import Breaker
+from xenoglot.testing.script import Body, End, Head, Until
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from tests.faults.house import Answer
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.policy.ledger import Taken
+    from xenoglot.testing.received import Received
+    from xenoglot.testing.script import Step
+
+    Scene = Callable[["Play"], Awaitable[None]]
+
+GO_ON = "go on"
+PAIRS = (("chat", "chat"), ("messages", "messages"), ("messages", "chat"), ("chat", "ollama"))
+"""The client's dialect and the upstream's: bytes that pass as they are, and such as are written anew."""
+PASSING = ("chat", "gemini", "llama_stack", "messages", "responses")
+"""The dialects whose clients' plain requests need no task. What the others ask may be several requests, or none."""
+TIMES = ("ttfb_ms", "total_ms", "request")
+LIMITED: JSONObject = {"env": ["CLIENT_KEY"], "limits": {"concurrency": 8, "tokens": ["1000000000/1h"]}}
+"""Keys whose places and tokens are counted."""
+NUMBER = re.compile(r"^(\S+) (\S+)$", re.MULTILINE)
+
+
+class Told(NamedTuple):
+    """What one client got, but for what is never twice the same; `ended` is whether the framing of HTTP says so."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    ended: bool
+
+
+class Trace(NamedTuple):
+    """What is seen of a case from outside."""
+
+    clients: tuple[Told | None, ...]
+    asked: tuple[tuple[object, ...], ...]
+    lines: tuple[JSONObject, ...]
+    counted: dict[str, float]
+    held: tuple[object, ...]
+    """What was given back of limits (the tokens used, and whether anybody was asked), and what breakers were told."""
+
+
+class Play:
+    """A case being played: `house` is where, `callers` are the clients so far."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.callers: list[Caller] = []
+
+    async def call(self, client: str, model: str, *, streamed: bool, **more: JSON) -> Caller:
+        """Have a client ask."""
+        caller = await self.house.call(client, model, streamed=streamed, **more)
+        self.callers.append(caller)
+        return caller
+
+    async def over(self, caller: Caller) -> None:
+        """Wait for the end of an answer."""
+        await within_reason(lambda: caller.over, "an answer ends")
+
+    async def hears(self, caller: Caller, said: bytes) -> None:
+        """Wait until a client has heard so much."""
+        await within_reason(lambda: said in bytes(caller.reader.raw), f"{said!r} comes")
+
+    async def traced(self, scene: Scene) -> Trace:
+        """Play a scene, and return what is seen of it when nothing is under way any more."""
+        house = self.house
+        for connection in house.upstream.connections:
+            connection.abort()
+        await within_reason(lambda: not any(pool.connections for pool in house._pools()), "no connection is kept")
+        before = numbers(house)
+        with pytest.MonkeyPatch.context() as patch:
+            held = holding(patch)
+            await self._play(scene)
+        after = numbers(house)
+        return Trace(
+            tuple(told(caller) for caller in self.callers),
+            tuple((one.method, one.path, fields(one), one.body) for one in house.upstream.requests),
+            tuple({name: value for name, value in line.items() if name not in TIMES} for line in house.lines.lines),
+            {name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)},
+            tuple(held),
+        )
+
+    async def _play(self, scene: Scene) -> None:
+        house = self.house
+        await scene(self)
+        await within_reason(lambda: len(house.lines.lines) >= len(self.callers), "every request is written down")
+        for caller in self.callers:
+            caller.transport.abort()
+        await turns()
+        await within_reason(lambda: not house.gateway.passages, "nothing is under way")
+
+
+def told(caller: Caller) -> Told | None:
+    """Return what a client got; `None` where that is nothing at all."""
+    answer: Answer = caller.answer()
+    if not answer.raw:
+        return None
+    name = answer.headers.get("x-request-id", "").removeprefix("req_").encode()
+    headers = [(key, "" if name and name.decode() in value else value) for key, value in answer.headers.items()]
+    body = answer.body.replace(name, b"ID") if name else answer.body
+    return Told(answer.status, tuple((key, value) for key, value in headers if key != "date"), body, answer.complete)
+
+
+def fields(request: Received) -> tuple[tuple[str, str], ...]:
+    """Return the headers of what an upstream was asked, but for where it is."""
+    return tuple((name, value) for name, value in request.headers if name != "host")
+
+
+def holding(patch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Return what will have been given back of limits, and told to breakers, in the order in which it is."""
+    held: list[tuple[object, ...]] = []
+    give_back = MemoryLimiter.give_back
+
+    def given(limiter: MemoryLimiter, taken: Taken, used: int | None, *, asked: bool) -> None:
+        held.append(("limits", used, asked))
+        give_back(limiter, taken, used, asked=asked)
+
+    patch.setattr(MemoryLimiter, "give_back", given)
+    for name in ("failed", "succeeded", "released"):
+        patch.setattr(Breaker, name, noted(held, name, getattr(Breaker, name)))
+    return held
+
+
+def noted(held: list[tuple[object, ...]], name: str, function: Callable[..., None]) -> Callable[..., None]:
+    """Return a breaker's `function`, which notes that it is called."""
+
+    def called(*arguments: object) -> None:
+        held.append(("breaker", name))
+        function(*arguments)
+
+    return called
+
+
+def numbers(house: House) -> dict[str, float]:
+    """Return what the metrics say, but for how long things took."""
+    said = NUMBER.findall(house.gateway.own_metrics().decode())
+    return {name: float(value) for name, value in said if "seconds" not in name and not name.startswith("#")}
+
+
+class Ways:
+    """How requests were served: those that were taken up without a task, and the tasks that were made."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.counts: Counter[str] = Counter()
+        found, have_served = passing.passage, native.Connection.have_served
+
+        def passage(*arguments: object) -> object:
+            taken = found(*arguments)  # type: ignore[arg-type]  # as they came
+            self.counts["passages"] += taken is not None
+            return taken
+
+        def counted(connection: native.Connection, *arguments: object) -> None:
+            self.counts["tasks"] += 1
+            have_served(connection, *arguments)  # type: ignore[arg-type]  # as above
+
+        patch.setattr(native, "passage", passage)
+        patch.setattr(native.Connection, "have_served", counted)
+
+
+def played(house: House, scene: Scene) -> Trace:
+    """Return the trace of one case."""
+    traces: list[Trace] = []
+
+    async def traced() -> None:
+        traces.append(await Play(house).traced(scene))
+
+    house.play(traced())
+    return traces[0]
+
+
+def alike(house: House, monkeypatch: pytest.MonkeyPatch, scene: Scene, *, passages: int | None = 1) -> Trace:
+    """Play a scene without tasks and with them; assert that both look the same, and return that.
+
+    `passages` is how many requests are taken up without a task the first time; `None` where that is the case's own.
+    """
+    with monkeypatch.context() as patch:
+        ways = Ways(patch)
+        without = played(house, scene)
+        assert passages is None or ways.counts["passages"] == passages
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "passage", lambda *_: None)
+        with_tasks = played(house, scene)
+    assert without == with_tasks
+    return without
+
+
+def modes(pairs: Sequence[tuple[str, str]] = PAIRS) -> Iterator[object]:
+    """Yield pairs of dialects, whole and streamed."""
+    for (client, upstream), streamed in product(pairs, (False, True)):
+        yield pytest.param(client, upstream, streamed, id=f"{client}-{upstream}-{'stream' if streamed else 'whole'}")
+
+
+EVERY = tuple(modes())
+each_mode = pytest.mark.parametrize(("client", "upstream", "streamed"), EVERY)
+some_modes = pytest.mark.parametrize(("client", "upstream", "streamed"), EVERY[:2] + EVERY[4:6])
+"""One pair whose bytes pass as they are, and one whose bytes are written anew."""
+
+
+# Where a request stands.
+
+
+def half(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
+    """Return the steps of an answer that goes on when it is let."""
+    wire = HELLO[upstream]
+    if streamed:
+        rest: tuple[Step, ...] = (
+            Until(GO_ON),
+            *(Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)),
+            End(),
+        )
+        return stream(upstream, *wire.begun, ending=(Until(GO_ON), *rest, End()))
+    middle = len(wire.whole) // 2
+    head = Head(headers=(("content-type", "application/json"),), length=len(wire.whole))
+    return (head, Body(wire.whole[:middle]), Until(GO_ON), Body(wire.whole[middle:]), End())
+
+
+async def unconnected(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+    """Have a client ask an upstream to which there is no connection yet."""
+    play.house.upstream.script(well(upstream, streamed=streamed))
+    play.house.addresses = asyncio.get_running_loop().create_future()
+    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
+    await turns()
+    return caller
+
+
+async def unanswered(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+    """Have a client ask an upstream that says nothing yet."""
+    play.house.upstream.script((Until(GO_ON), *well(upstream, streamed=streamed)))
+    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
+    await play.house.asked()
+    await turns()
+    return caller
+
+
+async def answered_by_half(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+    """Have a client ask an upstream that has said half of what it says."""
+    play.house.upstream.script(half(upstream, streamed=streamed))
+    caller = await play.call(client, f"{upstream}-small", streamed=streamed)
+    await play.house.asked()
+    if streamed:
+        await play.hears(caller, b"Hel")
+    await turns()
+    return caller
+
+
+async def partly_asked(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
+    """Have a client send the head and a part of the body."""
+    play.house.upstream.script(well(upstream, streamed=streamed))
+    path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
+    data = json.dumps(body).encode()
+    _, caller = await asyncio.get_running_loop().create_connection(Caller, "127.0.0.1", play.house.port)
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {play.house.canaries.client_key}\r\n"
+    caller.transport.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data[:-9])
+    await turns()
+    play.callers.append(caller)
+    return caller
+
+
+MOMENTS = {
+    "before-the-connection": unconnected,
+    "before-the-head": unanswered,
+    "in-the-middle": answered_by_half,
+    "while-it-asks": partly_asked,
+}
+"""Where a request stands."""
+
+
+def passages_at(moment: str) -> int:
+    """How many requests are under way at that moment."""
+    return 0 if moment == "while-it-asks" else 1
+
+
+async def until_over(play: Play, caller: Caller) -> None:
+    """Let time pass until an answer ends."""
+    await play.house.asked()
+    for _ in range(200):
+        await turns(100)
+        if caller.over:
+            return
+        await push(0.5)
+    assert caller.over, caller.answer()

@@ -1,0 +1,94 @@
+"""Every answer and every request that is known passes without a task as it passes with one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.house import CLOSES, PATHS, House, well, whole
+from tests.gateway.passages import LIMITED, PASSING, alike
+from tests.laws.vectors import cases
+from xenoglot.codec.wire import encode_json
+from xenoglot.gateway import identify
+from xenoglot.testing.script import Body, End, Head
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.gateway.passages import Play
+    from tests.laws.vectors import Case
+    from xenoglot.model.json import JSONObject
+
+CREATED = 1_700_000_000.0
+READ = 700
+"""Bytes of a stream in one segment: it ends within a frame, mostly."""
+KNOWN = [case for case in cases() if case.folder.parent.name != "embeddings"]
+
+
+@pytest.fixture(scope="module")
+def house() -> Generator[House]:
+    """Give a house with limits, whose places are counted."""
+    with ExitStack() as stack:
+        yield House(more={"keys": LIMITED}).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(identify, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("case", [case for case in KNOWN if case.has("response.json")], ids=lambda case: case.id)
+def test_whole_answers(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+    upstream, data = case.dialect.name, (case.folder / "response.json").read_bytes()
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(whole(data))
+        await play.over(await play.call(client, f"{upstream}-small", streamed=False))
+
+    alike(house, monkeypatch, scene)
+
+
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
+def test_streams(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+    dialect, data = case.dialect, case.stream
+    head = Head(headers=(("content-type", dialect.framing.media_type), CLOSES))
+    pieces = [Body(data[start : start + READ]) for start in range(0, len(data), READ)]
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script((head, *pieces, End()))
+        await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
+
+    alike(house, monkeypatch, scene)
+
+
+def renamed(case: Case, model: str) -> JSONObject:
+    """Return the request of a case, for another model, and with nothing to be kept."""
+    asked = case.request
+    assert isinstance(asked, dict)
+    return asked | {case.dialect.model_field: model} | ({"store": False} if case.dialect.name == "responses" else {})
+
+
+@pytest.mark.parametrize("upstream", ["the-same", "chat", "messages"])
+@pytest.mark.parametrize(
+    "case",
+    [case for case in KNOWN if case.has("request.json") and case.folder.parent.name in {*PASSING} & PATHS.keys()],
+    ids=lambda case: case.id,
+)
+def test_requests(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, upstream: str) -> None:
+    client = case.dialect.name
+    to = client if upstream == "the-same" else upstream
+    asked = renamed(case, f"{to}-small")
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(well(to, streamed=bool(asked.get("stream"))))
+        caller = await play.house.send(PATHS[client], encode_json(asked))
+        play.callers.append(caller)
+        await play.over(caller)
+
+    alike(house, monkeypatch, scene, passages=None)

@@ -1,0 +1,70 @@
+"""Reading: the short way past the decoders gives what the decoders give, whatever the stream and wherever it is cut."""
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws.mutations import cuttings
+from tests.laws.vectors import Case, decoded, each
+from xenoglot.codec.reading import Reading
+from xenoglot.codec.stage import through
+
+_VALUE = re.compile(rb'"(?:[^"\\]|\\.)*"(?! *:)|\b\d+\b')
+"""A string that is no key, or a number."""
+
+_OTHERS = (
+    b'" more"',
+    b'"\xc3\xa4\xe2\x82\xac"',
+    b'"\\u00e4 \\"}},\\n\\\\"',
+    b'""',
+    b'"\\ud83d"',
+    b'"\xff"',
+    b'"\x01"',
+    b' "blank before"',
+    b'\n"line before"',
+    b'"end',
+    b"8",
+    b"08",
+    b"null",
+    b'{"x": "y"}',
+)
+"""What may stand in the place of a value; some of it is no JSON."""
+
+
+@st.composite
+def changed(draw: st.DrawFn, frame: bytes) -> bytes:
+    """Return `frame` with some of its values replaced."""
+    for found in reversed([*_VALUE.finditer(frame)]):
+        if draw(st.integers(0, 3)) == 0:
+            frame = frame[: found.start()] + draw(st.sampled_from(_OTHERS)) + frame[found.end() :]
+    return frame
+
+
+@st.composite
+def drawn_out(draw: st.DrawFn, stream: bytes) -> list[bytes]:
+    """Return the frames of `stream`, some of them said again and again, with other values in them."""
+    frames: list[bytes] = []
+    for frame in re.split(rb"(?<=\n\n)" if b"\n\n" in stream else rb"(?<=\n)", stream):
+        frames.append(frame)
+        if draw(st.integers(0, 3)) == 0:
+            again = draw(changed(frame))
+            frames += draw(st.lists(st.one_of(st.just(frame), st.just(again), changed(frame)), max_size=5))
+    return frames
+
+
+@each("stream.*")
+@settings(max_examples=4)
+@given(data=st.data())
+def test_as_the_decoders_read_it(case: Case, data: st.DataObject) -> None:
+    frames = data.draw(drawn_out(case.stream))
+    pieces = frames if data.draw(st.booleans()) else data.draw(cuttings(b"".join(frames)))
+    reading = Reading(case.dialect.framing, case.dialect.stream_decoder())
+    assert list(through(pieces, reading)) == decoded(case.dialect, pieces)
+
+
+@each("stream.*")
+def test_frame_by_frame(case: Case) -> None:
+    frames = re.split(rb"(?<=\n\n)" if b"\n\n" in case.stream else rb"(?<=\n)", case.stream)
+    reading = Reading(case.dialect.framing, case.dialect.stream_decoder())
+    assert list(through(frames, reading)) == decoded(case.dialect, frames)
