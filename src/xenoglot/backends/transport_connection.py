@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
         self.loop = pool.loop
+        self._clock = pool.loop.time
         self.origin = origin
         self.idle_since = 0.0
         self._made_at = self.loop.time()
@@ -91,7 +92,7 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         parser = self._parser
-        now = exchange.heard_at = self.loop.time()
+        now = exchange.heard_at = self._clock()
         body = parser.feed(data)
         news = exchange.head is None and parser.head is not None
         if news:

@@ -54,9 +54,13 @@ class Writing:
     def write(self, batch: Sequence[Event]) -> bytes:
         """Take the events of one read; return what is to be written, which may be nothing."""
         take = self._frame
+        if len(batch) == 1 and type(alone := batch[0]) is TextDelta and not alone.logprobs:
+            frame = take(alone)
+            if frame is not None:  # as of nearly every read that comes by itself
+                return frame
         frames: list[bytes] = []
         for event in batch:
-            frame: bytes | None = None
+            frame = None
             if type(event) is TextDelta:
                 frame = None if event.logprobs else take(event)
             elif type(event) is ArgumentsDelta or (type(event) is ReasoningDelta and event.summary is None):

@@ -180,7 +180,11 @@ class NativeExchange:
 
     def put(self, data: bytes) -> None:
         """Send a piece of the body, however slow the client is."""
-        if data and not self.over:
+        if self.over or not data:
+            return
+        if self._chunked:
+            self._connection.send(b"%x\r\n%b\r\n" % (len(data), data))
+        else:
             self._send(data)
 
     def finish(self, data: bytes = b"") -> None:
@@ -266,9 +270,6 @@ class NativeExchange:
 
     def _send(self, data: bytes) -> None:
         if self._bodiless:
-            return
-        if self._chunked:
-            self._connection.send(b"%x\r\n%b\r\n" % (len(data), data))
             return
         if self._left is not None:
             data = data[: self._left]

@@ -12,7 +12,7 @@ from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.begin import MOST_SILENT
 from xenoglot.gateway.refusing import refusal
 from xenoglot.gateway.telling import OK
-from xenoglot.model.events import Failed, Ping, Started
+from xenoglot.model.events import Failed, Ping, Started, TextDelta
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,6 +54,7 @@ class _StreamPassing(Generic[Stage_]):
         self._opened = False
         self._last = passage.started
         """When something was written last, by the loop's clock."""
+        self._clock = passage.loop.time
         self._timer: asyncio.TimerHandle | None = None
 
     def look(self) -> None:
@@ -128,7 +129,7 @@ class _StreamPassing(Generic[Stage_]):
             client.open(OK, self._telling.begin_stream(self._limits, sure=True))
         if data:
             client.put(data)
-        self._last = self._passage.loop.time()
+        self._last = self._clock()
 
     def _stumble(self, error: Exception) -> None:
         """Tell the client what went wrong here, or leave it to a task to own up to a bug."""
@@ -179,11 +180,16 @@ class EventsPassing(_StreamPassing[Reader]):
     _tells_events = True
 
     def _pass(self, data: bytes, events: Sequence[Event]) -> None:  # noqa: ARG002  they were read
-        if events:
+        if not events:
+            return
+        last = type(events[-1])
+        if (
+            last is not TextDelta or len(events) > 1
+        ):  # words alone, which nearly all reads hold, are nothing to be noted
             self._telling.observe(events)
-            self._write(self._encoder.write(events))
-            if type(events[-1]) is Failed:
-                self._break_off()
+        self._write(self._encoder.write(events))
+        if last is Failed:
+            self._break_off()
 
     def _end(self, error: TransportError | None) -> None:
         events = self._stage.close() if error is None else self._stage.broken(error)

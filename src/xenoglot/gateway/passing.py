@@ -20,12 +20,17 @@ from xenoglot.gateway.passage import Passage
 from xenoglot.gateway.relay import decode_request, framing_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.native_exchange import NativeExchange
     from xenoglot.gateway.native_head import Head
     from xenoglot.model.request import Request
 
+
+GLANCED = 16 * 1024
+"""Bytes of a request beyond which it is read in the general way: a long history has too much in it to be plain."""
 
 _PASSABLE = (relay.serve, state.serve)
 """Who would serve such a request in a task; idempotency keys are heeded by another."""
@@ -50,16 +55,26 @@ def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage
     if entry.handler not in _PASSABLE or len(data) >= LARGE:
         return None
     try:
-        read = _read(data, entry)
-        return None if read is None else _begun(exchange, entry, gateway, *read)
+        small = entry.dialect.glance if len(data) < GLANCED else None
+        request = None if small is None else small(data)
+        if request is not None:
+            return _begun(exchange, entry, gateway, request, lambda _: data)
+        value = decode_json(data)
+        if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
+            return None  # it wants something kept, or means something that is
+        request = decode_request(entry.dialect, value, entry.route, entry.variables)
+        return _begun(exchange, entry, gateway, request, lambda alike: unambiguous(data, value) if alike else data)
     except Exception:  # noqa: BLE001  whatever it is, the task meets it again, and tells of it
         return None
 
 
 def _begun(
-    exchange: NativeExchange, entry: Entry, gateway: Gateway, request: Request, untouched: bytes
+    exchange: NativeExchange, entry: Entry, gateway: Gateway, request: Request, bytes_for: Callable[[bool], bytes]
 ) -> Passage | None:
-    """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held."""
+    """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held.
+
+    `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
+    """
     dialect = entry.dialect
     way = gateway.ways.of(request.model, dialect, entry.client)
     ahead, group, last = way.first(gateway, request, exchange.headers)
@@ -69,7 +84,7 @@ def _begun(
     note(entry, exchange, record)
     record.asked(request.model, stream=request.stream)
     record.framing = framing = framing_of(dialect, exchange.query)
-    body = untouched if framing is dialect.framing or not request.stream else None
+    body = bytes_for(way.alike) if framing is dialect.framing or not request.stream else None
     asking = Asking(gateway, way.plan, dialect, exchange.headers, record, request, body, entry.passed)
     call = asking.call(ahead.route, 0)
     if not ahead.remote.is_simple(call):
@@ -84,20 +99,3 @@ def _begun(
     if hold.key:
         call = replace(call, key=hold.key)
     return Passage(exchange, entry, gateway, record, request, asking, hold, ahead.remote, call, composed)
-
-
-def _read(data: bytes, entry: Entry) -> tuple[Request, bytes] | None:
-    """Return what a body asks, and the bytes that say so to a server of the same dialect.
-
-    `None` where it wants something kept, or means something that is.
-
-    Raises:
-        FailureError: it is no request of the dialect. `WireError` and `RecursionError` alike.
-    """
-    dialect = entry.dialect
-    if dialect.glance is not None and (seen := dialect.glance(data)) is not None:
-        return seen, data
-    value = decode_json(data)
-    if dialect.state is not None and not dialect.state.wish(value).stateless:
-        return None
-    return decode_request(dialect, value, entry.route, entry.variables), unambiguous(data, value)

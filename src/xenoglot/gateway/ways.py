@@ -36,12 +36,14 @@ class Ahead(NamedTuple):
 class Way(NamedTuple):
     """The plan of a name, and what lies ahead on each of its routes; `None` where a task has to do it.
 
-    `alone` is whether there is nothing to be chosen: one route, and one key for it.
+    `alone` is whether there is nothing to be chosen: one route, and one key for it; `alike` whether any of the servers
+    speaks the client's dialect.
     """
 
     plan: Plan
     aheads: Sequence[Ahead | None]
     alone: bool
+    alike: bool
 
     def first(self, gateway: Gateway, request: Request, headers: Sequence[tuple[str, str]]) -> Turn:
         """Return who is to be asked first for what a client who sent `headers` asks."""
@@ -67,7 +69,8 @@ class Ways:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._known: dict[tuple[str, str, str], Way] = {}
+        self._known: dict[tuple[str, str, tuple[str, ...]], Way] = {}
+        """By the name, the dialect, and the names that the client may ask for."""
 
     def of(self, model: str, dialect: Dialect, client: Client) -> Way:
         """Return the way of a `client` of `dialect` who asks for `model`.
@@ -75,16 +78,19 @@ class Ways:
         Raises:
             FailureError: nobody answers to the name, or not to this client.
         """
-        place = (model, dialect.name, client.owner)
+        place = (model, dialect.name, client.models)
         return self._known.get(place) or self._found(place, dialect, client)
 
-    def _found(self, place: tuple[str, str, str], dialect: Dialect, client: Client) -> Way:
+    def _found(self, place: tuple[str, str, tuple[str, ...]], dialect: Dialect, client: Client) -> Way:
         gateway, model = self._gateway, place[0]
         plan = gateway.plan(model, dialect.default_tag, client=client)
         at_once = not plan.continues and plan.hold_back.seconds == 0 and dialect.answer_at_once is None
         aheads = tuple(self._ahead(route, model, dialect) if at_once else None for route in plan.routes)
         keys = len(gateway.dispatcher.ward.of(plan.route).busy)
-        way = Way(plan, aheads, alone=len(plan.routes) == 1 and (keys <= 1 or plan.affinity == "none"))
+        alone = len(plan.routes) == 1 and (keys <= 1 or plan.affinity == "none")
+        upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
+        alike = any(upstream is not None and upstream.dialect == dialect.name for upstream in upstreams)
+        way = Way(plan, aheads, alone, alike)
         if len(self._known) >= MOST:
             self._known.clear()
         self._known[place] = way
