@@ -9,7 +9,10 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 from msgspec import Struct
@@ -93,8 +96,20 @@ class Gateway(Struct, frozen=True):
     log: Path
 
     def lines(self) -> list[JSONObject]:
-        """Return what its log says of each request, in the order in which they ended."""
-        return [decode_json(line) for line in self.log.read_bytes().splitlines() if line.startswith(b"{")]
+        """Return what its log says of each request, in the order in which they ended.
+
+        A line is written just behind the end of its answer: that of one more request comes after all of them.
+        """
+        last = b""
+        try:
+            with urlopen(f"{self.url}/health", timeout=PATIENCE) as answer:  # noqa: S310  our own gateway
+                last = str(answer.headers["x-request-id"]).encode()
+        except URLError:  # it has been told to stop
+            self.process.wait(PATIENCE)
+        until = monotonic() + PATIENCE
+        while last not in (said := self.log.read_bytes()):
+            assert monotonic() < until, said
+        return [decode_json(line) for line in said.splitlines() if line.startswith(b"{")]
 
 
 @contextmanager
