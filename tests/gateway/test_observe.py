@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -120,6 +122,16 @@ def test_request_ids_are_apart() -> None:
     identifiers = {observer.record("GET").request_id for _ in range(1000)}
     assert len(identifiers) == 1000
     assert all(identifier.startswith("req_") and len(identifier) == 28 for identifier in identifiers)
+
+
+def test_request_ids_of_a_process_that_forks_are_apart() -> None:
+    code = (
+        "import os; from xenoglot.gateway.observe import identifier; identifier(); "
+        "child = os.fork(); print(identifier(), flush=True); child and os.waitpid(child, 0)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    assert len(said) == 2
+    assert len(set(said)) == 2
 
 
 def test_the_headers_of_every_answer() -> None:

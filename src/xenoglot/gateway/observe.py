@@ -23,8 +23,6 @@ from xenoglot.model.fold import merge_usage
 from xenoglot.model.response import FinishReason, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xenoglot.gateway.routing import Route
     from xenoglot.model.failure import Failure
 
@@ -150,12 +148,11 @@ class Observer:
         self.clock = clock
         self.tally = Tally()
         self.lag = Lag()
-        self._ids = _identifiers()
 
     def record(self, method: str, since: float | None = None) -> Record:
         """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
         clock = self.clock
-        return Record(next(self._ids), method, clock() if since is None else since, clock)
+        return Record(identifier(), method, clock() if since is None else since, clock)
 
     def write(self, record: Record) -> None:
         """Write the one line of a request that is over, and count it."""
@@ -169,13 +166,18 @@ class Observer:
                 log.put(said)
 
 
-def _identifiers() -> Iterator[str]:
-    """Yield ids of requests. What makes them unguessable is asked of the system for many at once."""
-    size = 2 * ID_BYTES
-    while True:
-        digits = os.urandom(IDS_AT_ONCE * ID_BYTES).hex()
-        for begin in range(0, len(digits), size):
-            yield f"req_{digits[begin : begin + size]}"
+_drawn: list[str] = []
+"""What ids are made of, drawn and not used yet. A process that forks does not share it with the new one."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drawn.clear)
+
+
+def identifier() -> str:
+    """Return the id of a request. What makes it unguessable is asked of the system for many at once."""
+    if not _drawn:
+        digits, size = os.urandom(IDS_AT_ONCE * ID_BYTES).hex(), 2 * ID_BYTES
+        _drawn.extend([digits[begin : begin + size] for begin in range(0, len(digits), size)])
+    return f"req_{_drawn.pop()}"
 
 
 class Line(Struct):
