@@ -315,7 +315,7 @@ async def test_s15_c17_a_role_nobody_has_is_refused_or_carried_and_does_nothing(
     # Ollama hands its templates whatever role there is: there it is carried, and nowhere else.
     assert asked.status == 400 or (asked.status == 200 and client in {"ollama", "responses"} and role != "number")
     assert len(asked.body) < 3000
-    assert not re.search(r"\D49\D|aaaa{1000}", asked.body.decode())
+    assert not re.search(r"\b49\b|aaaa{1000}", asked.body.decode())
 
 
 # -- R55: model files
