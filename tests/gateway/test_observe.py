@@ -127,7 +127,7 @@ def test_request_ids_are_apart() -> None:
 def test_request_ids_of_a_process_that_forks_are_apart() -> None:
     code = (
         "import os; from xenoglot.gateway.observe import identifier; identifier(); "
-        "child = os.fork(); print(identifier(), flush=True); child and os.waitpid(child, 0)"
+        "child = os.fork(); os.write(1, f'{identifier()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
     said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
     assert len(said) == 2

@@ -15,6 +15,7 @@ from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.settings import Keys, Server, Upstream
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
+from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
@@ -27,7 +28,9 @@ HEADERS = {"authorization": f"Bearer {CLIENT_KEY}"}
 FAILED = Failed(failure=Failure(kind="upstream", message="the upstream broke the connection off"))
 
 CONFIG = config_for(
-    upstreams={"main": Upstream(dialect="chat", base_url="http://upstream.invalid", key_env="UP")},
+    upstreams={
+        "main": Upstream(dialect="chat", base_url="http://upstream.invalid", key_env="UP", retry=Retry(attempts=1))
+    },
     keys=Keys(env=("CLIENTS",)),
     secrets=Secrets({"CLIENTS": CLIENT_KEY, "UP": UPSTREAM_KEY}),
     server=Server(body_limit=10_000, drain_seconds=0.0),
@@ -88,6 +91,8 @@ def test_r12_each_route_has_one_policy() -> None:
         ("DELETE", "/v1/chat/completions/{id}", "key"),
         ("DELETE", "/v1/conversations/{id}", "key"),
         ("DELETE", "/v1/conversations/{id}/items/{item}", "key"),
+        ("DELETE", "/v1/files/{id}", "key"),
+        ("DELETE", "/v1/messages/batches/{id}", "key"),
         ("DELETE", "/v1/responses/{id}", "key"),
         ("GET", "/", "key"),
         ("GET", "/api/ps", "key"),
@@ -96,13 +101,21 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/health", "open"),
         ("GET", "/health/ready", "open"),
         ("GET", "/metrics", "admin"),
+        ("GET", "/v1/batches", "key"),
+        ("GET", "/v1/batches/{id}", "key"),
         ("GET", "/v1/chat/completions", "key"),
         ("GET", "/v1/chat/completions/{id}", "key"),
         ("GET", "/v1/chat/completions/{id}/messages", "key"),
         ("GET", "/v1/conversations/{id}", "key"),
         ("GET", "/v1/conversations/{id}/items", "key"),
         ("GET", "/v1/conversations/{id}/items/{item}", "key"),
+        ("GET", "/v1/files", "key"),
+        ("GET", "/v1/files/{id}", "key"),
+        ("GET", "/v1/files/{id}/content", "key"),
         ("GET", "/v1/health", "open"),
+        ("GET", "/v1/messages/batches", "key"),
+        ("GET", "/v1/messages/batches/{id}", "key"),
+        ("GET", "/v1/messages/batches/{id}/results", "key"),
         ("GET", "/v1/models", "key"),
         ("GET", "/v1/models/{model}", "key"),
         ("GET", "/v1/responses/{id}", "key"),
@@ -116,6 +129,8 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/api/embeddings", "key"),
         ("POST", "/api/generate", "key"),
         ("POST", "/api/show", "key"),
+        ("POST", "/v1/batches", "key"),
+        ("POST", "/v1/batches/{id}/cancel", "key"),
         ("POST", "/v1/chat/completions", "key"),
         ("POST", "/v1/chat/completions/{id}", "key"),
         ("POST", "/v1/completions", "key"),
@@ -124,10 +139,13 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/v1/conversations/{id}/items", "key"),
         ("POST", "/v1/detokenize", "key"),
         ("POST", "/v1/embeddings", "key"),
+        ("POST", "/v1/files", "key"),
         ("POST", "/v1/inference/chat-completion", "key"),
         ("POST", "/v1/inference/completion", "key"),
         ("POST", "/v1/inference/embeddings", "key"),
         ("POST", "/v1/messages", "key"),
+        ("POST", "/v1/messages/batches", "key"),
+        ("POST", "/v1/messages/batches/{id}/cancel", "key"),
         ("POST", "/v1/messages/count_tokens", "key"),
         ("POST", "/v1/models/{model}:batchEmbedContents", "key"),
         ("POST", "/v1/models/{model}:countTokens", "key"),

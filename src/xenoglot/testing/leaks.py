@@ -7,6 +7,7 @@ import gc
 import os
 import stat
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -54,6 +55,7 @@ class Baseline:
         loop = asyncio.get_running_loop()
         self._handler = loop.get_exception_handler()
         loop.set_exception_handler(lambda _, context: self.complaints.append(_told(context)))
+        self._thaws = self._collect and _thawed()
         if self._collect:
             gc.freeze()  # what is there already need not be looked through again, which takes long
         self._before = self._now()
@@ -71,7 +73,7 @@ class Baseline:
                 gc.collect()
                 await asyncio.sleep(0)
         finally:
-            if self._collect:
+            if self._thaws:  # what somebody else has frozen stays so
                 gc.unfreeze()
             asyncio.get_running_loop().set_exception_handler(self._handler)
             self._warned.__exit__(None, None, None)
@@ -102,6 +104,12 @@ class Baseline:
         sockets, descriptors = opened()
         counts = {"tasks": len(asyncio.all_tasks()), "sockets": sockets, "descriptors": descriptors}
         return counts | {name: count() for name, count in self._gauges.items()}
+
+
+@cache
+def _thawed() -> bool:
+    """Return whether nothing was frozen when this was first asked: to find out goes through all that is."""
+    return gc.get_freeze_count() == 0
 
 
 def opened() -> tuple[int, int]:
