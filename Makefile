@@ -27,7 +27,7 @@ weights: install  ## the embedded model's weights, fetched once into your cache
 serve: install weights  ## a gateway in front of the embedded model
 	@exec $(BIN)/xenoglot serve $(ARGS)
 
-test: install-dev weights $(VENV)/torch.stamp  ## every test; a skipped one counts as failed
+test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
@@ -99,7 +99,7 @@ fmt: install-dev  ## format the code, and mend what can be mended
 	@$(BIN)/ruff format
 
 lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--upgrade, the newest versions
-	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured" "lock:--group lock" \
+	@for set in "build:--group build" "run:pyproject.toml --extra gateway --extra local --extra postgres --extra redis --extra structured --extra terminal --extra prices --extra mcp" "lock:--group lock" \
 	    "clients:--group clients" "fuzz:--group fuzz" \
 	    "dev:--group dev -c requirements/run.txt"; do \
 	  echo "Locking requirements/$${set%%:*}.txt"; \
@@ -132,6 +132,11 @@ $(VENV)/torch.stamp: requirements/torch.txt $(VENV)/dev.stamp
 	@echo "Installing PyTorch for the tests"
 	@$(INSTALL) -r requirements/torch.txt
 	@$(BIN)/python -c "import torch" || { echo "The tests need PyTorch's build for the processor: CONTRIBUTING.md"; exit 1; }
+	@touch $@
+
+# The terminal programs are driven in a real terminal.
+$(VENV)/tmux.stamp: scripts/tmux | $(BIN)/python
+	@scripts/tmux
 	@touch $@
 
 # Python 3.11 alone: the fuzzer has wheels for few versions.

@@ -87,7 +87,7 @@ def test_the_version_is_printed() -> None:
     assert xenoglot_does("--version") == Done(0, f"xenoglot {xenoglot.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["", "serve", "ask", "models", "translate", "parse", "pull"])
+@pytest.mark.parametrize("command", ["", "serve", "ask", "chat", "models", "translate", "parse", "pull"])
 def test_every_command_explains_itself(command: str) -> None:
     done = xenoglot_does(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")

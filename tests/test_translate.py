@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -185,3 +185,25 @@ def test_an_unknown_dialect_is_named_with_those_there_are() -> None:
     with pytest.raises(xenoglot.ConfigurationError) as error:
         xenoglot.translate(b"{}", "latin", "chat", xenoglot.Losses())
     assert str(error.value) == f"there is no dialect `latin`; installed: {', '.join(dialect.names())}"
+
+
+def test_losses_need_not_be_asked_for() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "seed": 3}
+    losses = xenoglot.Losses()
+    crossed = xenoglot.translate(body, "chat", "messages", losses)
+    assert crossed["messages"] == [{"role": "user", "content": "Hi"}]
+    assert [loss.what for loss in losses] == ["seed"]
+    assert xenoglot.translate(body, "chat", "messages") == crossed
+    assert json.loads(xenoglot.translate(json.dumps(body).encode(), "chat", "messages")) == crossed
+    assert xenoglot.translate_request(body, "chat", "messages") == crossed
+
+
+def test_a_dict_gives_a_dict() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    assert xenoglot.translate(body, "chat", "messages") == body | {"max_tokens": 4096}
+
+
+@pytest.mark.parametrize("data", [None, "{}", 3, bytearray(b"{}")])
+def test_what_is_neither_bytes_nor_a_dict_is_refused(data: Any) -> None:  # noqa: ANN401  whatever it is
+    with pytest.raises(xenoglot.WireError, match="expected bytes or a dict"):
+        xenoglot.translate(data, "chat", "messages")

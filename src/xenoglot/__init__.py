@@ -2,39 +2,196 @@
 
     import xenoglot
 
-    losses = xenoglot.Losses()
-    xenoglot.translate_request(body, "chat", "messages", losses)
+    with xenoglot.Client("anthropic", model="claude-sonnet-4-5") as client:
+        print(client.complete("Hello").text)
 
-Importing this package opens no socket, starts no thread and loads nothing but the codecs.
+    body = xenoglot.translate(body, "chat", "messages")
+
+Importing this package opens no socket, starts no thread and loads nothing but the codecs. The client, its errors' rooms
+and the gateway are loaded when they are first named.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.errors import (
+    AuthenticationError,
+    BillingError,
     ConfigurationError,
+    ConflictError,
+    ConnectionFailedError,
+    ContextOverflowError,
+    DeadlineError,
     FailureError,
     GrammarError,
+    IncompleteError,
+    InvalidRequestError,
     LossError,
+    NotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    RateLimitError,
+    RequestCancelledError,
+    TooLargeError,
+    UnsupportedError,
+    UpstreamError,
     WireError,
     XenoglotError,
 )
-from xenoglot.serving import serve
+from xenoglot.serving import configured, serve
 from xenoglot.translate import stream_translator, translate, translate_request, translate_response
+
+if TYPE_CHECKING:
+    from xenoglot.backends.emulation import Emulation
+    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.blocking import Client
+    from xenoglot.client.blocking_streams import ReplyStream
+    from xenoglot.client.costs import Cost, Price, Prices, sum_costs
+    from xenoglot.client.parsing import AnswerCutError, AnswerRefusedError, Parsed, ParseError
+    from xenoglot.client.replies import EmbeddingReply, Reply
+    from xenoglot.client.streams import AsyncReplyStream
+    from xenoglot.model.content import Image, Inline, Text, ToolCall, ToolResult
+    from xenoglot.model.request import Message, OutputFormat, Request, Thinking, Tool, ToolChoice
+    from xenoglot.model.response import Response, Usage
+    from xenoglot.policy.retry import Retry
+    from xenoglot.tools.budget import Budget
+    from xenoglot.tools.compaction import Compaction
+    from xenoglot.tools.context import ToolContext
+    from xenoglot.tools.mcp import mcp_tools
+    from xenoglot.tools.output import ToolError, ToolOutput
+    from xenoglot.tools.result import RunResult
+    from xenoglot.tools.tool import Approval, tool
 
 __version__ = "0.1.0"
 
+_LATER = {
+    "AnswerCutError": "xenoglot.client.parsing",
+    "AnswerRefusedError": "xenoglot.client.parsing",
+    "Approval": "xenoglot.tools.tool",
+    "AsyncClient": "xenoglot.client.aio",
+    "AsyncReplyStream": "xenoglot.client.streams",
+    "Budget": "xenoglot.tools.budget",
+    "Client": "xenoglot.client.blocking",
+    "Compaction": "xenoglot.tools.compaction",
+    "Cost": "xenoglot.client.costs",
+    "Deadlines": "xenoglot.backends.transport_bounds",
+    "EmbeddingReply": "xenoglot.client.replies",
+    "Emulation": "xenoglot.backends.emulation",
+    "Image": "xenoglot.model.content",
+    "Inline": "xenoglot.model.content",
+    "Message": "xenoglot.model.request",
+    "OutputFormat": "xenoglot.model.request",
+    "ParseError": "xenoglot.client.parsing",
+    "Parsed": "xenoglot.client.parsing",
+    "Price": "xenoglot.client.costs",
+    "Prices": "xenoglot.client.costs",
+    "Reply": "xenoglot.client.replies",
+    "ReplyStream": "xenoglot.client.blocking_streams",
+    "Request": "xenoglot.model.request",
+    "Response": "xenoglot.model.response",
+    "Retry": "xenoglot.policy.retry",
+    "RunResult": "xenoglot.tools.result",
+    "Text": "xenoglot.model.content",
+    "Thinking": "xenoglot.model.request",
+    "Tool": "xenoglot.model.request",
+    "ToolCall": "xenoglot.model.content",
+    "ToolChoice": "xenoglot.model.request",
+    "ToolContext": "xenoglot.tools.context",
+    "ToolError": "xenoglot.tools.output",
+    "ToolOutput": "xenoglot.tools.output",
+    "ToolResult": "xenoglot.model.content",
+    "Usage": "xenoglot.model.response",
+    "mcp_tools": "xenoglot.tools.mcp",
+    "sum_costs": "xenoglot.client.costs",
+    "tool": "xenoglot.tools.tool",
+}
+"""Where the names are that are loaded when they are first asked for."""
+
 __all__ = [
+    "AnswerCutError",
+    "AnswerRefusedError",
+    "Approval",
+    "AsyncClient",
+    "AsyncReplyStream",
+    "AuthenticationError",
+    "BillingError",
+    "Budget",
+    "Client",
+    "Compaction",
     "ConfigurationError",
+    "ConflictError",
+    "ConnectionFailedError",
+    "ContextOverflowError",
+    "Cost",
+    "DeadlineError",
+    "Deadlines",
+    "EmbeddingReply",
+    "Emulation",
     "FailureError",
     "GrammarError",
+    "Image",
+    "IncompleteError",
+    "Inline",
+    "InvalidRequestError",
     "Loss",
     "LossError",
     "Losses",
+    "Message",
+    "NotFoundError",
+    "OutputFormat",
+    "OverloadedError",
+    "ParseError",
+    "Parsed",
+    "PermissionDeniedError",
+    "Price",
+    "Prices",
+    "RateLimitError",
+    "Reply",
+    "ReplyStream",
+    "Request",
+    "RequestCancelledError",
+    "Response",
+    "Retry",
+    "RunResult",
+    "Text",
+    "Thinking",
+    "TooLargeError",
+    "Tool",
+    "ToolCall",
+    "ToolChoice",
+    "ToolContext",
+    "ToolError",
+    "ToolOutput",
+    "ToolResult",
+    "UnsupportedError",
+    "UpstreamError",
+    "Usage",
     "WireError",
     "XenoglotError",
     "__version__",
+    "configured",
+    "mcp_tools",
     "serve",
     "stream_translator",
+    "sum_costs",
+    "tool",
     "translate",
     "translate_request",
     "translate_response",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load what is here by its name alone."""
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    found: object = getattr(import_module(module), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

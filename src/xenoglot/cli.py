@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -17,23 +18,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import xenoglot
-from xenoglot import benching, probing
+from xenoglot import benching, choosing, probing
+from xenoglot.agent import command as agent
+from xenoglot.bulk import command as batch
 from xenoglot.codec import report
 from xenoglot.codec.dialect import names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.gateway.printable import for_log
-from xenoglot.model.request import Sampling
+from xenoglot.launching import commands as launching
 from xenoglot.providers import listing
+from xenoglot.terminal import asking, chatting, pulling
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from xenoglot.agent.screen import Screen
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.source import FileSource
     from xenoglot.model.request import Tool
+    from xenoglot.terminal.progress import Progress
     from xenoglot.text.payload_repaired import Repair
 
 MISUSE = 2
@@ -41,9 +47,6 @@ REFUSED = 3
 """The exit code where something is lost that must not be."""
 
 INTERRUPTED = 130
-ANY_MODEL = "any"
-"""A name nobody has: the embedded model answers to every name."""
-
 LONGEST_LINE = 500
 """Characters of a line of complaint."""
 
@@ -52,9 +55,17 @@ REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
-_FLAGS = ("host", "port", "workers", "client_key_env", "upstream", "dialect", "model", "key_env", "text_syntax", "gguf")
 _OWN_FLAGS = ("host", "port", "client_key_env", "text_syntax")
-_EXTRAS = {"httptools": "gateway", "xllamacpp": "local"}
+_EXTRAS = {
+    "httptools": "gateway",
+    "xllamacpp": "local",
+    "prompt_toolkit": "terminal",
+    "rich": "terminal",
+    "shtab": "terminal",
+    "genai_prices": "prices",
+    "mcp": "mcp",
+    "ray": "ray",
+}
 """Packages that not everybody installs -> the extra that brings each."""
 
 
@@ -91,6 +102,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     options.arguments = sys.argv[1:] if arguments is None else arguments
     _show_what_cannot_be_shown()
     run: Callable[[argparse.Namespace], int] = options.run
+    if run is not _serve:  # all others say themselves what a person is to know
+        logging.getLogger("xenoglot").addHandler(logging.NullHandler())
     return run(options)
 
 
@@ -113,40 +126,49 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     _add_gateway(commands)
+    asking.add_command(commands)
+    chatting.add_command(commands)
+    agent.add_command(commands, _agent_screen)
     _add_translation(commands)
-    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
-    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
-    pull.set_defaults(run=_pull)
+    pulling.add_command(commands)
     listing.add_command(commands, _say)
     probing.add_command(commands, _say, partial(print, file=sys.stderr))
     benching.add_commands(commands)
+    launching.add_commands(commands, parser)
+    batch.add_command(commands, _bar)
     return parser
+
+
+def _agent_screen() -> Screen:
+    """Return what an agent at work is drawn on."""
+    from xenoglot.terminal.agents import screen_of  # noqa: PLC0415  only where an agent works
+
+    return screen_of()
+
+
+def _bar() -> Progress:
+    """Return what shows how far long work is."""
+    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  only where something is long
+
+    return progress_bar()
 
 
 def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the commands that ask models, or let others ask them."""
     serve = commands.add_parser("serve", help="start the gateway")
-    serve.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
+    choosing.add_config(serve)
     _add_address(serve)
     serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
     serve.add_argument(
         "--python", metavar="MODULE:OBJECT", help="a model of your own, a Python object that is imported"
     )
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
-    _add_upstream(serve)
+    choosing.add_upstream(serve)
     serve.set_defaults(run=_serve)
 
-    ask = commands.add_parser("ask", help="ask one question, see the answer as it comes")
-    ask.add_argument("prompt", help="the question; `-` reads it from standard input")
-    ask.add_argument("--system", help="instructions for the model")
-    ask.add_argument("--max-tokens", type=int, default=512, help="the longest answer (512)")
-    ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
-    _add_upstream(ask)
-    ask.set_defaults(run=_ask)
-
     models = commands.add_parser("models", help="list the models that can be asked for")
-    models.add_argument("--config", metavar="FILE", help="a TOML file that names upstreams and models")
-    _add_upstream(models)
+    choosing.add_config(models)
+    choosing.add_upstream(models)
     models.set_defaults(run=_models)
 
 
@@ -187,43 +209,13 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("--workers", type=int, metavar="N", help="processes (1); not with the embedded model")
 
 
-def _add_upstream(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--upstream",
-        metavar="URL",
-        help="base URL of a server to put behind, with or without /v1; or a provider's name",
-    )
-    parser.add_argument("--dialect", choices=names(), help="what that server speaks (chat, or what the provider does)")
-    parser.add_argument("--model", metavar="NAME", help="the model to ask there; without it names pass as they are")
-    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the server's key")
-    parser.add_argument(
-        "--text-syntax", metavar="NAME", help="how its models write tool calls and thoughts in text: `auto`, or a name"
-    )
-    parser.add_argument("--gguf", metavar="PATH", help="a model file for the embedded engine")
-
-
-def _config(options: argparse.Namespace) -> Config:
-    from xenoglot.gateway.config import load  # noqa: PLC0415  `translate` must not need the extra
-    from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
-
-    flags = {name: value for name in _FLAGS if (value := getattr(options, name, None)) is not None}
-    path = getattr(options, "config", None)
-    if path is None:
-        return from_flags(os.environ, **flags)
-    clashing = [name for name in flags if name not in ("host", "port", "workers")]
-    if clashing:
-        flag = clashing[0].replace("_", "-")
-        raise ConfigurationError(f"`--{flag}` and `--config` exclude each other: write it into the file")
-    return load(path, os.environ, **flags)
-
-
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.guard import shown  # noqa: PLC0415  only this command needs a server
 
     if options.print_config and options.python is None:
-        _say(shown(_config(options)))
+        _say(shown(choosing.config_of(options)))
     elif options.python is None:
-        _serve_configured(_config(options), options)
+        _serve_configured(choosing.config_of(options), options)
     else:
         _serve_own(options)
     return 0
@@ -263,7 +255,7 @@ def _serve_own(options: argparse.Namespace) -> None:
     from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
     from xenoglot.gateway.server import serve  # noqa: PLC0415
 
-    for name in ("config", *_FLAGS):
+    for name in ("config", *choosing.FLAGS):
         if name not in _OWN_FLAGS and getattr(options, name) is not None:
             raise ConfigurationError(f"`--{name.replace('_', '-')}` and `--python` exclude each other")
     config = from_flags(os.environ, host=options.host, port=options.port, client_key_env=options.client_key_env)
@@ -271,27 +263,8 @@ def _serve_own(options: argparse.Namespace) -> None:
     serve(config, say=_say, assemble=alone(backend))
 
 
-def _ask(options: argparse.Namespace) -> int:
-    if options.upstream is not None and options.model is None:
-        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
-    from xenoglot.asking import print_answer, question  # noqa: PLC0415  `translate` must not need the extra
-
-    if options.max_tokens < 1:
-        raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
-    config = _config(options)
-    prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
-    asked = question(
-        prompt,
-        model=options.model or ANY_MODEL,
-        system=options.system,
-        sampling=Sampling(max_tokens=options.max_tokens, temperature=options.temperature),
-    )
-    _print_losses(asyncio.run(print_answer(config, asked)))
-    return 0
-
-
 def _models(options: argparse.Namespace) -> int:
-    for name in asyncio.run(_available(_config(options))):
+    for name in asyncio.run(_available(choosing.config_of(options))):
         print(name)
     return 0
 
@@ -359,22 +332,8 @@ def _tools(path: str) -> Sequence[Tool]:
         raise ConfigurationError(f"`{path}`: {error}") from None
 
 
-def _pull(options: argparse.Namespace) -> int:
-    from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
-
-    model = weights.MINILM if options.embedding else weights.SMOLLM2
-    found = weights.locate(model) or weights.fetch(model, progress=partial(print, file=sys.stderr))
-    print(found.path)
-    return 0
-
-
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _print_losses(losses: Losses) -> None:
-    for line in report.lines(losses):
-        print(line, file=sys.stderr)
 
 
 def _complain(*lines: str) -> int:

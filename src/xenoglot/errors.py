@@ -5,6 +5,22 @@ XenoglotError
 +-- GrammarError        a stream of events is out of order: a bug of ours, or of a backend
 +-- LossError           strict mode: the target cannot express what was asked
 +-- FailureError        a `Failure` raised: the answer did not come
+|   +-- InvalidRequestError      the request is wrong; `failure.param` may name the field
+|   |   +-- ContextOverflowError     prompt and answer are longer than the model's context
+|   |   +-- TooLargeError            the body of the request is larger than the server takes
+|   |   +-- UnsupportedError         nobody there can do it
+|   +-- AuthenticationError      the key is missing or wrong
+|   +-- BillingError             the account has to be paid for
+|   +-- PermissionDeniedError    the key may not do this
+|   +-- NotFoundError            there is no such model, or no such endpoint
+|   +-- ConflictError            something else is under way
+|   +-- RateLimitError           too many requests or tokens; `retry_after` may say how long to wait
+|   +-- RequestCancelledError    nobody waits for the answer any more
+|   +-- UpstreamError            the server failed
+|       +-- OverloadedError          it has too much to do
+|       +-- DeadlineError            it did not answer in time
+|       +-- ConnectionFailedError    there is no connection to it, or it broke
+|       +-- IncompleteError          the answer broke off before its end
 +-- ConfigurationError  a setting is wrong; the text names it and what is allowed
 """
 
@@ -15,7 +31,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import types
 
-    from xenoglot.model.failure import Failure
+    from xenoglot.model.failure import Failure, FailureKind
     from xenoglot.model.limits import RateLimits
 
 
@@ -24,6 +40,14 @@ _LONGEST_CHAIN = 20
 
 class XenoglotError(Exception):
     """Everything that Xenoglot raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of work that is done in another process come home whole."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[XenoglotError], args: tuple[object, ...]) -> XenoglotError:
+    return kind.__new__(kind, *args)
 
 
 class WireError(XenoglotError):
@@ -54,12 +78,140 @@ class LossError(XenoglotError):
 
 
 class FailureError(XenoglotError):
-    """There is no answer; `failure` says why, in words every dialect can write, `limits` what an upstream allows."""
+    """There is no answer; `failure` says why, in words every dialect can write, `limits` what an upstream allows.
+
+    Clients raise one of the classes below, which `failure_error` picks.
+    """
 
     def __init__(self, failure: Failure, limits: RateLimits | None = None) -> None:
         super().__init__(failure.message)
         self.failure = failure
         self.limits = limits
+
+    @property
+    def kind(self) -> FailureKind:
+        """What went wrong, in a word that is the same for every server."""
+        return self.failure.kind
+
+    @property
+    def status(self) -> int | None:
+        """The server's HTTP status, where it gave one."""
+        return self.failure.status
+
+    @property
+    def code(self) -> str | None:
+        """The server's own word for it, where it gave one."""
+        return self.failure.code or self.failure.raw_type
+
+    @property
+    def request_id(self) -> str | None:
+        """What the server calls the request."""
+        return self.failure.request_id
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the server asks to wait."""
+        return self.failure.retry_after
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request, sent again, may be answered."""
+        failure = self.failure
+        return not failure.futile and failure.cause not in _LASTING and failure.kind in _PASSING
+
+
+class InvalidRequestError(FailureError):
+    """The request is wrong; `failure.param` may name the field."""
+
+
+class ContextOverflowError(InvalidRequestError):
+    """Prompt and answer are longer than the model's context; `failure.tokens` and `failure.limit` may say how long."""
+
+
+class TooLargeError(InvalidRequestError):
+    """The body of the request is larger than the server takes."""
+
+
+class UnsupportedError(InvalidRequestError):
+    """The request asks what nobody there can do."""
+
+
+class AuthenticationError(FailureError):
+    """The key is missing or wrong."""
+
+
+class BillingError(FailureError):
+    """The account has to be paid for."""
+
+
+class PermissionDeniedError(FailureError):
+    """The key may not do this."""
+
+
+class NotFoundError(FailureError):
+    """There is no such model, or no such endpoint."""
+
+
+class ConflictError(FailureError):
+    """Something else is under way."""
+
+
+class RateLimitError(FailureError):
+    """There were too many requests or tokens; `retry_after` may say how long to wait."""
+
+
+class RequestCancelledError(FailureError):
+    """Nobody waits for the answer any more."""
+
+
+class UpstreamError(FailureError):
+    """The server failed."""
+
+
+class OverloadedError(UpstreamError):
+    """The server has too much to do."""
+
+
+class DeadlineError(UpstreamError):
+    """The server did not answer in time."""
+
+
+class ConnectionFailedError(UpstreamError):
+    """There is no connection to the server, or it broke."""
+
+
+class IncompleteError(UpstreamError):
+    """The answer broke off before its end: what came of it is not an answer."""
+
+
+_KINDS: dict[FailureKind, type[FailureError]] = {
+    "invalid_request": InvalidRequestError,
+    "context_overflow": ContextOverflowError,
+    "authentication": AuthenticationError,
+    "billing": BillingError,
+    "permission": PermissionDeniedError,
+    "not_found": NotFoundError,
+    "conflict": ConflictError,
+    "too_large": TooLargeError,
+    "unsupported": UnsupportedError,
+    "rate_limit": RateLimitError,
+    "cancelled": RequestCancelledError,
+    "internal": UpstreamError,
+    "upstream": UpstreamError,
+    "overloaded": OverloadedError,
+    "timeout": DeadlineError,
+}
+
+_CONNECTION = frozenset({"connect", "tls", "closed"})
+_LASTING = frozenset({"tls", "protocol", "too_large", "credentials", "forbidden"})
+"""Causes that another try meets again."""
+_PASSING = frozenset({"conflict", "rate_limit", "internal", "upstream", "overloaded", "timeout"})
+
+
+def failure_error(failure: Failure, limits: RateLimits | None = None) -> FailureError:
+    """Return the error of the class that `failure` is of."""
+    kind = ConnectionFailedError if failure.cause in _CONNECTION else _KINDS[failure.kind]
+    return kind(failure, limits)
 
 
 class ConfigurationError(XenoglotError):

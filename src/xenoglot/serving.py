@@ -1,11 +1,16 @@
-"""One's own model behind a gateway, from Python."""
+"""A gateway from Python: one's own model behind it, or a configuration as what a client asks."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from xenoglot.backends.backend import Backend
     from xenoglot.backends.emulation import Emulate
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
@@ -50,6 +55,33 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     keys = {} if client_key_env is None else {"keys": {"env": [client_key_env]}}
     config = check({"server": {"host": host, "port": port}, **keys}, os.environ, "xenoglot.serve", _ARGUMENTS)
     serve_config(config, say=_say, assemble=alone(backend))
+
+
+def configured(
+    config: Path | str | Mapping[str, Any], *, ready: bool = True
+) -> Callable[[], AbstractAsyncContextManager[Backend]]:
+    """Return what a client is given as its upstream, to be answered as the gateway of `config` would answer it.
+
+    with xenoglot.Client(xenoglot.configured("xenoglot.toml"), model="fast") as client:
+        ...
+
+    `config` is the path of a configuration file, or what would stand in one. Names, fallbacks, retries, limits and
+    readings are those of the file; no socket is opened for them. With `ready` the embedded model, if it is meant, is
+    loaded before the first call.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    from functools import partial  # noqa: PLC0415  to import xenoglot loads nothing but codecs
+
+    from xenoglot.gateway.config import check, load  # noqa: PLC0415
+    from xenoglot.gateway.routed import routed  # noqa: PLC0415
+
+    if isinstance(config, str | Path):
+        told = load(config, os.environ)
+    else:
+        told = check(dict(config), os.environ, "xenoglot.configured")
+    return partial(routed, told, ready=ready)
 
 
 def _say(text: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, overload
 
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
+from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
@@ -21,7 +23,6 @@ from xenoglot.model.request import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.loss import Losses
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
@@ -35,7 +36,9 @@ _UNTOLD = 200
 """The status of an error of which only the body is there, as of one inside a stream: it says nothing."""
 
 
-def translate_request(body: JSON, source: str, target: str, losses: Losses, server: Target | None = None) -> JSONObject:
+def translate_request(
+    body: JSON, source: str, target: str, losses: Losses | None = None, server: Target | None = None
+) -> JSONObject:
     """Return the request `body` of dialect `source` as `target` writes it; what it cost stands in `losses`.
 
     Raises:
@@ -44,11 +47,11 @@ def translate_request(body: JSON, source: str, target: str, losses: Losses, serv
         LossError: something is lost, and `losses` are strict.
         ConfigurationError: there is no such dialect.
     """
-    return _written(get(source).decode_request(body), target, losses, server or Target())
+    return _written(get(source).decode_request(body), target, _kept(losses), server or Target())
 
 
 def translate_response(
-    body: JSON, source: str, target: str, losses: Losses, request: Request | None = None
+    body: JSON, source: str, target: str, losses: Losses | None = None, request: Request | None = None
 ) -> JSONObject:
     """Return the response `body` of dialect `source` as `target` writes it to the client that sent `request`.
 
@@ -67,10 +70,12 @@ def translate_response(
         for event in through(unfold(response), Pipeline(*stages)):
             folder.feed(event)
         response = folder.response()
-    return _answered(response, asked, target, losses)
+    return _answered(response, asked, target, _kept(losses))
 
 
-def stream_translator(source: str, target: str, losses: Losses, request: Request | None = None) -> Stage[bytes, bytes]:
+def stream_translator(
+    source: str, target: str, losses: Losses | None = None, request: Request | None = None
+) -> Stage[bytes, bytes]:
     """Return a stage from the bytes of a stream in dialect `source` to those of one in `target`.
 
     `request` is as in `translate_response`.
@@ -81,12 +86,23 @@ def stream_translator(source: str, target: str, losses: Losses, request: Request
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer = get(source), get(target)
     reading = Reading(reader.framing, reader.stream_decoder())
-    writing = Writing(Pipeline(), writer.stream_encoder(asked, losses), writer.framing)
+    writing = Writing(Pipeline(), writer.stream_encoder(asked, _kept(losses)), writer.framing)
     return Pipeline(reading, *_restoring(source, asked), writing)
 
 
-def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:
+@overload
+def translate(data: bytes, source: str, target: str, losses: Losses | None = None) -> bytes: ...
+@overload
+def translate(data: Mapping[str, JSON], source: str, target: str, losses: Losses | None = None) -> JSONObject: ...
+
+
+def translate(
+    data: bytes | Mapping[str, JSON], source: str, target: str, losses: Losses | None = None
+) -> bytes | JSONObject:
     """Return a request, a response, an error or a whole event stream, whichever `data` is, in the other dialect.
+
+    A dict stands for the JSON object that it is, and gives one. What the crossing costs stands in `losses`, where
+    there are some.
 
     Raises:
         WireError: it is none of them, or asks what `target` cannot do at all.
@@ -94,7 +110,11 @@ def translate(data: bytes, source: str, target: str, losses: Losses) -> bytes:
         LossError: something is lost, and `losses` are strict; what a stream loses raises nothing.
         ConfigurationError: there is no such dialect.
     """
-    return b"".join(through((data,), Translator(source, target, losses)))
+    if isinstance(data, bytes):
+        return b"".join(through((data,), Translator(source, target, _kept(losses))))
+    if not isinstance(data, Mapping):
+        raise WireError("$", f"found a `{type(data).__name__}`; expected bytes or a dict")
+    return _translated(dict(data), source, target, _kept(losses))
 
 
 class Translator:
@@ -127,6 +147,11 @@ class Translator:
             return self._chosen.close()
         chosen = self._stages[0 if self._is_stream(self._head.ljust(_HEAD)) else 1]
         return [*chosen.feed(self._head), *chosen.close()]
+
+
+def _kept(losses: Losses | None) -> Losses:
+    """Return where to note what is lost, whether anybody reads it or not."""
+    return Losses() if losses is None else losses
 
 
 def _names_a_field(head: bytes) -> bool | None:

@@ -15,6 +15,7 @@ MACHINERY = VALUES | {"codec"}
 FORMATS = MACHINERY | {"dialects", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
+PROGRAMS = ROOMS | {"tools", "client", "gateway", "choosing"}
 
 # model <- codec <- dialects, text, policy <- providers <- backends <- client, gateway; engine stands beside backends.
 # A part may import itself and what stands here. The root of the package (`xenoglot`, `__main__`) is a part too.
@@ -34,12 +35,17 @@ ARROWS = {
     "testing": ANSWERERS,
     "probing": ANSWERERS | {"gateway"},
     "benching": MACHINERY | {"testing"},
-    "client": ROOMS,
-    "gateway": ROOMS,
-    "asking": ROOMS | {"gateway"},
+    "tools": FORMATS | {"policy"},
+    "client": ROOMS | {"tools"},
+    "bulk": ROOMS | {"tools", "client", "choosing", "gateway"},
+    "gateway": ROOMS | {"bulk"},
+    "choosing": MACHINERY | {"gateway"},
+    "agent": PROGRAMS,
+    "terminal": PROGRAMS | {"agent"},
+    "launching": PROGRAMS,
     "serving": ROOMS | {"gateway"},
-    "cli": ROOMS | {"", "asking", "client", "gateway", "benching", "probing"},
-    "": ROOMS | {"client", "cli", "serving"},
+    "cli": PROGRAMS | {"", "agent", "benching", "bulk", "launching", "probing", "terminal"},
+    "": ROOMS | {"client", "cli", "serving", "tools"},
 }
 
 FAMILIES = ("openai",)

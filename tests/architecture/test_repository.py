@@ -10,7 +10,7 @@ import pytest
 from tests.architecture.tree import ROOT, SOURCES
 
 # What a user installs, all extras together. A new one needs its reason in docs/dependencies.md and a change here.
-MOST_DEPENDENCIES = 9
+MOST_DEPENDENCIES = 16
 
 VAGUE_NAMES = {"base", "common", "handler", "handlers", "helper", "helpers", "manager", "misc", "util", "utils"}
 
@@ -19,8 +19,9 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 GROUPS: dict[str, list[str]] = PROJECT["dependency-groups"]
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 RUNTIME: list[str] = [*PROJECT["project"]["dependencies"], *(name for names in EXTRAS.values() for name in names)]
-# Whoever wants the extra has PyTorch of their own choice beside it, so no environment of ours installs it to run.
-LOCKED_EXTRAS = [extra for extra in EXTRAS if extra != "transformers"]
+# Whoever wants `transformers` has PyTorch of their own choice beside it, and `ray` is for several machines: no
+# environment of ours installs either to run.
+LOCKED_EXTRAS = [extra for extra in EXTRAS if extra not in ("transformers", "ray")]
 LOCKED: list[str] = [*PROJECT["project"]["dependencies"], *(name for extra in LOCKED_EXTRAS for name in EXTRAS[extra])]
 DIRECT = {**{name: GROUPS[name] for name in ("build", "clients", "dev", "fuzz", "lock", "torch")}, "run": LOCKED}
 
@@ -38,8 +39,12 @@ INSTALLS = re.compile(
 )
 # The hashes are checked, or there is nothing to fetch.
 SAFE = ("--require-hashes", "--no-index")
-# What a person is told to do with the system's own package manager is theirs to check.
-TOLD = {"scripts/venv": "apt-get install python$version-venv"}
+# The system's own packages are checked by its package manager, and not the project's to pin: what a person is told to
+# install, and the terminal of the tests.
+TOLD = {
+    "scripts/venv": "apt-get install python$version-venv",
+    "scripts/tmux": "apt-get install --yes --quiet --no-install-recommends tmux",
+}
 
 
 def distribution(requirement: str) -> str:

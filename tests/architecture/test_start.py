@@ -10,7 +10,7 @@ from tests.architecture.tree import ROOT
 # Assemble a gateway as `xenoglot serve` does, from the flags given, and tell which modules that took.
 START = """
 import asyncio, sys
-from xenoglot import cli
+from xenoglot import choosing, cli
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.server import Server
 
@@ -18,7 +18,7 @@ async def start(config):
     async with assembled(config) as gateway:
         Server(gateway)
 
-asyncio.run(start(cli._config(cli._parser().parse_args(["serve", *sys.argv[1:]]))))
+asyncio.run(start(choosing.config_of(cli._parser().parse_args(["serve", *sys.argv[1:]]))))
 print(*sys.modules)
 """
 
@@ -48,6 +48,10 @@ def usual() -> set[str]:
         pytest.param(("xenoglot.gateway.supervisor", "xenoglot.gateway.worker"), id="several-processes"),
         pytest.param(("xenoglot.providers.probe", "xenoglot.testing"), id="other-commands"),
         pytest.param(("sqlite3", "asyncpg", "redis"), id="databases"),
+        pytest.param(
+            ("xenoglot.gateway.batches_runner", "xenoglot.store.batches", "python_multipart"),
+            id="files-and-batches",
+        ),
         pytest.param(("importlib.metadata", "email", "zipfile"), id="metadata-of-packages"),
         pytest.param(("http.client", "urllib.request", "json"), id="http-of-the-standard-library"),
     ],

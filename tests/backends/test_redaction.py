@@ -24,3 +24,17 @@ def test_redactor(secrets: list[str | None], text: str, shown: str) -> None:
 def test_json_is_searched_through() -> None:
     value = {"sk-secret-1": ["a sk-secret-1", {"b": 1, "c": None}]}
     assert Redactor(["sk-secret-1"]).json(value) == {"[redacted]": ["a [redacted]", {"b": 1, "c": None}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "begun"),
+    [
+        pytest.param("a key: sk-secr", 7, id="begun"),
+        pytest.param("sk-sk-", 3, id="begun-again"),
+        pytest.param("sk-secret-2", 0, id="another"),
+        pytest.param("pass-sk-s", 9, id="the-longest-beginning"),
+        pytest.param("", 0, id="nothing"),
+    ],
+)
+def test_the_beginning_of_a_secret_at_the_end_of_a_text_is_found(text: str, begun: int) -> None:
+    assert Redactor(["sk-secret-1", "pass-sk-secret"]).begun(text) == begun

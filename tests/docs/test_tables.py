@@ -14,7 +14,17 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Field, Target
 from xenoglot.codec.loss import How, Losses
-from xenoglot.gateway import config, embedded, endpoint, fetch_settings, native_bounds, respond, settings, tenants
+from xenoglot.gateway import (
+    batches_settings,
+    config,
+    embedded,
+    endpoint,
+    fetch_settings,
+    native_bounds,
+    respond,
+    settings,
+    tenants,
+)
 from xenoglot.gateway.counting import COUNT
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.keeper import NOT_KEPT
@@ -111,6 +121,7 @@ KEYS = {
     "`[fetch]`": keys(fetch_settings.Fetch),
     "`[store]`": keys(settings.Store),
     "`[limits]`": keys(Counting),
+    "`[batches]`": keys(batches_settings.Batches),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
     "`[[models]]`": keys(settings.Model, "defaults"),

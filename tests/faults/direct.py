@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.model.json import JSON
@@ -44,6 +44,10 @@ class Asked:
     async def read_body(self, _limit: int) -> bytes:
         """Return the body of the request."""
         return self._said
+
+    async def pieces(self, _limit: int) -> AsyncGenerator[bytes]:
+        """Yield the body of the request."""
+        yield self._said
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Keep the head of the response."""

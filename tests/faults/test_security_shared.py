@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import aclosing
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -58,13 +59,28 @@ async def asked_by(key: str, gateway: Gateway, method: str, path: str, body: JSO
     return await ask(gateway, method, path, body, [("x-api-key", key)])
 
 
+FORM = b"".join(
+    b"--b\r\ncontent-disposition: form-data; %b\r\n\r\n%b\r\n" % part
+    for part in ((b'name="purpose"', b"batch"), (b'name="file"; filename="in.jsonl"', b"{}"))
+) + b"--b--\r\n"  # fmt: skip
+BATCH: JSONObject = {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
+
+
 async def kept(gateway: Gateway) -> dict[str, str]:
     """Have the lab keep one of each thing; return their ids by the word that their paths have."""
     answer = await asked_by(LAB, gateway, "POST", "/v1/responses", {"model": "m", "input": "Hi", "store": True})
     talk = await asked_by(LAB, gateway, "POST", "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]})
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "store": True}
     completion = await asked_by(LAB, gateway, "POST", "/v1/chat/completions", body)
+    headers = [("x-api-key", LAB), ("content-type", "multipart/form-data; boundary=b")]
+    file = await ask(gateway, "POST", "/v1/files", FORM, headers)
+    batch = await asked_by(LAB, gateway, "POST", "/v1/batches", {**BATCH, "input_file_id": file.json["id"]})
+    requests = [{"custom_id": "one", "params": {"model": "m", "max_tokens": 9, "messages": body["messages"]}}]
+    messages = await asked_by(LAB, gateway, "POST", "/v1/messages/batches", {"requests": requests})
     return {
+        "messages/batches": messages.json["id"],
+        "batches": batch.json["id"],
+        "files": file.json["id"],
         "responses": answer.json["id"],
         "conversations": talk.json["id"],
         "completions": completion.json["id"],
@@ -82,19 +98,19 @@ def forgetful(asked: Asked, name: str) -> tuple[int, str]:
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize(("method", "path"), PLACES)
 async def test_s09_r16_what_is_anothers_is_told_as_what_nobody_has(method: str, path: str, stranger: str) -> None:
-    gateway = Gateway(CONFIG, {"own": Scripted(HELLO)})
-    ids = await kept(gateway)
-    name = next(name for word, name in ids.items() if f"/{word}/" in path)
-    made_up = name[:-4] + ("aaaa" if not name.endswith("aaaa") else "bbbb")
-    body: JSON = {"metadata": {}, "items": []} if method == "POST" else None
-    told = []
-    for one in (name, made_up):
-        there = path.replace("{id}", one).replace("{item}", "msg_0")
-        told.append(forgetful(await asked_by(STRANGERS[stranger], gateway, method, there, body), one))
-    assert told[0] == told[1]
-    assert told[0][0] == 404
-    there = path.replace("{id}", name).replace("{item}", "msg_0")
-    assert (await asked_by(LAB_TOO, gateway, "GET", there.partition("/cancel")[0].partition("/items")[0])).status == 200
+    async with aclosing(Gateway(CONFIG, {"own": Scripted(HELLO)})) as gateway:
+        ids = await kept(gateway)
+        name = next(name for word, name in ids.items() if f"/{word}/" in path)
+        made_up = name[:-4] + ("aaaa" if not name.endswith("aaaa") else "bbbb")
+        body: JSON = {"metadata": {}, "items": []} if method == "POST" else None
+        told = []
+        for one in (name, made_up):
+            there = path.replace("{id}", one).replace("{item}", "msg_0")
+            told.append(forgetful(await asked_by(STRANGERS[stranger], gateway, method, there, body), one))
+        assert told[0] == told[1]
+        assert told[0][0] == 404
+        there = re.split("/(?:cancel|items|results)", path.replace("{id}", name))[0]
+        assert (await asked_by(LAB_TOO, gateway, "GET", there)).status == 200
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)

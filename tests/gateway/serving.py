@@ -129,6 +129,7 @@ class Running:
 
     async def _serve(self) -> None:
         await self._server.serve([self._listener])
+        await self.gateway.let_go_of_batches()
         if self.gateway.keeper is not None:
             await self.gateway.keeper.aclose()
 

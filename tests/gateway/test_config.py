@@ -170,8 +170,8 @@ def test_all_mistakes_are_told_at_once() -> None:
         ),
         pytest.param(
             {"zzz": 1},
-            "zzz: unknown; expected one of server, keys, tenants, upstreams, embedded, models, store, fetch, limits, "
-            "on_loss",
+            "zzz: unknown; expected one of server, keys, tenants, upstreams, embedded, models, store, batches, fetch, "
+            "limits, on_loss",
             id="unknown-without-a-near-match",
         ),
         pytest.param(

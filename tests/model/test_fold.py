@@ -269,3 +269,13 @@ def test_an_answer_of_no_candidates_keeps_its_usage() -> None:
     response = Response(id="1", usage=Usage(input_tokens=1))
     assert list(unfold(response)) == [Started(id="1"), UsageReported(usage=Usage(input_tokens=1))]
     assert fold(unfold(response)) == response
+
+
+def test_what_grows_can_be_looked_at() -> None:
+    folder = Folder()
+    for event in (Started(id="r"), BlockStarted(part=Text(text="")), TextDelta(text="Hel")):
+        folder.feed(event)
+    assert folder.response(growing=True).candidates == (Candidate(content=(Text(text="Hel"),)),)
+    assert folder.response().candidates == (Candidate(),)
+    folder.feed(BlockEnded())
+    assert folder.response(growing=True) == folder.response()

@@ -37,11 +37,15 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class EventAnswer(Struct, kw_only=True):
-    """An answer as events: each batch is what one read of the source made. Closing it stops the source at once."""
+    """An answer as events: each batch is what one read of the source made. Closing it stops the source at once.
+
+    `request_id` is what the server calls the request, where it says so.
+    """
 
     batches: AsyncIterator[Sequence[Event]]
     aclose: Callable[[], Awaitable[None]]
     limits: RateLimits | None = None
+    request_id: str | None = None
 
 
 class Piece(NamedTuple):
@@ -68,6 +72,7 @@ class ByteAnswer(Struct, kw_only=True):
     aclose: Callable[[], Awaitable[None]]
     media_type: str
     limits: RateLimits | None = None
+    request_id: str | None = None
 
 
 Answer: TypeAlias = EventAnswer | ByteAnswer
@@ -106,6 +111,7 @@ async def watched(chunks: AsyncIterator[bytes], watch: Stage[bytes, Event]) -> A
         yield ending
 
 
+@runtime_checkable
 class Backend(Protocol):
     """Anything that answers."""
 

@@ -34,3 +34,12 @@ class Emulate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def acts(self) -> bool:
         """Whether there is anything to do."""
         return self.checks or self.schema != "none"
+
+
+class Emulation(Emulate, frozen=True, kw_only=True):
+    """What is done here for a model or a server that cannot: see `backends.textual`, too."""
+
+    tools: bool = False
+    """Whether tools are told in the prompt."""
+    repair: Mending = "off"
+    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""

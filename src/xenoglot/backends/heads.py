@@ -23,9 +23,13 @@ LONGEST = 4096
 
 
 class Heads:
-    """Writes them: the fields of the server's key first, then those that are sent to it in any case (`fixed`)."""
+    """Writes them: the fields of the server's key first, then those that are sent to it in any case (`fixed`).
 
-    def __init__(self, keys: Sequence[Headers], fixed: Mapping[str, str]) -> None:
+    With `socket_path` the server is at that unix socket.
+    """
+
+    def __init__(self, keys: Sequence[Headers], fixed: Mapping[str, str], socket_path: str | None = None) -> None:
+        self._socket_path = socket_path
         own = {name.lower(): value for name, value in fixed.items()}
         self._shown = [{"user-agent": USER_AGENT, **dict(key), **own} for key in keys]
         self._prepared: dict[object, Prepared] = {}
@@ -41,14 +45,14 @@ class Heads:
         found = self._prepared.get(kind)
         if found is None:
             fields = {"content-type": JSON_TYPE, "accept": accept, **self._shown[key], hops.HEADER: onward}
-            found = prepare("POST", url, tuple((fields | dict(passed)).items()))
+            found = prepare("POST", url, tuple((fields | dict(passed)).items()), self._socket_path)
             self._keep(kind, found)
         return found
 
     def get(self, url: str) -> Prepared:
         """Return the head of a GET of JSON, with the first key."""
         fields = {**self._shown[0], "accept": JSON_TYPE}
-        return prepare("GET", url, (*fields.items(), (hops.HEADER, hops.onward())))
+        return prepare("GET", url, (*fields.items(), (hops.HEADER, hops.onward())), self._socket_path)
 
     def _keep(self, kind: object, prepared: Prepared) -> None:
         if len(prepared.start) > LONGEST:

@@ -36,6 +36,17 @@ class Redactor:
             text = text.replace(secret, MASK)
         return text
 
+    def begun(self, text: str) -> int:
+        """Return how many characters at the end of `text` may be the beginning of a secret."""
+        longest = 0
+        for secret in self._secrets:
+            place = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+            while place >= 0 and not secret.startswith(text[place:]):
+                place = text.find(secret[0], place + 1)
+            if place >= 0:
+                longest = max(longest, len(text) - place)
+        return longest
+
     def json(self, value: JSON) -> JSON:
         """Return a JSON value without any of the secrets, in keys and texts alike."""
         if isinstance(value, str):

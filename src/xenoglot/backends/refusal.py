@@ -75,12 +75,17 @@ def fit_to_show(failure: Failure, redact: Redactor) -> Failure:
         forbidden = failure.kind == "permission" or failure.status == FORBIDDEN
         cause: FailureCause = "forbidden" if forbidden else "credentials"
         return Failure(kind="upstream", message="the upstream refused the gateway's credentials", cause=cause)
-    told = replace(failure, **{name: redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER})
+    told = redacted(failure, redact)
     crowded = failure.kind == "overloaded" and not all(map(_is_plain, _texts([told.message, told.details])))
     if failure.kind in _SERVER_FAULTS or crowded:  # their texts can hold anything: paths, hosts, traces (R32)
         said = "" if failure.status in (None, SERVER_ERROR) else f" (status {failure.status})"
         return replace(told, message=f"the upstream failed{said}", details=None)
     return told
+
+
+def redacted(failure: Failure, redact: Redactor) -> Failure:
+    """Return the failure without the secrets that its words may repeat."""
+    return replace(failure, **{name: redact.json(getattr(failure, name)) for name in _WORDS_OF_A_SERVER})
 
 
 def _texts(value: JSON) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -12,13 +12,13 @@ from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.heads import JSON_TYPE, Heads
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.refusal import has_no_endpoint, not_understood, unreachable
-from xenoglot.backends.replies import Replies
+from xenoglot.backends.replies import Replies, request_id
 from xenoglot.backends.stopping import ended, stop_stage, told
 from xenoglot.backends.streamed import Reader, Watch
 from xenoglot.backends.targets import Targets
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
-from xenoglot.backends.verbatim import passed
+from xenoglot.backends.verbatim import Composed, passed
 from xenoglot.codec.addressing import MODEL, addressed
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
@@ -51,23 +51,13 @@ OK = 200
 Item = TypeVar("Item")
 
 
-class Composed(NamedTuple):
-    """A request as a server is sent it: where to, what, and what it is to answer in.
-
-    `verbatim` says that its answer may be passed to the client byte for byte.
-    """
-
-    url: str
-    body: bytes
-    accept: str
-    verbatim: bool
-
-
 class Remote:
     """A server behind a base URL. `headers` are sent with every request, after the dialect's own.
 
     A call says with which of the `keys` the server is asked; what needs none of them in particular is with the first.
-    `authorize` gives the headers that show a key, where they are not those of the dialect.
+    `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
+    whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
+    socket.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -81,6 +71,8 @@ class Remote:
         headers: Mapping[str, str] | None = None,
         target: Target | Targets | None = None,
         authorize: Callable[[str | None], Headers] | None = None,
+        candid: bool = False,
+        socket_path: str | None = None,
     ) -> None:
         self.name = name
         self._targets = target if isinstance(target, Targets) else Targets(target or Target())
@@ -89,8 +81,8 @@ class Remote:
         self._url = endpoint(base_url, dialect.path)
         self._transport = transport
         fixed, shown = headers or {}, authorize or dialect.authorize
-        self._heads = Heads([shown(key) for key in keys or (None,)], fixed)
-        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())))
+        self._heads = Heads([shown(key) for key in keys or (None,)], fixed, socket_path)
+        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())), candid=candid)
 
     async def answer(self, call: Call) -> Answer:
         """Post the request, or each part that the server takes at a time; return the answer as it begins.
@@ -152,13 +144,15 @@ class Remote:
         """
         if reply.status != OK:
             raise await self._replies.refusal(reply)
-        limits = self.limits(reply)
         if not self.streams(reply):
-            return await self._whole(reply, call, limits, verbatim=asked.verbatim and not call.request.stream)
-        if asked.verbatim and call.request.stream:
+            answer = await self._whole(reply, call, verbatim=asked.verbatim and not call.request.stream)
+        elif asked.verbatim and call.request.stream:
             pieces, media_type = watched(self._chunks(reply), self.watch()), self._dialect.framing.media_type
-            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type, limits=limits)
-        return EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose, limits=limits)
+            answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type)
+        else:
+            answer = EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose)
+        answer.limits, answer.request_id = self.limits(reply), request_id(reply)
+        return answer
 
     def is_simple(self, call: Call) -> bool:
         """Return whether the answer to `call` is that to one request, as it comes."""
@@ -323,15 +317,14 @@ class Remote:
         passed = call.headers if call.dialect == self._dialect.name else ()
         return self._heads.post(url, call.key, accept, passed).request(body)
 
-    async def _whole(self, reply: Reply, call: Call, limits: RateLimits | None, *, verbatim: bool) -> Answer:
+    async def _whole(self, reply: Reply, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
         response = self.understood(data, reply)
         if verbatim:
             pieces = _once(Piece(data, tuple(unfold(response))))
-            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=JSON_TYPE, limits=limits)
-        batches = _once(tuple(unfold(self.restored(response, call))))
-        return EventAnswer(batches=batches, aclose=reply.aclose, limits=limits)
+            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=JSON_TYPE)
+        return EventAnswer(batches=_once(tuple(unfold(self.restored(response, call)))), aclose=reply.aclose)
 
     def understood(self, data: bytes, reply: Reply) -> Response:
         """Return what a whole answer says, whose body is `data`.

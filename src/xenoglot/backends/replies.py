@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.backends.refusal import fit_to_show, not_understood, unreachable
+from xenoglot.backends.refusal import fit_to_show, not_understood, redacted, unreachable
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.wire import decode_answer
@@ -23,13 +23,20 @@ if TYPE_CHECKING:
 
 REFUSED = 400
 
+_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
+"""In which of its headers a server says what it calls a request: OpenAI and most others, Anthropic, AWS, Azure."""
+
 
 class Replies:
-    """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out."""
+    """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out.
 
-    def __init__(self, dialect: Dialect, redact: Redactor) -> None:
+    Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows.
+    """
+
+    def __init__(self, dialect: Dialect, redact: Redactor, *, candid: bool = False) -> None:
         self._dialect = dialect
         self._redact = redact
+        self._candid = candid
 
     async def body(self, reply: Reply) -> bytes:
         """Return the whole body. Raises `FailureError` where it does not all come."""
@@ -70,14 +77,20 @@ class Replies:
         headers, now = headers_in(body) | dict(reply.headers), time.time()
         limits = self._dialect.decode_limits(headers, now) if failure.kind == "rate_limit" else None
         wait = retry_after(headers, now, said=failure.retry_after, limits=limits)
-        return FailureError(replace(failure, retry_after=wait), self.limits(reply))
+        named = failure.request_id or (request_id(reply) if self._candid else None)
+        return FailureError(replace(failure, retry_after=wait, request_id=named), self.limits(reply))
 
     def fit_to_show(self, failure: Failure) -> Failure:
         """Return what a client may know of a failure."""
-        return fit_to_show(failure, self._redact)
+        return redacted(failure, self._redact) if self._candid else fit_to_show(failure, self._redact)
 
     def limits(self, reply: Reply) -> RateLimits | None:
         """Return what the headers say of the server's limits."""
         prefix = self._dialect.limits_prefix
         said = None if prefix is None else reply.beginning(prefix)
         return self._dialect.decode_limits(said, time.time()) if said else None
+
+
+def request_id(reply: Reply) -> str | None:
+    """Return what the server calls the request that it replies to; `None` where it does not say."""
+    return next((said for name in _IDS if (said := reply.header(name))), None)

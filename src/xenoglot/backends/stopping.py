@@ -65,7 +65,7 @@ def ended(answer: EventAnswer, stage: StopStage | None) -> EventAnswer:
         await batches.aclose()
         await answer.aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits)
+    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
 
 
 async def _until_stopped(answer: EventAnswer, stage: StopStage) -> AsyncGenerator[Sequence[Event], None]:

@@ -63,7 +63,9 @@ class Structured:
             return _read(answer, asked.reading(call.losses))
         if self._policy.retries and call.request.prompt is None:
             insisting = Insisting(answer, shaped, asked, schema, self._ask, self._policy.retries, self._policy.lenient)
-            return EventAnswer(batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits)
+            return EventAnswer(
+                batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
+            )
         check = Check(schema, call.losses, lenient=self._policy.lenient)
         return _read(answer, Pipeline(asked.reading(call.losses), check))
 
@@ -123,7 +125,7 @@ def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> EventAnswer:
         await batches.aclose()
         await answer.aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits)
+    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
 
 
 async def _through(

@@ -75,7 +75,9 @@ class Textual:
             await batches.aclose()
             await answer.aclose()
 
-        return ended(EventAnswer(batches=batches, aclose=aclose, limits=answer.limits), stops)
+        return ended(
+            EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id), stops
+        )
 
     async def count(self, call: Call) -> int | None:
         """Count the prompt with the tools that are told in it."""

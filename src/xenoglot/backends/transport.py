@@ -2,16 +2,15 @@
 
 It is small because each part costs CPU per request and per token, and the usual clients cost 3 to 100 times as much:
 asyncio protocols over httptools (llhttp), no task, queue or timer per piece of body. It follows no redirect, keeps no
-cookies and knows no proxy; but it can wait, stop and clean up.
+cookies, and goes through a proxy only where it is told so; but it can wait, stop and clean up.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 import ssl
+from copy import copy
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -20,25 +19,25 @@ from xenoglot.backends.transport_bounds import Deadlines, Limits, TransportError
 from xenoglot.backends.transport_connection import Connection, Pool
 from xenoglot.backends.transport_exchange import Exchange, Patience, seconds
 from xenoglot.backends.transport_lookup import Lookup
+from xenoglot.backends.transport_problems import connect_problem
 from xenoglot.backends.transport_reply import Reply, Sink
+from xenoglot.backends.transport_tunnel import UNKNOWN_TO_PROXY, Passage, wants_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.http1 import Origin, Request
-    from xenoglot.backends.transport_bounds import Kind, Stage
     from xenoglot.backends.transport_lookup import Resolve
+    from xenoglot.backends.transport_proxy import Proxy
 
 __all__ = ["Deadlines", "Limits", "Reply", "Sink", "Transport", "TransportError"]
-
-NAME_MISMATCH = frozenset((62, 64))
-"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH: the two whose OpenSSL message quotes the host."""
 
 
 class Transport:
     """Sends requests over connections it keeps. It belongs to the event loop of its first request.
 
-    `resolve` gives the addresses of a host, for each new connection anew; without it, the system does.
+    `resolve` gives the addresses of a host, for each new connection anew; without it, the system does. Through a
+    `proxy`, whose addresses these are then, goes everything but what is asked over unix sockets.
     """
 
     def __init__(
@@ -48,12 +47,14 @@ class Transport:
         limits: Limits | None = None,
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         self.deadlines = deadlines or Deadlines()
         self.limits = limits or Limits()
         self._patience = Patience(self.deadlines)
         self._ssl_context = ssl_context
         self._resolve = resolve or Lookup()
+        self._passage = None if proxy is None else Passage(proxy, self._tls)
         self._pool: Pool | None = None
         self._closed = False
 
@@ -124,11 +125,22 @@ class Transport:
         head = exchange.head
         if head is None:
             raise closed() if exchange.error is None else exchange.error.again()
+        if self._passage is not None and head.status == UNKNOWN_TO_PROXY:
+            error = TransportError("connect", "head", str(wants_credentials(self._passage.proxy)), sent=False)
+            exchange.fail(error.again())
+            raise error
         try:
             return Reply(head, exchange, self.limits)
         except TransportError as error:
             exchange.fail(error.again())
             raise
+
+    def patient(self, deadlines: Deadlines) -> Transport:
+        """Return one that waits for other `deadlines` over the same connections, which stay this one's to close."""
+        self._bound()
+        other = copy(self)
+        other.deadlines, other._patience = deadlines, Patience(deadlines)  # noqa: SLF001  it is one of us
+        return other
 
     async def aclose(self) -> None:
         """Close every connection; what is still being read fails. Returns when the sockets are closed.
@@ -163,7 +175,8 @@ class Transport:
         except TimeoutError:
             error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
-            error = TransportError(*connect_problem(failure, origin), sent=sent)
+            kind, problem = connect_problem(failure, secure=origin.scheme == "https")
+            error = TransportError(kind, "connect", problem, sent=sent)
         else:
             if connection.usable and not self._closed:
                 pool.connections.add(connection)
@@ -180,7 +193,8 @@ class Transport:
         """
         if origin.socket_path is not None:
             return await self._open(pool, origin, origin.socket_path)
-        addresses = await self._resolve(origin.host)
+        passage = self._passage
+        addresses = await (passage.addresses(self._resolve) if passage else self._resolve(origin.host))
         for left, address in zip(range(len(addresses), 1, -1), addresses, strict=False):
             now = pool.loop.time()
             with contextlib.suppress(OSError):  # a certificate that is refused, too: the next may have a better one
@@ -189,7 +203,9 @@ class Transport:
         return await self._open(pool, origin, addresses[-1])
 
     async def _open(self, pool: Pool, origin: Origin, address: str) -> Connection:
-        """Make one connection; `address` is that of the host, or the path of a socket."""
+        """Make one connection; `address` is that of the host or of the proxy before it, or the path of a socket."""
+        if self._passage is not None and origin.socket_path is None:
+            return await self._passage.open(pool, origin, address)
         connection = Connection(pool, origin)
         secure = self._tls() if origin.scheme == "https" else None
         name = origin.host if secure else None
@@ -211,23 +227,3 @@ class Transport:
 def closed() -> TransportError:
     """The transport was closed before this request was sent."""
     return TransportError("closed", "request", "the transport was closed", sent=False)
-
-
-def connect_problem(failure: OSError, origin: Origin) -> tuple[Kind, Stage, str]:
-    """Why there is no connection, without the address."""
-    kind: Kind = "tls"
-    match failure:
-        case ssl.SSLCertVerificationError():
-            named = failure.verify_code in NAME_MISMATCH
-            reason = "it is for another host" if named else failure.verify_message
-            problem = f"the upstream's certificate is not accepted: {reason}"
-        case ssl.SSLError():
-            problem = f"no TLS with the upstream: {failure.reason}"
-        case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError() if origin.scheme == "https":
-            problem = "the upstream broke off the TLS handshake"
-        case socket.gaierror():
-            kind, problem = "connect", "the upstream's host name cannot be resolved"
-        case _:
-            reason = os.strerror(failure.errno) if failure.errno else "every address of it failed"
-            kind, problem = "connect", f"no connection to the upstream: {reason}"
-    return kind, "connect", problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 _UNKNOWN = Target()
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _TOOLS = frozenset({"tools", "functions"})
+
+
+class Composed(NamedTuple):
+    """A request as a server is sent it: where to, what, and what it is to answer in.
+
+    `verbatim` says that its answer may be passed to the client byte for byte.
+    """
+
+    url: str
+    body: bytes
+    accept: str
+    verbatim: bool
 
 
 class Passed(msgspec.Struct, frozen=True):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from msgspec import Struct
 
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+
+if TYPE_CHECKING:
+    from xenoglot.model.request import Request
+
+ADDED: Final = "added"
+"""Stands in the form of a request's `extra` whose fields a program adds: the request itself came in no dialect."""
 
 
 class Crossing(Struct, frozen=True):
@@ -18,3 +26,9 @@ class Crossing(Struct, frozen=True):
     def takes(self, known: bool | None) -> bool:  # noqa: FBT001  what is known of the server, if anything
         """Return whether something can be sent: what is not known to be refused goes home as it came."""
         return self.home if known is None else known
+
+
+def came_from(request: Request, dialect: str) -> bool:
+    """Return whether `request` came in `dialect`: what is said in it goes home as it came."""
+    extra = request.extra
+    return extra is not None and extra.dialect == dialect and ADDED not in extra.form

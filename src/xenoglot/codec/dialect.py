@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
+from xenoglot.codec.batch import Batching
 from xenoglot.codec.embedding import EmbeddingForm
 from xenoglot.codec.framing import EVENT_STREAM, Framing
 from xenoglot.codec.loss import Losses
@@ -228,6 +229,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """How its clients ask for embeddings, where they can; servers are asked in the first of these."""
     tokens: TokensForm | None = None
     """How its clients ask for the tokens of a prompt, where they can."""
+    batching: Batching | None = None
+    """Where its clients send many requests at once, where they can."""
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.crossing import came_from
 from xenoglot.codec.dialect import Target
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _fit(request: Request, stops: list[str], dialect: Dialect, target: Target) -
         return []
     if target.stop_limit != _UNKNOWN:
         limit = target.stop_limit
-    elif request.extra is not None and request.extra.dialect == dialect.name:
+    elif came_from(request, dialect.name):
         return stops
     else:
         limit = dialect.stop_limit

@@ -57,13 +57,15 @@ def check_origin(headers: Sequence[tuple[str, str]], server: Server) -> Refusal 
     return None
 
 
-def check_media(headers: Sequence[tuple[str, str]]) -> Refusal | None:
+def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Refusal | None:
     """Refuse a body that is not plain JSON in UTF-8; one that says nothing of itself is taken for that.
+
+    Where a `form` is wanted, a body that is none is refused.
 
     Bodies are taken as they are: a compressed one is refused, since what it grows to could not be bounded by its size.
     """
     for name, value in headers:
-        if name == "content-type" and (problem := _media_problem(value)):
+        if name == "content-type" and (problem := _form_problem(value) if form else _media_problem(value)):
             return Refusal(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
         if name == "content-encoding" and value.strip().lower() not in ("", "identity"):
             problem = "the body is compressed: send it as it is, without `content-encoding`"
@@ -77,6 +79,11 @@ def _media_problem(value: str) -> str | None:
         return "the body must be JSON: send it with `content-type: application/json`"
     charsets = {piece.partition("=")[2].strip('"') for piece in parameters if piece.startswith("charset=")}
     return None if charsets <= {"utf-8", "utf8", "us-ascii"} else "the body must be encoded in UTF-8"
+
+
+def _form_problem(value: str) -> str | None:
+    wanted = value.partition(";")[0].strip().lower() == "multipart/form-data"
+    return None if wanted else "the body must be a form: send it with `content-type: multipart/form-data`"
 
 
 def _invalid(message: str) -> Failure:

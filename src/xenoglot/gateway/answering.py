@@ -9,8 +9,6 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.preserve import preserving
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.gateway import Gateway
@@ -19,12 +17,10 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Response
 
 
-def answering(
-    gateway: Gateway, route: Route, dialect: Dialect, request: Request, headers: Sequence[tuple[str, str]]
-) -> Backend:
-    """Return who answers a `request` that a client of `dialect` sent with `headers`."""
+def answering(gateway: Gateway, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
+    """Return who answers a `request` of `owner`'s, a client of `dialect`."""
     answer = _at_once(gateway, route, dialect, request)
-    return preserving(gateway, route, headers) if answer is None else Scripted(answer, name=route.backend)
+    return preserving(gateway, route, owner) if answer is None else Scripted(answer, name=route.backend)
 
 
 def _at_once(gateway: Gateway, route: Route, dialect: Dialect, request: Request) -> Response | None:

@@ -14,7 +14,7 @@ from xenoglot.gateway.exchange import BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.printable import for_header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 
     from xenoglot.gateway.gateway import Gateway
 
@@ -60,6 +60,8 @@ class Application:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
+            if message["type"] == "lifespan.startup":
+                self.gateway.take_up()
             if message["type"] == "lifespan.shutdown" and self._owned:
                 await self.gateway.aclose()
             await send({"type": message["type"] + ".complete"})
@@ -124,6 +126,23 @@ class ASGIExchange:
         self._watch()
         self._body = b"".join(pieces)
         return self._body
+
+    async def pieces(self, limit: int) -> AsyncGenerator[bytes]:
+        """Yield the body as it comes, and watch the client from its end on."""
+        declared = self.header("content-length") or "0"
+        if declared.isdecimal() and int(declared) > limit:
+            raise _too_large(limit)
+        size = 0
+        more = True
+        while more:
+            message = await self._next()
+            size += len(message["body"])
+            if size > limit:
+                raise _too_large(limit)
+            more = message["more_body"]
+            self._unread = more
+            yield message["body"]
+        self._watch()
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response; what cannot stand in a header is replaced."""

@@ -13,10 +13,10 @@ from xenoglot.gateway.answering import answering
 from xenoglot.gateway.begin import begun, gathered
 from xenoglot.gateway.continuation import begun_request, continued
 from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, ordered
-from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.limits_scopes import expected_tokens
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import apply_caps, apply_defaults
+from xenoglot.policy.estimate import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -162,7 +162,7 @@ class Asking:
         self.losses.rewind(self._kept_losses)
         self._record.told = min(self._record.told, self._kept_losses)
         call = self.call(route, key)
-        backend = answering(self._gateway, route, self._dialect, call.request, self._headers)
+        backend = answering(self._gateway, route, self._dialect, call.request, self._record.client.owner)
         return await self._begun(backend.answer(call))
 
     async def _begun(self, answering: Awaitable[Answer]) -> Answer:

@@ -18,6 +18,7 @@ from xenoglot.gateway.inlining import fetching, inlined
 from xenoglot.gateway.keys import keyring
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.provided import dialect_of, targets_of
+from xenoglot.gateway.proxies import proxy_of
 from xenoglot.gateway.shelf import Shelf
 from xenoglot.providers.auth import authorizer
 from xenoglot.store.memory import Memory
@@ -54,7 +55,8 @@ async def assembled(
         backends: dict[str, Backend] = {}
         fetcher = await stack.enter_async_context(fetching(config.fetch))
         for name, upstream in config.upstreams.items():
-            transport = Transport(deadlines=endless(upstream.deadlines))
+            proxy = proxy_of(upstream, config, os.environ)
+            transport = Transport(deadlines=endless(upstream.deadlines), proxy=proxy)
             stack.push_async_callback(transport.aclose)
             backends[name] = inlined(remote(name, upstream, transport, config), fetcher)
         model = None
@@ -68,7 +70,9 @@ async def assembled(
             limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(limiter_of(config))))
         key = ("store", msgspec.json.encode(config.store), config.store_url)
         keeper = await stack.enter_async_context(shelf.hold(key, lambda: _keeper(config)))
-        yield Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter)
+        gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter)
+        stack.push_async_callback(gateway.let_go_of_batches)
+        yield gateway
 
 
 @asynccontextmanager

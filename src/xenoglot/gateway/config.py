@@ -45,12 +45,14 @@ from msgspec import Struct, field
 
 from xenoglot.codec import dialect as dialects
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.batches_settings import Batches
 from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.fetch_settings import Fetch
 from xenoglot.gateway.guard import check_file
 from xenoglot.gateway.limits_settings import Counting, check_counting, check_limits
 from xenoglot.gateway.provided import check_provided, provided
+from xenoglot.gateway.proxies import check_proxy
 from xenoglot.gateway.schema import Problems, join, read, shown
 from xenoglot.gateway.settings import Keys, Model, OnLoss, Server, Store, Upstream
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
@@ -81,6 +83,10 @@ class Secrets:
     def __iter__(self) -> Iterator[str]:
         return iter(self._values.values())
 
+    def plus(self, name: str, value: str) -> Secrets:
+        """Return these and one more."""
+        return Secrets({**self._values, name: value})
+
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self._values)})"
 
@@ -95,6 +101,7 @@ class Config(Struct, frozen=True, kw_only=True):
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
     store: Store = Store()
+    batches: Batches = Batches()
     fetch: Fetch = Fetch()
     limits: Counting = Counting()
     on_loss: OnLoss = "warn"
@@ -150,6 +157,7 @@ class _File(Struct, frozen=True, kw_only=True):
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
     store: Store = Store()
+    batches: Batches = Batches()
     fetch: Fetch = Fetch()
     limits: Counting = Counting()
     on_loss: OnLoss = "warn"
@@ -204,6 +212,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         models=file.models,
         on_loss=file.on_loss,
         store=file.store,
+        batches=file.batches,
         fetch=file.fetch,
         limits=file.limits,
         secrets=_secrets(file, environ, problems),
@@ -213,6 +222,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     check_tenants(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
+        check_proxy(upstream, environ, join("upstreams", name), problems)
     if config.embedded is not None:
         check_embedded(config.embedded, problems)
         for path, name in config.embedded.syntaxes():
@@ -238,6 +248,7 @@ def _secrets(file: _File, environ: Mapping[str, str], problems: Problems) -> Sec
     named += wanted(file.tenants)
     for name, upstream in file.upstreams.items():
         named += [(join(join("upstreams", name), "key_env"), variable) for variable in upstream.key_names]
+        named += [(join(join("upstreams", name), "proxy_env"), upstream.proxy_env)] if upstream.proxy_env else []
     values: dict[str, str] = {}
     if file.store.url_env is not None:
         named.append(("store.url_env", file.store.url_env))

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.fanout import Counts
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.estimate import BYTES_PER_TOKEN
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import (
     BlockEnded,
@@ -28,6 +27,8 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.fold import merge_usage
 from xenoglot.model.request import Message
+from xenoglot.policy.estimate import BYTES_PER_TOKEN
+from xenoglot.text.overlap import LONGEST_OVERLAP, overlap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 3
 """Targets that an answer is put together from."""
-
-OVERLAP = 256
-"""Characters at the end of the words so far that the next target may repeat."""
-SHORTEST_OVERLAP = 8
-"""Characters; fewer that are the same are taken for chance."""
 
 
 class Said:
@@ -101,7 +97,7 @@ class Splice:
     """A stage over the answer of the target that goes on: what is left of it to be given out behind `said`."""
 
     def __init__(self, said: Said) -> None:
-        self._tail = said.text[-OVERLAP:]
+        self._tail = said.text[-LONGEST_OVERLAP:]
         self._open = said.open
         self._block = said.block
         """What the open block held before."""
@@ -168,14 +164,6 @@ class Splice:
         return ended
 
 
-def overlap(before: str, after: str) -> int:
-    """Return how many characters at the beginning of `after` repeat the end of `before`."""
-    for length in range(min(len(before), len(after)), SHORTEST_OVERLAP - 1, -1):
-        if before.endswith(after[:length]):
-            return length
-    return 0
-
-
 def continued(answer: EventAnswer, go_on: Callable[[Said, Failure], Awaitable[EventAnswer]]) -> EventAnswer:
     """Return `answer`; where it breaks off, `go_on` is asked for the rest of it.
 
@@ -188,7 +176,7 @@ def continued(answer: EventAnswer, go_on: Callable[[Said, Failure], Awaitable[Ev
         await batches.aclose()
         await parts[-1].aclose()
 
-    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits)
+    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
 
 
 async def _batches(

@@ -14,10 +14,10 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.asking import routes_for
-from xenoglot.gateway.estimate import estimate
 from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
+from xenoglot.policy.estimate import estimate
 from xenoglot.policy.verdict import judge
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def _counted(  # noqa: PLR0913, PLR0917  what every handler gets, and what
         key = gateway.dispatcher.ward.of(route).keys.soonest()
         asked = replace(call, request=replace(request, model=route.model), key=key)
         try:
-            return await preserving(gateway, route, exchange.headers).count(asked)
+            return await preserving(gateway, route, record.client.owner).count(asked)
         except FailureError as error:
             failed = error
             if not judge(error.failure, fallback_on=plan.fallback_on).elsewhere:

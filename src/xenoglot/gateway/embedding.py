@@ -12,9 +12,9 @@ from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asked import named, noted, told
 from xenoglot.gateway.dispatch import Dispatch, ordered
-from xenoglot.gateway.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
+from xenoglot.policy.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
 
 if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.emulation import Emulate as Schemas
-from xenoglot.backends.emulation import Mending
+from xenoglot.backends.emulation import Emulation as Emulate
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.schema import join, shown, unknown
 from xenoglot.text.syntax import AUTO, OFF, names
@@ -15,14 +14,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.schema import Problems
 
-
-class Emulate(Schemas, frozen=True, kw_only=True):
-    """What is done here for a model or a server that cannot: see `backends.textual`, too."""
-
-    tools: bool = False
-    """Whether tools are told in the prompt."""
-    repair: Mending = "off"
-    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""
+__all__ = ["Emulate", "check_emulate", "check_syntax"]
 
 
 def check_syntax(name: str | None, path: str, problems: Problems) -> None:

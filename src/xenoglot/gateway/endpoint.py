@@ -12,7 +12,7 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
-from xenoglot.gateway import relay, state, state_endpoints
+from xenoglot.gateway import batches, relay, state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
 from xenoglot.gateway.admit import admitted, is_let_in_again, shows_key
 from xenoglot.gateway.asking import passed_on
@@ -91,6 +91,7 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)
     yield from state_endpoints.rows(dialect)
+    yield from batches.rows(dialect)
     yield from _asides(dialect)
     for inquiry in dialect.inquiries:
         handler = partial(_inquire, inquiry)
@@ -165,7 +166,7 @@ def let_in(exchange: Exchange, gateway: Gateway, seen: Seen | None) -> Entry | N
         return known if is_let_in_again(known, gateway) else None
     found = gateway.routes.find(exchange.path)
     row = found.rows.get(exchange.method)
-    if row is None or row.dialect is None or not _may_come(exchange, gateway):
+    if row is None or row.dialect is None or row.form or not _may_come(exchange, gateway):
         return None
     client = gateway.keyring.admit(exchange.headers, row.policy)
     if not isinstance(client, Client):
@@ -232,7 +233,7 @@ def _refusal(exchange: Exchange, row: Endpoint | None, gateway: Gateway, record:
         if isinstance(client, Failure):
             return Refusal(client)
         record.client = client
-    return check_media(headers) if exchange.method == "POST" and row is not None else None
+    return check_media(headers, form=row.form) if exchange.method == "POST" and row is not None else None
 
 
 def _needs_upgrade(exchange: Exchange) -> bool:

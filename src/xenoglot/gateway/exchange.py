@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from xenoglot.errors import XenoglotError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
 
 class BodyTooLargeError(XenoglotError):
@@ -24,6 +24,21 @@ class BodyBrokenError(XenoglotError):
 
 class ClientGoneError(XenoglotError):
     """The client closed its connection; whoever is at work for it should stop."""
+
+
+@runtime_checkable
+class Flowing(Protocol):
+    """An exchange whose body can be taken piece by piece."""
+
+    def pieces(self, limit: int) -> AsyncGenerator[bytes]:
+        """Yield the body as it comes, in place of `read_body`; while nobody takes it, no more is read.
+
+        Raises:
+            BodyTooLargeError: it is longer than `limit` bytes.
+            BodyBrokenError: it is malformed, or comes too slowly.
+            ClientGoneError: the client left before it was complete.
+        """
+        ...
 
 
 class Exchange(Protocol):

@@ -18,6 +18,7 @@ from xenoglot.gateway.dispatch import Dispatcher
 from xenoglot.gateway.embedded import EMBEDDING
 from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.keeper import OFF as OFF_HERE
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import EVERYBODY, keyring
 from xenoglot.gateway.limits import MemoryLimiter
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.batches_runner import Runner
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.keys import Client
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
 INTERNAL = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
 STOPPING = Failure(kind="overloaded", message="the gateway is being stopped", retry_after=5.0)
 CANCELLED = Failure(kind="cancelled", message="the client left")
+
+TAKE_UP_SECONDS = 1.0
+"""After a start, before the store is asked for batches: clients come first."""
 
 DAY = 86_400.0
 OK = 200
@@ -95,6 +100,8 @@ class Gateway:
         self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
         self.ways = Ways(self)
         self.observer = Observer(clock)
+        self._runner: Runner | None = None
+        """What has batches answered, once there are any."""
         self._tasks: set[asyncio.Task[object] | None] = set()
         self.passages: set[Passage] = set()
         """The requests that are served without a task."""
@@ -102,8 +109,37 @@ class Gateway:
         self.draining = False
         """Whether no new clients are let in; what is being answered still is."""
         self._stopping = False
+        self._closed = False
         self.merge: Callable[[bytes], bytes] | None = None
         """What puts our numbers together with those of other workers, where there are any."""
+
+    def runner(self) -> Runner:
+        """Return what has batches answered.
+
+        Raises:
+            FailureError: nothing is kept here.
+        """
+        if self._runner is None:
+            from xenoglot.gateway.batches_runner import Runner  # noqa: PLC0415  most gateways never have a batch
+
+            if self.keeper is None:
+                raise FailureError(OFF_HERE)
+            self._runner = Runner(self, self.keeper)
+        return self._runner
+
+    def take_up(self) -> None:
+        """Go on with batches that were begun before, if there may be any; a store that was never made stays so."""
+        if self.keeper is not None and self.config.batches.enabled and self.keeper.store.has_past():
+            asyncio.get_running_loop().call_later(TAKE_UP_SECONDS, self._take_up)
+
+    def _take_up(self) -> None:
+        if not self.draining and not self._closed:
+            self.runner().begin()
+
+    def begin_nothing(self) -> None:
+        """Leave batches to the next gateway."""
+        if self._runner is not None:
+            self._runner.stop()
 
     def plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
         """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
@@ -212,6 +248,8 @@ class Gateway:
                 task.cancel()
         for passage in tuple(self.passages):
             passage.stop()
+        if self._runner is not None:
+            self._runner.break_off()
 
     def inherit(self, other: Gateway) -> None:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
@@ -227,11 +265,20 @@ class Gateway:
             if self.passages:
                 self._all_passed.clear()
                 await self._all_passed.wait()
+        if self._runner is not None:
+            await self._runner.over()
         for job in () if self.keeper is None else tuple(self.keeper.jobs.values()):  # the last request's included
             await job.wait()
 
+    async def let_go_of_batches(self) -> None:
+        """Have nothing more of a batch answered; what is under way has as long as the drain takes."""
+        self._closed = True
+        if self._runner is not None:
+            await self._runner.aclose()
+
     async def aclose(self) -> None:
         """Let go of all backends, and of the store."""
+        await self.let_go_of_batches()
         if self.keeper is not None:
             await self.keeper.aclose()
         for backend in self.backends.values():

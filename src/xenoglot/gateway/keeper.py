@@ -39,6 +39,12 @@ SWEEP_SECONDS = 60.0
 SWEEP_BATCH = 100
 """How often, and in what portions, the old is forgotten."""
 
+SWEEP_SHARE = 16
+"""It is forgotten sooner where one such part of all that may be kept has come since."""
+
+HELD_SHARE = 2
+"""One client's batches under way and unfinished files, which cannot be forgotten, take at most such a part."""
+
 UNREACHABLE = Failure(
     kind="overloaded", message="the gateway's store cannot be used now, and the request needs it", retry_after=5.0
 )
@@ -66,6 +72,8 @@ class Keeper:
         self._retention = retention
         self._held: set[tuple[str, str, str]] = set()
         self._swept: float | None = None
+        self._grown = 0
+        """Bytes that have come since."""
         self._beating: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -181,11 +189,30 @@ class Keeper:
             if (job := self.jobs.get(key)) is not None:
                 job.cancel()
 
-    def sweep(self) -> None:
-        """Forget what is too old or too much, beside everything else, if that was not done lately."""
+    async def check_room(self, owner: str, size: int) -> None:
+        """See whether a client may bring so many bytes more that cannot be forgotten for a while.
+
+        Raises:
+            FailureError: it has too many already, or the store cannot be used.
+        """
+        most = self._retention.max_bytes // HELD_SHARE
+        held = await self.need(self.store.held(owner))
+        if held + size > most:
+            message = f"your batches under way and unfinished files would take more than {most} bytes of the store"
+            raise FailureError(Failure(kind="rate_limit", message=message))
+
+    def sweep(self, grown: int = 0) -> None:
+        """Forget what is too old or too much, beside everything else, if that was not done lately.
+
+        Sooner where much has `grown` since, in bytes.
+        """
         now = self.now()
-        if self._swept is None or now - self._swept >= SWEEP_SECONDS:
-            self._swept = now
+        self._grown += grown
+        if self._sweeping is not None and not self._sweeping.done():
+            return
+        due = self._swept is None or now - self._swept >= SWEEP_SECONDS
+        if due or self._grown > self._retention.max_bytes // SWEEP_SHARE:
+            self._swept, self._grown = now, 0
             self._sweeping = asyncio.get_running_loop().create_task(self._sweep(now))
 
     async def _sweep(self, now: float) -> None:

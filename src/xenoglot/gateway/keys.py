@@ -69,12 +69,13 @@ EVERYBODY = Client()
 class Keyring:
     """The keys that are let in; with none at all, everybody is. `clients` are by the SHA-256 digests of their keys."""
 
-    __slots__ = ("_by_place", "_has_admins", "_has_users", "_secret")
+    __slots__ = ("_by_owner", "_by_place", "_has_admins", "_has_users", "_secret")
 
     def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Client]] = ()) -> None:
         self._secret = secrets.token_bytes(32)
         every = [*((digest_of(key), Client(owner=_owner_of(key))) for key in keys), *clients]
         self._by_place = {self._place(digest): (digest, client) for digest, client in every}
+        self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
         self._has_users = any(client.uses for _, client in every)
         self._has_admins = any(client.admin for _, client in every)
 
@@ -120,6 +121,10 @@ class Keyring:
             return ""
         client = self._find(digest_of_wire(shown[0]))
         return _owner_of_bytes(shown[0].encode("latin-1")) if client is None else client.owner
+
+    def client_of(self, owner: str) -> Client | None:
+        """Return who may ask models and has the things of `owner`; `None` where no key of theirs is known any more."""
+        return self._by_owner.get(owner)
 
     def _find(self, digest: bytes) -> Client | None:
         ours, client = self._by_place.get(self._place(digest), (NOBODYS, None))

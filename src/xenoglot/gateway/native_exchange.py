@@ -13,7 +13,7 @@ from xenoglot.gateway.printable import LONGEST_HEADER, for_header
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.gateway.entry import Seen
     from xenoglot.gateway.native import Connection
@@ -37,6 +37,7 @@ class NativeExchange:
         "_bodiless",
         "_chunked",
         "_connection",
+        "_flows",
         "_head",
         "_left",
         "_limit",
@@ -90,6 +91,8 @@ class NativeExchange:
         self._connection = connection
         self._pieces: list[bytes] = []
         self._limit: int | None = None
+        self._flows = False
+        """Whether the body is taken piece by piece."""
         self._waiter: asyncio.Future[None] | None = None
         self._problem: Exception | None = None
         self._bodiless = head.method == "HEAD"
@@ -127,6 +130,30 @@ class NativeExchange:
         if len(self._pieces) != 1:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
+
+    async def pieces(self, limit: int) -> AsyncGenerator[bytes]:
+        """Yield the body as it comes; what nobody takes stays in the network.
+
+        Raises:
+            BodyTooLargeError: as above. `BodyBrokenError` and `ClientGoneError` alike.
+        """
+        self._limit = limit
+        self._flows = True
+        self._weigh(max(self._head.length or 0, self.size))
+        if self._waits and not self.size and not self.body.done:
+            self._connection.send(CONTINUE)
+        self._waits = False
+        while self._problem is None and (self._pieces or not self.body.done):
+            if self._pieces:
+                piece = b"".join(self._pieces)
+                self._pieces.clear()
+                self._connection.regulate()
+                yield piece
+            else:
+                self._waiter = self._connection.loop.create_future()
+                await self._waiter
+        if self._problem is not None:
+            raise self._problem
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Send the head of the response; what cannot stand in a header is replaced."""
@@ -236,7 +263,7 @@ class NativeExchange:
                 self.close = True
                 self._pieces.clear()
                 self._wake()
-        if self.body.done:
+        if self.body.done or self._flows:
             self._wake()
 
     def fail(self, problem: Exception) -> None:
@@ -256,7 +283,9 @@ class NativeExchange:
 
     @property
     def brimming(self) -> bool:
-        """Whether as much of the body has come as is kept for somebody who has not asked for it."""
+        """Whether as much of the body has come as is kept for somebody who has not asked for it, or not taken it."""
+        if self._flows:
+            return sum(map(len, self._pieces)) > HIGH_WATER and not self.over
         return self._limit is None and self.size > HIGH_WATER and not self.over
 
     def _wake(self) -> None:

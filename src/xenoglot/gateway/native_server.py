@@ -59,6 +59,7 @@ class NativeServer:
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
         for acceptor in self._acceptors:
             acceptor.start()
+        self.gateway.take_up()
 
     def handle(self, exchange: NativeExchange) -> Awaitable[None]:
         """Answer one request."""
@@ -67,9 +68,11 @@ class NativeServer:
     def exchange(self, gateway: Gateway) -> None:
         """Have `gateway` answer from the next request on."""
         self.former.add(self.gateway)
+        self.gateway.begin_nothing()
         gateway.draining = self.draining
         self.bounds = gateway.config.server.connections
         self.gateway = gateway
+        gateway.take_up()
         for acceptor in self._acceptors:
             acceptor.room()  # there may be more of it than there was
 
@@ -82,6 +85,7 @@ class NativeServer:
     def stop_accepting(self) -> None:
         """Let nobody in any more, and let go whoever waits without a request; the next response ends each other."""
         self.draining = self.gateway.draining = True
+        self.gateway.begin_nothing()
         for acceptor in self._acceptors:
             acceptor.stop()
         for connection in tuple(self._waiting):

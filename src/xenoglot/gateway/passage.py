@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Answer, Call
-    from xenoglot.backends.remote import Composed, Remote
+    from xenoglot.backends.remote import Remote
     from xenoglot.backends.transport import Reply
     from xenoglot.backends.transport_exchange import Exchange as Asked
+    from xenoglot.backends.verbatim import Composed
     from xenoglot.gateway.asking import Asking
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.gateway import Gateway

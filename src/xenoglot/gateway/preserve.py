@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-def preserving(gateway: Gateway, route: Route, headers: Sequence[tuple[str, str]]) -> Backend:
-    """Return who answers on `route`; where the route preserves, with a memory for whoever sent `headers`."""
+def preserving(gateway: Gateway, route: Route, owner: str) -> Backend:
+    """Return who answers on `route`; where the route preserves, with a memory of what is `owner`'s."""
     backend = reading(gateway.backend(route.backend), route)
     if not route.preserve or gateway.keeper is None:
         return backend
-    return Preserving(backend, gateway.keeper, gateway.keyring.owner(headers), route.backend)
+    return Preserving(backend, gateway.keeper, owner, route.backend)
 
 
 class Preserving:
@@ -62,7 +62,7 @@ class Preserving:
             raise TypeError("a call without a body of its own is answered in events")
         asked = completed.request.messages
         batches = self._watched(answer.batches, asked[-1] if asked else None)
-        return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits)
+        return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits, request_id=answer.request_id)
 
     async def count(self, call: Call) -> int | None:
         """Count all that was said before."""

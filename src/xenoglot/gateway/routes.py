@@ -33,7 +33,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
     shows one of those who administer (`admin`; where there are none, that is as `key`). `once` says that an idempotency
-    key is heeded.
+    key is heeded, `form` that what is posted is a form with files and no JSON.
     """
 
     method: str
@@ -42,6 +42,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     handler: Handler
     dialect: Dialect | None = None
     once: bool = False
+    form: bool = False
 
 
 class Found(Struct, frozen=True):

@@ -89,6 +89,10 @@ class Upstream(Struct, frozen=True, kw_only=True):
     auth: AuthForm | None = None
     """How a key is shown, if that is not the way of the dialect."""
     headers: dict[str, str] = field(default_factory=dict)
+    proxy: str | None = None
+    """Through which proxy it is asked; `environment` is the one that `HTTPS_PROXY` and its kind name."""
+    proxy_env: str | None = None
+    """The environment variable with the proxy's URL, where that has a password in it."""
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
     facts: tuple[Facts, ...] = ()

@@ -77,7 +77,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     if keeper is None or (upstream is not None and upstream.state == "native"):
         await relay.serve(exchange, dialect, gateway, record, body)
         return
-    owner = gateway.keyring.owner(exchange.headers)
+    owner = record.client.owner
     created = int(keeper.now()) if wish.background else None
     kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
     async with keeper.holding(owner, wish, kept.id, state):

@@ -112,10 +112,12 @@ class Folder:
     def _feed(self, event: Event) -> None:
         match event:
             case BlockStarted(part=part, candidate=index):
-                self._candidate(index).block = _GrowingPart(part)
+                candidate = self._candidate(index)
+                candidate.block, candidate.open = _GrowingPart(part), True
             case BlockEnded(part=part, candidate=index):
                 candidate = self._candidate(index)
                 candidate.content.append(part or candidate.block.part())
+                candidate.open = False
             case Started():
                 self._started = event
             case UsageReported(usage=usage):
@@ -128,8 +130,8 @@ class Folder:
             case _:
                 pass  # the whole of an `Opaque` comes with its `BlockEnded`
 
-    def response(self) -> Response:
-        """Return the answer so far; blocks still open are not in it."""
+    def response(self, *, growing: bool = False) -> Response:
+        """Return the answer so far; what there is of blocks that are still open is in it if `growing`."""
         count = max(self._candidates, default=-1) + 1
         return Response(
             id=self._started.id,
@@ -138,7 +140,7 @@ class Folder:
             service_tier=self._started.service_tier,
             extra=self._started.extra,
             usage=self._usage,
-            candidates=tuple(self._candidate(index).candidate() for index in range(count)),
+            candidates=tuple(self._candidate(index).candidate(growing=growing) for index in range(count)),
         )
 
     def _candidate(self, index: int) -> _GrowingCandidate:
@@ -149,16 +151,18 @@ class Folder:
 
 
 class _GrowingCandidate:
-    __slots__ = ("block", "content", "extra", "finish")
+    __slots__ = ("block", "content", "extra", "finish", "open")
 
     def __init__(self) -> None:
         self.block = _GrowingPart(Text(text=""))
+        self.open = False
         self.content: list[Part] = []
         self.finish: Finish | None = None
         self.extra: Extra | None = None
 
-    def candidate(self) -> Candidate:
-        return Candidate(content=tuple(self.content), finish=self.finish, extra=self.extra)
+    def candidate(self, *, growing: bool) -> Candidate:
+        begun = (self.block.part(),) if growing and self.open else ()
+        return Candidate(content=(*self.content, *begun), finish=self.finish, extra=self.extra)
 
 
 class _GrowingPart:

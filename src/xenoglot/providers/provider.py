@@ -58,9 +58,9 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     The first of the `faces` is the one that is taken where nothing is said. `key_env` is the variable that its own
     programs keep the key in; `None` where it needs none. `auth` is `None` where a key is shown as the dialect has it.
-    `local` is for servers that people run themselves. `sources` give the address that tells each fact: `key_env`,
-    `auth`, `faces.<dialect>`, `faces.<dialect>.quirks.<field>`, `quirks.<field>`, `settings.<name>`, `models` and
-    `models.<field>`.
+    `local` is for servers that people run themselves. `prices` is its name in the table of prices, where that is
+    another. `sources` give the address that tells each fact: `key_env`, `auth`, `faces.<dialect>`,
+    `faces.<dialect>.quirks.<field>`, `quirks.<field>`, `settings.<name>`, `models` and `models.<field>`.
     """
 
     name: str
@@ -75,5 +75,6 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text_syntax: str = "off"
     models: tuple[Models, ...] = ()
     local: bool = False
+    prices: str | None = None
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.store import conversations, statements
+from xenoglot.store import batches, conversations, files, statements
+from xenoglot.store.files import UNFINISHED
 from xenoglot.store.statements import Statement, Steps
 from xenoglot.store.store import ONCE, ONCE_SECONDS
 
@@ -26,11 +27,22 @@ def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:
     return (yield from _shrink(now, retention.max_bytes, batch))
 
 
+def held(owner: str) -> Steps[int]:
+    """Return how many bytes of an owner's are never forgotten as they are: batches under way, and unfinished files."""
+    rows = yield Statement(
+        "SELECT (SELECT COALESCE(SUM(size), 0) FROM batch WHERE owner = $1 AND ended IS NULL)"
+        " + (SELECT COALESCE(SUM(size), 0) FROM file WHERE owner = $1 AND ready = 0)",
+        (owner,),
+    )
+    return int(rows[0][0])
+
+
 def _shrink(now: float, max_bytes: int, batch: int) -> Steps[int]:
     """Forget the oldest things of any kind, as many as it takes, but no more than a batch."""
     rows = yield Statement(
         "SELECT (SELECT COALESCE(SUM(size), 0) FROM answer) + (SELECT COALESCE(SUM(size), 0) FROM conversation)"
-        " + (SELECT COALESCE(SUM(size), 0) FROM vault)"
+        " + (SELECT COALESCE(SUM(size), 0) FROM vault) + (SELECT COALESCE(SUM(size), 0) FROM file)"
+        " + (SELECT COALESCE(SUM(size), 0) FROM batch)"
     )
     excess = int(rows[0][0]) - max_bytes
     if excess <= 0:
@@ -77,6 +89,23 @@ _KINDS = (
             " AND created <= CAST($3 AS DOUBLE PRECISION) ORDER BY created LIMIT $2"
         ),
         _forget,
+    ),
+    (
+        (
+            "SELECT owner, id, size, created FROM file"  # noqa: S608  constants
+            " WHERE (created < $1 OR (expires IS NOT NULL AND expires < CAST($3 AS DOUBLE PRECISION)))"
+            f" AND (ready = 1 OR created < CAST($3 AS DOUBLE PRECISION) - {UNFINISHED}) ORDER BY created LIMIT $2"
+        ),
+        files.delete,
+    ),
+    (
+        (
+            "SELECT owner, id, size, COALESCE(ended, created) FROM batch"  # noqa: S608  constants
+            " WHERE (ended < $1"
+            f" OR (ready = 0 AND created < CAST($3 AS DOUBLE PRECISION) - {UNFINISHED}))"
+            " ORDER BY COALESCE(ended, created) LIMIT $2"
+        ),
+        batches.delete,
     ),
 )
 """What can be too old: where its keys, its size and its time are, and how it is forgotten. What is being made or held

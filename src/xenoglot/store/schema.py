@@ -85,6 +85,77 @@ MIGRATIONS: Final = (
         """,
         "CREATE INDEX vault_age ON vault (created, size)",
     ),
+    (
+        """
+        CREATE TABLE file (
+            owner TEXT NOT NULL,
+            id TEXT NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            purpose TEXT NOT NULL,
+            expires DOUBLE PRECISION,
+            ready BIGINT NOT NULL,
+            batch TEXT,
+            part TEXT,
+            size BIGINT NOT NULL,
+            body BYTEA NOT NULL,
+            PRIMARY KEY (owner, id)
+        )
+        """,
+        "CREATE INDEX file_age ON file (created, size)",
+        "CREATE INDEX file_list ON file (owner, created, id)",
+        "CREATE INDEX file_end ON file (expires) WHERE expires IS NOT NULL",
+        "CREATE INDEX file_held ON file (owner, size) WHERE ready = 0",
+        "CREATE INDEX file_of ON file (owner, batch) WHERE batch IS NOT NULL",
+        """
+        CREATE TABLE file_piece (
+            owner TEXT NOT NULL,
+            file TEXT NOT NULL,
+            number BIGINT NOT NULL,
+            data BYTEA NOT NULL,
+            PRIMARY KEY (owner, file, number)
+        )
+        """,
+        """
+        CREATE TABLE batch (
+            owner TEXT NOT NULL,
+            id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            ready BIGINT NOT NULL,
+            ended DOUBLE PRECISION,
+            cancelled DOUBLE PRECISION,
+            total BIGINT NOT NULL,
+            succeeded BIGINT NOT NULL,
+            errored BIGINT NOT NULL,
+            input_tokens BIGINT,
+            cached_tokens BIGINT,
+            output_tokens BIGINT,
+            reasoning_tokens BIGINT,
+            process TEXT,
+            lease DOUBLE PRECISION,
+            size BIGINT NOT NULL,
+            body BYTEA NOT NULL,
+            PRIMARY KEY (owner, id)
+        )
+        """,
+        "CREATE INDEX batch_age ON batch (ended, size)",
+        "CREATE INDEX batch_list ON batch (owner, kind, created, id)",
+        "CREATE INDEX batch_open ON batch (created) WHERE ended IS NULL",
+        "CREATE INDEX batch_held ON batch (owner, size) WHERE ended IS NULL",
+        """
+        CREATE TABLE batch_line (
+            owner TEXT NOT NULL,
+            batch TEXT NOT NULL,
+            number BIGINT NOT NULL,
+            outcome TEXT,
+            name BYTEA NOT NULL,
+            request BYTEA NOT NULL,
+            result BYTEA,
+            PRIMARY KEY (owner, batch, number)
+        )
+        """,
+        "CREATE INDEX batch_line_open ON batch_line (owner, batch, number) WHERE outcome IS NULL",
+    ),
 )
 """What leads from each version to the next; version 0 is an empty database."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from xenoglot.store import conversations, retention, statements
+from xenoglot.store import conversations, statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.store.batches import Batches
+    from xenoglot.store.files import Files
     from xenoglot.store.statements import Steps
     from xenoglot.store.store import Conversation, Place, Retention, Stored, Window
 
@@ -29,12 +31,30 @@ class SQLStore(ABC):
         """Run statements in one transaction, which stands when this returns, and leaves nothing if it raises."""
 
     @abstractmethod
+    def has_past(self) -> bool:
+        """Whether something can be in it that was kept before this process began."""
+
+    @abstractmethod
     async def ready(self) -> None:
         """Open it if it is not; afterwards it can probably be used."""
 
     @abstractmethod
     async def aclose(self) -> None:
         """Let go of everything."""
+
+    @property
+    def files(self) -> Files:
+        """The files that clients keep."""
+        from xenoglot.store.files import Files  # noqa: PLC0415  most gateways are never asked for one
+
+        return Files(self)
+
+    @property
+    def batches(self) -> Batches:
+        """The batches that clients keep."""
+        from xenoglot.store.batches import Batches  # noqa: PLC0415  as above
+
+        return Batches(self)
 
     async def put(self, answer: Stored) -> None:
         """Keep an answer, in place of one with its id."""
@@ -128,6 +148,14 @@ class SQLStore(ABC):
         """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
         return await self.write(statements.swap(place, before, after, now))
 
+    async def held(self, owner: str) -> int:
+        """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
+        from xenoglot.store import retention  # noqa: PLC0415  as below
+
+        return await self.read(retention.held(owner))
+
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:
         """Forget at most `batch` things that are too old or too many; return how many. 0: there are none."""
+        from xenoglot.store import retention  # noqa: PLC0415  as above: it knows of everything that is kept
+
         return await self.write(retention.sweep(now, limits, batch))

@@ -60,6 +60,10 @@ class SQLite(SQLStore):
         """Run statements in one transaction."""
         return await self._in_thread(lambda: self._transact(steps, "IMMEDIATE"))
 
+    def has_past(self) -> bool:
+        """Whether there is a file."""
+        return self._path != MEMORY and Path(self._path).exists()
+
     async def ready(self) -> None:
         """Open the file if it is not open."""
         await self._in_thread(self._open)

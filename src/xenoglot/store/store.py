@@ -16,6 +16,9 @@ from xenoglot.model.json import JSON, JSONObject
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.store.batches import Batches
+    from xenoglot.store.files import Files
+
 Order: TypeAlias = Literal["asc", "desc"]
 
 Place: TypeAlias = tuple[str, str, str]
@@ -86,6 +89,20 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 class Store(Protocol):
     """Anything that keeps."""
+
+    @property
+    def files(self) -> Files:
+        """The files that clients keep."""
+        ...
+
+    @property
+    def batches(self) -> Batches:
+        """The batches that clients keep."""
+        ...
+
+    def has_past(self) -> bool:
+        """Whether something can be in it that was kept before this process began; it is not opened to see that."""
+        ...
 
     async def ready(self) -> None:
         """Open it if it is not; afterwards it can probably be used."""
@@ -187,6 +204,10 @@ class Store(Protocol):
 
         Of several that try at once one succeeds.
         """
+        ...
+
+    async def held(self, owner: str) -> int:
+        """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""
         ...
 
     async def sweep(self, now: float, limits: Retention, batch: int) -> int:

@@ -11,6 +11,7 @@ from xenoglot.model.content import (
     File,
     Image,
     Inline,
+    Opaque,
     Origin,
     Part,
     Reasoning,
@@ -23,6 +24,8 @@ from xenoglot.model.content import (
 )
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
+
+SEARCHING: JSONObject = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
 
 LIMITED = Sampling(max_tokens=100)
 TOOL = Tool(name="f", parameters={"type": "object"})
@@ -208,6 +211,14 @@ FIRST = user("(The conversation begins.)")
             [user("Q"), assistant("The answer is"), user("Continue.")],
             ["$.messages[1] prefill emulated (the server continues no turn: the user asks it to go on)"],
             id="pitfall-32-no-prefill",
+        ),
+        pytest.param(
+            [said("user", "Q"), Message(role="assistant", content=(Opaque(dialect="messages", data=SEARCHING),))],
+            {},
+            None,
+            [user("Q"), {"role": "assistant", "content": [SEARCHING]}],
+            [],
+            id="pitfall-32-paused-in-a-tool-of-the-server",
         ),
         pytest.param(
             [said("user", "", "Q", " \n"), said("assistant", ""), said("user", "R")],

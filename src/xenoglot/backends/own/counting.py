@@ -55,7 +55,7 @@ def counted(answer: EventAnswer, tokenizer: Tokenizer, input_tokens: int | None,
     counts, they hold. An answer of as many tokens as its `limit` allows ended for its length (A-W6).
     """
     batches = _counted(answer, _Counting(tokenizer, input_tokens, limit))
-    return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits)
+    return EventAnswer(batches=batches, aclose=batches.aclose, limits=answer.limits, request_id=answer.request_id)
 
 
 async def _counted(answer: EventAnswer, counting: _Counting) -> AsyncGenerator[Sequence[Event], None]:

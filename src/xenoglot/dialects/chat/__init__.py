@@ -18,6 +18,7 @@ from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.state import STATE
 from xenoglot.dialects.chat.tokens import TOKENS
 from xenoglot.dialects.chat.words import NAME_LIMIT
+from xenoglot.dialects.openai.batching import BATCHING
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
@@ -51,5 +52,6 @@ CHAT = Dialect(
     state=STATE,
     embeddings=(EMBEDDINGS,),
     tokens=TOKENS,
+    batching=BATCHING,
 )
 """The dialect `chat`."""

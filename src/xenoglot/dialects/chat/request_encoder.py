@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
@@ -57,7 +57,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: something cannot be asked of the server at all.
     """
-    home = request.extra is not None and request.extra.dialect == NAME
+    home = came_from(request, NAME)
     request = as_turns(request, losses)
     crossing = Crossing(losses, target, home)
     if not crossing.takes(target.custom_tools):  # most servers answer a tool of another type with a 400 (pitfall-62)

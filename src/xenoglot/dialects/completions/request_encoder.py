@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.transcript import transcribe
@@ -41,7 +41,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: something cannot be asked of the server at all.
     """
-    home = request.extra is not None and request.extra.dialect == NAME
+    home = came_from(request, NAME)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     _note_foreign(request, crossing)

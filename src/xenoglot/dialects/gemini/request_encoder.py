@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.gemini.fields import NAME, with_rest
@@ -42,7 +42,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request.
     """
-    home = request.extra is not None and request.extra.dialect == NAME
+    home = came_from(request, NAME)
     if request.previous is not None and not home:
         raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     request = as_turns(request, losses)

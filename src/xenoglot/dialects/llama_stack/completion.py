@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -73,7 +73,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: it has turns, for which there is no place, or cannot be asked of the server at all.
     """
-    home = request.extra is not None and request.extra.dialect == COMPLETION
+    home = came_from(request, COMPLETION)
     crossing = Crossing(losses, target, home)
     refuse_unsayable(request)
     form, own = form_of(request.extra, COMPLETION), own_fields(request.extra, "$", losses, COMPLETION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.llama_stack.family import NAME, NO_FIELD, own_fields
@@ -28,7 +28,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: something cannot be asked of the server at all: several answers, or a conversation that it keeps.
     """
-    home = request.extra is not None and request.extra.dialect == NAME
+    home = came_from(request, NAME)
     crossing = Crossing(losses, target, home)
     refuse_unsayable(request)
     request = as_turns(request, losses)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.batch import Batching
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.decoder import StreamDecoder
@@ -24,6 +25,7 @@ from xenoglot.model.catalog import ModelInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.batch import BatchWords
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
@@ -103,6 +105,12 @@ def decode_counted(body: JSON) -> int | None:
     return Reader(body).count("input_tokens")
 
 
+def _batch_words() -> BatchWords:
+    from xenoglot.dialects.messages.batches import WORDS  # noqa: PLC0415  most gateways are never asked for a batch
+
+    return WORDS
+
+
 MESSAGES = Dialect(
     name=NAME,
     path="/v1/messages",
@@ -134,4 +142,5 @@ MESSAGES = Dialect(
     encode_count=encode_count,
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
+    batching=Batching(path="/v1/messages/batches", words=_batch_words),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.crossing import came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.plain import silent
 from xenoglot.codec.schemas import closed
@@ -82,7 +83,7 @@ class _RequestEncoder:
         self._request = request
         self._losses = losses
         self._target = target
-        self._home = request.extra is not None and request.extra.dialect == NAME
+        self._home = came_from(request, NAME)
         self._form = form_of(request.extra, NAME)
         self._parts = PartEncoder(losses, home=self._home, target=target)
         self._body: JSONObject = {"model": request.model}

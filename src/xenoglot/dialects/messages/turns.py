@@ -30,6 +30,9 @@ NO_RESULT = "The tool gave no result."
 
 _TOOLED = ("tool_use", "tool_result")
 
+_SPOKEN = ("text", "thinking", "redacted_thinking", "tool_use")
+"""Blocks of an assistant's turn that are the model's own; any other is of a tool that the server runs."""
+
 
 class Turn:
     """One message of the wire in the making. `where` is its path in the canonical request."""
@@ -199,6 +202,8 @@ def _begin(turns: list[Turn], losses: Losses) -> None:
 
 def _end(turns: list[Turn], losses: Losses, *, prefill: bool) -> None:
     last = turns[-1]
+    if last.blocks[-1]["type"] not in _SPOKEN:
+        return  # paused in the midst of what the server does itself: it goes on when it gets that back as it was
     if not prefill:
         losses.emulated(last.where, "prefill", "the server continues no turn: the user asks it to go on")
         turns.append(_say(LAST_TURN, last.where))

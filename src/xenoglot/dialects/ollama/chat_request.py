@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.turns import as_turns
@@ -45,7 +45,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: something cannot be asked of the server at all.
     """
-    home = request.extra is not None and request.extra.dialect == CHAT.name
+    home = came_from(request, CHAT.name)
     request = as_turns(request, losses)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, CHAT.name), own_fields(request.extra, "$", losses, CHAT.name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -63,7 +63,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     Raises:
         WireError: it is more than one prompt, or has tools: this endpoint knows neither turns nor tools.
     """
-    home = request.extra is not None and request.extra.dialect == GENERATE.name
+    home = came_from(request, GENERATE.name)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, GENERATE.name), own_fields(request.extra, "$", losses, GENERATE.name)
     _refuse_tools(request, losses)

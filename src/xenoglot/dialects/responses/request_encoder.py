@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
@@ -64,7 +64,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
-    home = request.extra is not None and request.extra.dialect == NAME
+    home = came_from(request, NAME)
     request = as_turns(request, losses)
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.gateway.estimate import estimate
 from xenoglot.model.content import (
     Audio,
     File,
@@ -22,6 +21,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.request import Message, Request, Tool
+from xenoglot.policy.estimate import estimate
 
 FRAME = 4
 

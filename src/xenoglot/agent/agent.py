@@ -1,0 +1,139 @@
+"""The agent: one conversation with a model that has tools, kept as it goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from xenoglot.agent.naming import sayable
+from xenoglot.agent.records import Account
+from xenoglot.model.content import Text
+from xenoglot.model.request import Message
+from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.compaction import Compaction
+from xenoglot.tools.events import Added, Compacted, RoundEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.running import AsyncRunStream
+    from xenoglot.model.content import ToolCall
+    from xenoglot.tools.events import RunEvent
+    from xenoglot.tools.result import Outcome, RunResult
+    from xenoglot.tools.tool import Approval, LocalTool
+
+
+class Manner(Struct, frozen=True, kw_only=True):
+    """How an agent goes about it: its instructions, what it may spend over the whole session, and how it asks.
+
+    `max_rounds` counts the answers to one prompt. `options` are those of `AsyncClient.complete`.
+    """
+
+    system: str
+    max_rounds: int = 50
+    budget: Budget | None = None
+    compaction: Compaction | None = Compaction()
+    options: dict[str, Any] = {}
+
+
+class Agent:
+    """Works on one prompt after the other. `session` keeps what is said; without one, nothing is kept.
+
+    `messages` is the conversation, `spent` what it cost so far, with what a resumed session had cost before.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        tools: Sequence[LocalTool],
+        manner: Manner,
+        session: SessionFile | None = None,
+    ) -> None:
+        self._client = client
+        self._tools = tools
+        self._manner = manner
+        self._session = session
+        self.messages: tuple[Message, ...] = () if session is None else session.session.messages
+        self.spent = Spent() if session is None else session.session.spent
+
+    async def work(
+        self,
+        prompt: str,
+        feed: Callable[[RunEvent], object],
+        approve: Callable[[ToolCall], bool | str | Approval | Awaitable[bool | str | Approval]] | None = None,
+    ) -> RunResult:
+        """Work on a prompt until the model is done or may do no more; `feed` is given each event.
+
+        Cancelled, it leaves a conversation that can be gone on with.
+
+        Raises:
+            ConfigurationError: something of the options is wrong.
+        """
+        said = Message(role="user", content=(Text(text=sayable(prompt)),))
+        self._add(said)
+        run = self._client.run_stream(
+            self.messages,
+            self._tools,
+            system=self._manner.system,
+            max_rounds=self._manner.max_rounds,
+            budget=self._manner.budget,
+            spent=self.spent,
+            compaction=self._manner.compaction,
+            approve=approve,
+            **self._manner.options,
+        )
+        try:
+            async with run:
+                async for event in run:
+                    self._keep(event, run)
+                    feed(event)
+        finally:
+            self._end(run)
+        if run.result is None:
+            raise RuntimeError("a run that has ended has a result")
+        return run.result
+
+    def _keep(self, event: RunEvent, run: AsyncRunStream) -> None:
+        match event:
+            case Added(messages=messages):
+                self._add(*messages)
+            case Compacted(messages=messages):
+                self._rewrite(_spoken(messages))
+            case RoundEnded():
+                self._account(run.spent, None)
+            case _:
+                pass
+
+    def _end(self, run: AsyncRunStream) -> None:
+        """Take over what the run made of the conversation, however it ended."""
+        result = run.result
+        if result is None:
+            return
+        messages = _spoken(result.messages)
+        if messages != self.messages:
+            self._rewrite(messages)
+        self._account(result.spent, result.outcome)
+
+    def _add(self, *messages: Message) -> None:
+        self.messages = (*self.messages, *messages)
+        if self._session is not None:
+            self._session.add(*messages)
+
+    def _rewrite(self, messages: tuple[Message, ...]) -> None:
+        self.messages = messages
+        if self._session is not None:
+            self._session.rewrite(messages)
+
+    def _account(self, spent: Spent, outcome: Outcome | None) -> None:
+        self.spent = spent
+        if self._session is not None:
+            self._session.account(Account(spent=spent, outcome=outcome))
+
+
+def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the conversation without the instructions before it: they are given anew with each prompt."""
+    first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    return tuple(messages[first:])

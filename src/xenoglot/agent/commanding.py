@@ -1,0 +1,220 @@
+"""The tool that runs commands: `run`. Their time and what is kept of their output are bounded, nothing outlives them.
+
+It is no sandbox: a command may do whatever the person who started the agent may do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.agent import keeping
+from xenoglot.agent.excerpt import Excerpt
+from xenoglot.agent.masking import Masking
+from xenoglot.backends.redaction import Redactor
+from xenoglot.model.content import Text
+from xenoglot.tools.tool import ToolContext, ToolError, ToolOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SECONDS = 120.0
+"""How long a command may take, where the model does not say."""
+
+MOST_SECONDS = 1800.0
+
+LONGEST = 12_000
+"""Bytes of output that a model is given."""
+
+MOST_PROGRESS = 200_000
+"""Characters of output that are shown while it runs."""
+
+LONGEST_COMMAND = 100_000
+GRACE = 2.0
+"""Seconds between asking a command to end and ending it."""
+
+_CHUNK = 65536
+_KEEPER = (sys.executable, "-I", "-S", str(Path(keeping.__file__)), str(GRACE))
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """How a command went: `exit_code` is 128 + N where signal N ended it, `strays` how many processes it left."""
+
+    output: str
+    exit_code: int
+    timed_out: bool
+    strays: int
+
+
+async def ended(  # noqa: PLR0913  each is said at the one place that calls it
+    command: str,
+    *,
+    folder: str,
+    environ: Mapping[str, str],
+    seconds: float,
+    progress: Callable[[str], None],
+    redactor: Redactor,
+) -> Ended:
+    """Run a command, and return how it went; all of its processes are gone by then, also where this is cancelled.
+
+    Only a command that kills its keeper may leave some: those that left its process group.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    pipe = asyncio.subprocess.PIPE
+    keeper = await asyncio.create_subprocess_exec(
+        *_KEEPER,
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=folder,
+        env=environ,
+        start_new_session=True,
+    )
+    assert keeper.stdin is not None  # noqa: S101  it was asked for
+    kept = Excerpt(LONGEST)
+    reading = asyncio.ensure_future(_read(keeper, Masking(redactor), kept, progress))
+    try:
+        done, _ = await asyncio.wait({reading}, timeout=seconds)
+    finally:  # its input ends: the keeper ends what still runs
+        keeper.stdin.close()
+        strays = await _over(keeper, reading)
+    code = -signal.SIGKILL if keeper.returncode is None else keeper.returncode
+    return Ended(
+        output=kept.text(),
+        exit_code=code if code >= 0 else keeping.BY_SIGNAL - code,
+        timed_out=not done,
+        strays=strays if done else 0,
+    )
+
+
+async def _read(
+    keeper: asyncio.subprocess.Process, masking: Masking, kept: Excerpt, progress: Callable[[str], None]
+) -> int:
+    """Read until the command is over; return how many processes it left behind."""
+    assert keeper.stderr is not None  # noqa: S101  it was asked for
+    printing = asyncio.ensure_future(_copy(keeper, masking, kept, progress))
+    try:
+        shell = _number(await keeper.stderr.readline())
+        told = await keeper.stderr.read()  # it has no other writer: it ends when the keeper does
+        if not told:
+            _end_group(shell)
+            await _let_go(keeper, printing)
+        await printing
+    finally:
+        printing.cancel()
+    await keeper.wait()
+    return _number(told)
+
+
+async def _copy(
+    keeper: asyncio.subprocess.Process, masking: Masking, kept: Excerpt, progress: Callable[[str], None]
+) -> None:
+    """Take what is printed: some of it is kept, the beginning is shown at once."""
+    assert keeper.stdout is not None  # noqa: S101  it was asked for
+    room = MOST_PROGRESS
+    more = True
+    while more:
+        data = await keeper.stdout.read(_CHUNK)
+        more = data != b""
+        text = masking.feed(data, last=not more)
+        kept.feed(text.encode())
+        if room > 0 and text:
+            progress(text[:room])
+            room -= len(text)
+
+
+def _number(told: bytes) -> int:
+    return int(told) if told.strip().isdigit() else 0
+
+
+async def _let_go(keeper: asyncio.subprocess.Process, printing: asyncio.Future[None]) -> None:
+    """Close the pipes of a keeper that was killed: what got away may hold them for ever."""
+    assert keeper.stdin is not None  # noqa: S101  it was asked for
+    keeper.stdin.close()
+    await asyncio.wait({printing}, timeout=GRACE)
+    output = keeper._transport.get_pipe_transport(1)  # type: ignore[attr-defined]  # noqa: SLF001  no other way in
+    if output is not None:
+        output.close()
+
+
+def _end_group(shell: int) -> None:
+    if shell:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(shell, signal.SIGKILL)
+
+
+async def _over(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]) -> int:
+    """Wait for the keeper to have swept; kill it should it hang, which it has no reason to."""
+    done, _ = await asyncio.wait({reading}, timeout=GRACE + keeping.SWEEP_SECONDS + 5)
+    if done:
+        return reading.result()
+    with suppress(ProcessLookupError):
+        keeper.kill()
+    reading.cancel()
+    await asyncio.wait({reading})
+    return 0
+
+
+class Commanding:
+    """The tool over a folder, with the variables of its commands; `redactor` takes secrets out of what they print."""
+
+    def __init__(
+        self, folder: str, environ: Mapping[str, str], redactor: Redactor | None = None, seconds: float = SECONDS
+    ) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._redactor = redactor or Redactor()
+        self._seconds = seconds
+
+    async def run(self, context: ToolContext, command: str, seconds: float | None = None) -> ToolOutput:
+        """Run a shell command in the workspace. It has no terminal and no input; what it leaves running is ended.
+
+        Args:
+            context: The call.
+            command: The command, as for `sh -c`.
+            seconds: How long it may take.
+        """
+        if "\0" in command or not 0 < len(command) <= LONGEST_COMMAND:
+            raise ToolError(f"`command`: expected 1 to {LONGEST_COMMAND} characters, and no zero byte")
+        limit = min(self._seconds if seconds is None else seconds, MOST_SECONDS)
+        if not limit > 0:
+            raise ToolError("`seconds`: expected more than 0")
+        try:
+            made = await ended(
+                command,
+                folder=self._folder,
+                environ=self._environ,
+                seconds=limit,
+                progress=context.progress,
+                redactor=self._redactor,
+            )
+        except (OSError, ValueError) as error:  # too long an argument; the folder is gone; half a character
+            raise ToolError(f"the command could not be started: {type(error).__name__}") from None
+        return _told(command, made, limit)
+
+
+def _told(command: str, made: Ended, limit: float) -> ToolOutput:
+    """Return the result for the model: the output, and below it what else there is to know."""
+    notes: list[str] = []
+    if made.timed_out:
+        notes.append(f"[ended after {limit:g} s: it took too long]")
+    elif made.exit_code:
+        notes.append(f"[exit code {made.exit_code}]")
+    if made.strays:
+        notes.append(f"[{made.strays} processes that it had left running were ended]")
+    lines = [made.output.rstrip("\n")] if made.output.strip() else []
+    return ToolOutput(
+        content=(Text(text="\n".join(lines + notes) or "[no output]"),),
+        is_error=made.timed_out or made.exit_code != 0,
+        data={"command": command, "exit_code": None if made.timed_out else made.exit_code, "timed_out": made.timed_out},
+    )

@@ -1,0 +1,25 @@
+"""What a command prints, as text without secrets: also where one comes in pieces."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xenoglot.backends.redaction import Redactor
+
+
+class Masking:
+    """Bytes are fed, text comes out. What may be the beginning of a secret is held back until it is known."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = ""
+
+    def feed(self, data: bytes, *, last: bool = False) -> str:
+        """Return what can be shown by now; with `last`, all that is left."""
+        text = self._redactor(self._held + self._decoder.decode(data, last))
+        begun = 0 if last else self._redactor.begun(text)
+        self._held = text[len(text) - begun :]
+        return text[: len(text) - begun]

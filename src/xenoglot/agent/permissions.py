@@ -1,0 +1,61 @@
+"""What an agent may do: which tools it is given, and for which of them a person is asked each time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.agent.commanding import Commanding
+from xenoglot.agent.editing import Editing
+from xenoglot.agent.looking import Looking
+from xenoglot.agent.planning import Planning
+from xenoglot.agent.searching import Searching
+from xenoglot.tools.tool import LocalTool, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.agent.workspace import Workspace
+    from xenoglot.backends.redaction import Redactor
+
+Leave: TypeAlias = Literal["no", "ask", "yes"]
+"""Whether something may be done. With `no` the model is not given the tool at all."""
+
+
+class Permissions(Struct, frozen=True, kw_only=True):
+    """What may be done beside looking: to change files, and to run commands, which may do whatever their user may."""
+
+    write: Leave = "no"
+    shell: Leave = "no"
+
+
+def tools_for(
+    workspace: Workspace,
+    permissions: Permissions,
+    *,
+    environ: Mapping[str, str],
+    redactor: Redactor | None = None,
+) -> list[LocalTool]:
+    """Return the tools over a workspace that may be used.
+
+    Commands are given the variables of `environ` as they are; `redactor` takes secrets out of what they print.
+    """
+    looking = Looking(workspace)
+    tools: list[LocalTool] = [
+        tool(looking.list_dir),
+        tool(looking.read_file),
+        tool(looking.find),
+        tool(Searching(workspace).search, exclusive=True),  # each starts a process, and a model may ask for hundreds
+        tool(Planning().plan),
+    ]
+    if permissions.write != "no":
+        editing = Editing(workspace)
+        asked = permissions.write == "ask"
+        tools += [
+            tool(function, needs_approval=asked, exclusive=True) for function in (editing.edit_file, editing.write_file)
+        ]
+    if permissions.shell != "no":
+        commanding = Commanding(workspace.root, environ, redactor)
+        tools.append(tool(commanding.run, needs_approval=permissions.shell == "ask", exclusive=True))
+    return tools

@@ -1,0 +1,269 @@
+"""What `xenoglot agent` does: put an agent together from flags, give it prompts, and tell by a code how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import re
+import secrets
+import sys
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot import choosing
+from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.environment import for_command
+from xenoglot.agent.environment import secrets as secrets_of
+from xenoglot.agent.naming import sayable
+from xenoglot.agent.permissions import Leave, Permissions, tools_for
+from xenoglot.agent.prompt import Surroundings, project_notes, system_prompt
+from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
+from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
+from xenoglot.agent.workspace import Workspace
+from xenoglot.backends.redaction import Redactor
+from xenoglot.client.aio import AsyncClient
+from xenoglot.errors import ConfigurationError, XenoglotError
+from xenoglot.gateway.config import Config
+from xenoglot.gateway.printable import for_log
+from xenoglot.gateway.routed import routed
+from xenoglot.tools.budget import Budget
+from xenoglot.tools.compaction import Compaction
+from xenoglot.tools.tool import LocalTool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xenoglot.tools.result import Outcome, RunResult
+
+CODES: dict[Outcome, int] = {"answered": 0, "failed": 2, "limit": 4, "budget": 5, "refused": 6, "cancelled": 130}
+"""How a run ended -> the exit code."""
+
+MOST_LISTED = 20
+LONGEST_TITLE = 60
+
+_COMMAND = re.compile(r"/[a-z]*")
+HELP = "/exit leaves, /usage tells what was spent, /tools what the model may use; anything else is a prompt"
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What flags say, before a model is there: where, with what, what is kept, and who looks on."""
+
+    config: Config
+    workspace: Workspace
+    tools: list[LocalTool]
+    manner: Manner
+    sessions: Sessions
+    screen: Screen
+    can_ask: bool
+
+
+def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
+    """Do what the flags say; return the exit code.
+
+    Raises:
+        ConfigurationError: something of them is wrong.
+    """
+    if sys.platform == "win32":
+        raise ConfigurationError("`xenoglot agent` needs a POSIX system: on Windows, run it in WSL")
+    if options.sessions:
+        _list_sessions()
+        return 0
+    setting = _setting(options, screen_of)
+    prompt = _prompt(options, setting)
+    with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
+        client = AsyncClient(partial(routed, setting.config), on_loss="ignore")
+        agent = Agent(client, [*setting.tools, *tools], setting.manner, session)
+        try:
+            if prompt is not None:
+                return CODES[_worked(runner, agent, prompt, setting)]
+            return _converse(runner, agent, setting)
+        finally:
+            runner.run(client.aclose())
+
+
+def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> Setting:
+    config = _config(options)
+    known = frozenset(key for value in config.secrets for key in (value, *value.split()))  # a variable may hold several
+    redactor = Redactor([*known, *secrets_of(os.environ, known)])
+    workspace = Workspace(Path(options.folder), allow_secrets=options.allow_secrets)
+    can_ask = not options.json and sys.stdin.isatty() and sys.stderr.isatty()
+    tools = tools_for(
+        workspace, _permissions(options, can_ask=can_ask), environ=for_command(os.environ, known), redactor=redactor
+    )
+    return Setting(
+        config=config,
+        workspace=workspace,
+        tools=tools,
+        manner=_manner(options, workspace, tools),
+        sessions=Sessions(folder_of(os.environ), redactor),
+        screen=_screen(options, redactor, screen_of),
+        can_ask=can_ask,
+    )
+
+
+def _config(options: argparse.Namespace) -> Config:
+    """Return the configuration; beside a file, `--model` is one of the names that stand in it."""
+    if options.config is None:
+        if options.upstream is not None and options.model is None:
+            raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
+        return choosing.config_of(options)
+    return choosing.config_of(argparse.Namespace(**{**vars(options), "model": None}))
+
+
+def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:
+    if options.read_only and (options.allow_write or options.allow_shell):
+        raise ConfigurationError("`--read-only` and `--allow-write` or `--allow-shell` exclude each other")
+    otherwise: Leave = "ask" if can_ask and not options.read_only else "no"
+    return Permissions(
+        write="yes" if options.allow_write else otherwise, shell="yes" if options.allow_shell else otherwise
+    )
+
+
+def _manner(options: argparse.Namespace, workspace: Workspace, tools: list[LocalTool]) -> Manner:
+    surroundings = Surroundings(
+        folder=sayable(Path(workspace.root).name), system=platform.system(), today=time.strftime("%Y-%m-%d")
+    )
+    notes = None if options.no_notes else project_notes(workspace)
+    wanted = {"max_tokens": options.max_tokens, "temperature": options.temperature}
+    return Manner(
+        system=system_prompt(surroundings, {tool.spec.name for tool in tools}, notes, sayable(options.system or "")),
+        max_rounds=options.max_rounds,
+        budget=Budget(
+            total_tokens=options.max_tokens_total,
+            cost=options.max_cost,
+            calls=options.max_calls,
+            seconds=options.max_seconds,
+        ),
+        compaction=None if options.no_compaction else Compaction(),
+        options={
+            "model": options.model or choosing.ANY_MODEL,
+            **{name: value for name, value in wanted.items() if value is not None},
+        },
+    )
+
+
+def _screen(options: argparse.Namespace, redactor: Redactor, screen_of: Callable[[], Screen] | None) -> Screen:
+    if options.json:
+        return JSONScreen(redactor)
+    if options.plain or screen_of is None or not sys.stdout.isatty():
+        return PlainScreen()
+    return screen_of()
+
+
+def _prompt(options: argparse.Namespace, setting: Setting) -> str | None:
+    """Return the one thing to do; `None` where somebody sits there who will say."""
+    if options.prompt is None and setting.can_ask:
+        return None
+    if options.prompt is not None and options.prompt != "-":
+        prompt: str = options.prompt
+    else:
+        prompt = sys.stdin.buffer.read().decode(errors="replace")
+    if not prompt.strip():
+        raise ConfigurationError("there is nothing to do: give a prompt")
+    return prompt
+
+
+@contextmanager
+def _session(options: argparse.Namespace, setting: Setting) -> Iterator[SessionFile | None]:
+    """Open the session that is wanted; say afterwards how to go on with it."""
+    if options.no_session:
+        yield None
+        return
+    file = _opened(options, setting)
+    try:
+        if file.session.damaged:
+            setting.screen.note(f"[{file.session.damaged} lines of the session cannot be read, and are passed over]")
+        yield file
+        setting.screen.note(f"[session {file.id}: go on with --resume {file.id}]")
+    finally:
+        file.close()
+
+
+def _opened(options: argparse.Namespace, setting: Setting) -> SessionFile:
+    here = sayable(setting.workspace.root)
+    if options.resume is not None or options.latest:
+        file = setting.sessions.resume(setting.sessions.newest(here) if options.latest else options.resume)
+        if file.session.begun.workspace != here:
+            file.close()
+            raise ConfigurationError("that session is of another folder: name it with `--folder`")
+        return file
+    now = time.time()
+    name = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{secrets.token_hex(3)}"
+    return setting.sessions.begin(name, created=now, workspace=here, model=options.model)
+
+
+@contextmanager
+def _outside(options: argparse.Namespace, setting: Setting) -> Iterator[Sequence[LocalTool]]:
+    """Give the tools of MCP servers; a person is asked before each call, or has allowed them all."""
+    if options.mcp is None:
+        yield ()
+        return
+    if not options.allow_mcp and not setting.can_ask:
+        raise ConfigurationError("`--mcp` needs `--allow-mcp` where nobody can be asked")
+    from xenoglot.tools.mcp import mcp_tools  # noqa: PLC0415  an extra
+
+    with mcp_tools(file=options.mcp, needs_approval=not options.allow_mcp) as tools:
+        yield tools
+
+
+def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting) -> Outcome:
+    """Have the agent work on a prompt, and return how that ended."""
+    screen = setting.screen
+    try:
+        result: RunResult = runner.run(agent.work(prompt, screen.feed, screen.approve))
+    except KeyboardInterrupt:
+        screen.flush()
+        screen.note("[interrupted]")
+        return "cancelled"
+    screen.flush()
+    if result.outcome != "answered":
+        screen.problem(f"{result.outcome}: {result.reason}")
+    return result.outcome
+
+
+def _converse(runner: asyncio.Runner, agent: Agent, setting: Setting) -> int:
+    """Work on one prompt after the other until the person leaves."""
+    setting.screen.note(HELP)
+    while True:
+        line = setting.screen.read_prompt()
+        match line if line is None else line.strip():
+            case "":
+                continue
+            case None | "/exit" | "/quit":
+                return 0
+            case "/usage":
+                spent = agent.spent
+                setting.screen.note(
+                    f"{spent.input_tokens} tokens in, {spent.output_tokens} out, {spent.model_calls} answers, "
+                    f"{spent.calls} calls"
+                )
+            case "/tools":
+                setting.screen.note(", ".join(_offered(tool) for tool in setting.tools))
+            case command if _COMMAND.fullmatch(command):
+                setting.screen.note(HELP)
+            case prompt:
+                try:
+                    _worked(runner, agent, prompt, setting)
+                except XenoglotError as error:  # the next prompt may fare better
+                    setting.screen.problem(str(error))
+
+
+def _offered(tool: LocalTool) -> str:
+    return f"{tool.spec.name} (asks)" if tool.needs_approval else tool.spec.name
+
+
+def _list_sessions() -> None:
+    """Print the newest sessions: the name of each, when it began, where, and what was asked first."""
+    listed = Sessions(folder_of(os.environ), Redactor()).listed()
+    for _, session in zip(range(MOST_LISTED), listed, strict=False):
+        begun = session.begun
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(begun.created))
+        title = for_log(session.title, LONGEST_TITLE)
+        sys.stdout.write(f"{begun.id}  {day}  {for_log(Path(begun.workspace).name)}  {title}\n")

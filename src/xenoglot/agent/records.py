@@ -1,0 +1,148 @@
+"""What a session's file is made of: one JSON object a line, read as far as it can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.content import Text, ToolCall, ToolResult
+from xenoglot.model.request import Message
+from xenoglot.tools.budget import Spent
+from xenoglot.tools.result import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from xenoglot.backends.redaction import Redactor
+
+VERSION = 1
+
+_LATEST = 2.0**37
+"""Unix seconds that every system has a date for."""
+
+INTERRUPTED = "[interrupted: it is not known whether this was done]"
+"""The result of a call that a crash left without one."""
+
+
+class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
+    """The first line: which session this is, of which folder, and when it began (Unix seconds)."""
+
+    version: int
+    id: str
+    created: Annotated[float, Meta(ge=0, le=_LATEST)]
+    workspace: str
+    model: str | None = None
+
+
+class Turns(Struct, frozen=True, kw_only=True, tag="turns"):
+    """Turns that joined the conversation."""
+
+    messages: tuple[Message, ...]
+
+
+class Rewritten(Struct, frozen=True, kw_only=True, tag="rewritten"):
+    """The conversation as it is from here on: it had become too long."""
+
+    messages: tuple[Message, ...]
+
+
+class Account(Struct, frozen=True, kw_only=True, tag="account"):
+    """What the session has spent up to here, over all its runs; how the last one ended (`None` in the middle of it)."""
+
+    spent: Spent
+    outcome: Outcome | None = None
+
+
+Record: TypeAlias = Begun | Turns | Rewritten | Account
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A session as its file tells it: a conversation that can be gone on with. `damaged` lines could not be read."""
+
+    begun: Begun
+    messages: tuple[Message, ...] = ()
+    spent: Spent = Spent()
+    outcome: str | None = None
+    damaged: int = 0
+
+    @property
+    def title(self) -> str:
+        """What was asked first."""
+        said = (part.text for message in self.messages for part in message.content if isinstance(part, Text))
+        return next(said, "")
+
+
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record, redactor: Redactor) -> bytes:
+    """Return a record as a line, without secrets."""
+    plain = msgspec.json.decode(msgspec.json.encode(record))
+    return msgspec.json.encode(redactor.json(plain)) + b"\n"
+
+
+def decode(lines: Iterable[bytes]) -> Session:
+    """Return what the lines of a file tell. Lines that cannot be read, as a crash leaves them, are passed over.
+
+    Raises:
+        ConfigurationError: they are no session, or of a version that is not known here.
+    """
+    begun: Begun | None = None
+    messages: list[Message] = []
+    account = Account(spent=Spent())
+    damaged = 0
+    for line in lines:
+        try:
+            record = _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            damaged += 1
+            continue
+        match record:
+            case Begun():
+                begun = begun or record
+            case Turns(messages=turns):
+                messages += turns
+            case Rewritten(messages=turns):
+                messages = list(turns)
+            case Account():
+                account = record
+    if begun is None or begun.version != VERSION:
+        raise ConfigurationError("it is no session, or one of another version of xenoglot")
+    return Session(
+        begun=begun,
+        messages=tuple(mended(messages)),
+        spent=account.spent,
+        outcome=account.outcome,
+        damaged=damaged,
+    )
+
+
+def mended(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield turns, behind each that calls tools one result for each call; results of no call are left out."""
+    waiting: dict[str, ToolCall] = {}
+    for message in messages:
+        if message.role == "system":
+            continue
+        results = [part for part in message.content if isinstance(part, ToolResult)]
+        if waiting and not results:
+            yield _interrupted(waiting)
+            waiting = {}
+        kept = tuple(part for part in message.content if not isinstance(part, ToolResult) or part.call_id in waiting)
+        for result in results:
+            waiting.pop(result.call_id, None)
+        waiting |= {part.id: part for part in kept if isinstance(part, ToolCall)}
+        if kept:
+            yield message if len(kept) == len(message.content) else msgspec.structs.replace(message, content=kept)
+    if waiting:
+        yield _interrupted(waiting)
+
+
+def _interrupted(waiting: dict[str, ToolCall]) -> Message:
+    results = tuple(
+        ToolResult(call_id=call.id, content=(Text(text=INTERRUPTED),), is_error=True, name=call.name, kind=call.kind)
+        for call in waiting.values()
+    )
+    return Message(role="tool", content=results)

@@ -1,0 +1,163 @@
+"""The files sessions are kept in: one each, for their owner's eyes, written line by line as the work goes on.
+
+A line is written whole or, where the process is killed at it, passed over when the file is read again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xenoglot.agent.records import VERSION, Begun, Rewritten, Session, Turns, decode, encode
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from xenoglot.agent.records import Account, Record
+    from xenoglot.backends.redaction import Redactor
+    from xenoglot.model.request import Message
+
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+_ENDING = ".jsonl"
+
+
+def folder_of(environ: Mapping[str, str]) -> Path:
+    """Return where sessions are kept (XDG Base Directory Specification, `XDG_STATE_HOME`)."""
+    base = environ.get("XDG_STATE_HOME") or ""
+    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".local" / "state"
+    return folder / "xenoglot" / "agent"
+
+
+class SessionFile:
+    """An open session. It belongs to one process at a time. `redactor` keeps secrets out of what is written."""
+
+    def __init__(self, session: Session, descriptor: int, redactor: Redactor) -> None:
+        self.session = session
+        self._descriptor = descriptor
+        self._redactor = redactor
+
+    @property
+    def id(self) -> str:
+        """The name by which the session is resumed."""
+        return self.session.begun.id
+
+    def add(self, *messages: Message) -> None:
+        """Write down turns that joined the conversation."""
+        self._append(Turns(messages=messages))
+
+    def rewrite(self, messages: tuple[Message, ...]) -> None:
+        """Write down the conversation as it is now."""
+        self._append(Rewritten(messages=messages))
+
+    def account(self, account: Account) -> None:
+        """Write down what was spent."""
+        self._append(account)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _append(self, record: Record) -> None:
+        line = memoryview(encode(record, self._redactor))
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            raise ConfigurationError(f"the session cannot be kept: {os.strerror(error.errno or 0)}") from None
+
+
+class Sessions:
+    """The sessions in a folder."""
+
+    def __init__(self, folder: Path, redactor: Redactor) -> None:
+        self._folder = folder
+        self._redactor = redactor
+
+    def begin(self, name: str, *, created: float, workspace: str, model: str | None) -> SessionFile:
+        """Return a new session of that name, written down already.
+
+        Raises:
+            ConfigurationError: the file cannot be made.
+        """
+        begun = Begun(version=VERSION, id=name, created=created, workspace=workspace, model=model)
+        path = self._folder / f"{name}{_ENDING}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigurationError(f"no session can be kept: {os.strerror(error.errno or 0)}") from None
+        _lock(descriptor, name)
+        file = SessionFile(Session(begun=begun), descriptor, self._redactor)
+        file._append(begun)  # noqa: SLF001  its first line
+        return file
+
+    def resume(self, name: str) -> SessionFile:
+        """Return a session to go on with. The calls that a crash left without results have some.
+
+        Raises:
+            ConfigurationError: there is none, it cannot be read, or another process works in it.
+        """
+        path = self._path(name)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            raise ConfigurationError(f"there is no session `{name}`: `xenoglot agent --sessions` lists them") from None
+        try:
+            _lock(descriptor, name)
+            data = path.read_bytes()
+            session = _decoded(data, name)
+            if data and not data.endswith(b"\n"):
+                os.write(descriptor, b"\n")  # half a line is a line of its own then, and passed over
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return SessionFile(session, descriptor, self._redactor)
+
+    def listed(self) -> Iterator[Session]:
+        """Yield what is there and can be read, the newest first."""
+        for path in sorted(self._folder.glob(f"*{_ENDING}"), reverse=True):
+            if _ID.fullmatch(path.stem):
+                try:
+                    yield _decoded(path.read_bytes(), path.stem)
+                except (ConfigurationError, OSError):
+                    continue
+
+    def newest(self, workspace: str) -> str:
+        """Return the name of the newest session of a workspace.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        for session in self.listed():
+            if session.begun.workspace == workspace:
+                return session.begun.id
+        raise ConfigurationError("there is no session of this folder to go on with")
+
+    def _path(self, name: str) -> Path:
+        if not _ID.fullmatch(name):
+            raise ConfigurationError("that is no name of a session: `xenoglot agent --sessions` lists them")
+        return self._folder / f"{name}{_ENDING}"
+
+
+def _decoded(data: bytes, name: str) -> Session:
+    try:
+        session = decode(line for line in data.split(b"\n") if line.strip())
+    except ConfigurationError as error:
+        raise ConfigurationError(f"the session `{name}` cannot be read: {error}") from None
+    if session.begun.id != name:
+        raise ConfigurationError(f"the session `{name}` cannot be read: its file was renamed")
+    return session
+
+
+def _lock(descriptor: int, name: str) -> None:
+    import fcntl  # noqa: PLC0415  POSIX alone has it
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ConfigurationError(f"another process works in the session `{name}`") from None

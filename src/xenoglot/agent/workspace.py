@@ -1,0 +1,242 @@
+"""The folder an agent works in, and the only way to what is in it.
+
+A path is resolved first, and then opened folder by folder without following any link: what was swapped for a link in
+between is refused rather than followed. Only regular files are opened, so that nothing blocks and no device wakes up.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.agent.naming import is_history, is_secret, shown
+from xenoglot.errors import ConfigurationError
+from xenoglot.tools.tool import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LARGEST_EDIT = 4 * 1024 * 1024
+"""Bytes of a file that is read as a whole."""
+
+_LONGEST_PATH = 4096
+"""Characters of a path: no system takes more, and to resolve it takes time for each of its names."""
+
+_BINARY_LOOK = 8192
+"""How many bytes are looked at for a zero, which no text has."""
+
+
+class WorkspaceError(ToolError):
+    """A path cannot be used; the text says why, with the path as the model wrote it."""
+
+
+class MissingError(WorkspaceError):
+    """There is nothing of that name."""
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A file as it was read: its bytes, its permission bits, and which file at which moment it was."""
+
+    data: bytes
+    mode: int
+    identity: tuple[int, int, int, int]
+
+
+class Workspace:
+    """A folder. Paths are given relative to it, or absolute and inside it.
+
+    `allow_secrets` opens files whose names say that they hold secrets, too.
+    """
+
+    def __init__(self, root: Path, *, allow_secrets: bool = False) -> None:
+        """Take `root` as the workspace.
+
+        Raises:
+            ConfigurationError: it is no folder, or the root of the whole machine.
+        """
+        self.root = os.path.realpath(root)
+        self._allow_secrets = allow_secrets
+        if not os.path.isdir(self.root):  # noqa: PTH112  paths are text here: what is opened is not `Path`'s to resolve
+            raise ConfigurationError(f"the workspace {shown(str(root))}: no such folder")
+        if self.root == os.path.sep:
+            raise ConfigurationError("the workspace cannot be the root of the machine: choose a folder")
+
+    def parts(self, path: str) -> tuple[str, ...]:
+        """Return the names that lead from the workspace to `path`, all links resolved; none for the workspace itself.
+
+        Raises:
+            WorkspaceError: it leads outside, into version control's own folder, or to a file of secrets.
+        """
+        if len(path) > _LONGEST_PATH:
+            raise WorkspaceError(f"{_quoted(path)}: {os.strerror(errno.ENAMETOOLONG)}")
+        try:
+            real = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118  as above
+            os.fsencode(real)
+        except (ValueError, OSError):  # a zero byte; letters that no file system takes
+            raise WorkspaceError(f"{_quoted(path)} is no path") from None
+        if real != self.root and not real.startswith(self.root + os.path.sep):
+            raise WorkspaceError(f"{_quoted(path)} is outside of the workspace")
+        parts = tuple(part for part in real[len(self.root) :].split(os.path.sep) if part)
+        if is_history(parts):
+            raise WorkspaceError(f"{_quoted(path)} belongs to version control and is left alone")
+        if not self._allow_secrets and is_secret(parts):
+            raise WorkspaceError(f"{_quoted(path)} may hold secrets and is kept from you")
+        return parts
+
+    def reachable(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a file found on a walk may be opened, going by its names."""
+        return not is_history(parts) and (self._allow_secrets or not is_secret(parts))
+
+    def is_file(self, parts: tuple[str, ...]) -> bool:
+        """Return whether there is a regular file; where links lead is not followed."""
+        with suppress(OSError), self.folder(parts[:-1]) as folder:
+            return stat.S_ISREG(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode)
+        return False
+
+    @contextmanager
+    def folder(self, parts: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
+        """Yield a descriptor of a folder, opened name by name and no link followed; `make` makes what is missing.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        current = os.open(self.root, flags)
+        try:
+            for part in parts:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=current)
+                inner = os.open(part, flags, dir_fd=current)
+                os.close(current)
+                current = inner
+            yield current
+        finally:
+            os.close(current)
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[IO[bytes]]:
+        """Yield a regular file to read from.
+
+        Raises:
+            WorkspaceError: there is none, or it must not be opened.
+        """
+        parts = self.parts(path)
+        with failing_as(path):
+            if not parts:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            with self.folder(parts[:-1]) as folder:
+                descriptor = _open_regular(parts[-1], folder, path)
+        with os.fdopen(descriptor, "rb") as file, failing_as(path):
+            yield file
+
+    def read(self, path: str) -> Found:
+        """Return a file as a whole.
+
+        Raises:
+            WorkspaceError: as `opened`, or it is longer than `LARGEST_EDIT`, or no text.
+        """
+        with self.opened(path) as file:
+            about = os.fstat(file.fileno())
+            data = file.read(LARGEST_EDIT + 1)
+        if len(data) > LARGEST_EDIT:
+            raise WorkspaceError(f"{_quoted(path)} has more than {LARGEST_EDIT // 1024 // 1024} MiB: too much to edit")
+        if is_binary(data):
+            raise WorkspaceError(f"{_quoted(path)} is no text")
+        return Found(data=data, mode=stat.S_IMODE(about.st_mode) & 0o777, identity=_identity(about))
+
+    def replace(self, path: str, data: bytes, before: Found | None) -> None:
+        """Have `path` hold `data`, in one step: who reads it sees the old bytes or the new ones.
+
+        `before` is what was read of it: its permissions are kept, and nothing is written if it is another file by now.
+        `None` says that there is none yet; the folders on the way are made.
+
+        Raises:
+            WorkspaceError: it cannot be written.
+        """
+        parts = self.parts(path)
+        if not parts:
+            raise WorkspaceError(f"{_quoted(path)} is the workspace itself, a directory")
+        with failing_as(path), self.folder(parts[:-1], make=before is None) as folder:
+            name = parts[-1]
+            draft = f".{name[:40]}.{secrets.token_hex(4)}.tmp"
+            self._write(draft, folder, data, before)
+            try:
+                _refuse_change(name, folder, before, path)
+                os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(draft, dir_fd=folder)
+                raise
+
+    def _write(self, draft: str, folder: int, data: bytes, before: Found | None) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(draft, flags, 0o666, dir_fd=folder), "wb") as file:
+            file.write(data)
+            if before is not None:
+                os.fchmod(file.fileno(), before.mode)
+
+
+@contextmanager
+def failing_as(path: str) -> Iterator[None]:
+    """Raise what the system says of `path` as the words for a model, without the rest of the machine's path."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise MissingError(f"{_quoted(path)} does not exist") from None
+    except OSError as error:
+        raise WorkspaceError(f"{_quoted(path)}: {os.strerror(error.errno) if error.errno else 'failed'}") from None
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether bytes are no text, going by the first of them."""
+    return b"\0" in data[:_BINARY_LOOK]
+
+
+def _quoted(path: str) -> str:
+    return f"`{shown(path[:200])}`"
+
+
+def _open_regular(name: str, folder: int, path: str) -> int:
+    """Return a descriptor of a regular file, looked at before it is opened, and after."""
+    _refuse_odd(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=folder)
+    try:
+        _refuse_odd(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse_odd(about: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(about.st_mode):
+        raise WorkspaceError(f"{_quoted(path)} is no regular file")
+
+
+def _identity(about: os.stat_result) -> tuple[int, int, int, int]:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def _refuse_change(name: str, folder: int, before: Found | None, path: str) -> None:
+    """Refuse to overwrite what is not what was read."""
+    try:
+        about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        if before is None:
+            return
+        raise
+    _refuse_odd(about, path)
+    if before is None or _identity(about) != before.identity:
+        raise WorkspaceError(f"{_quoted(path)} was changed by somebody else meanwhile: read it again")
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise WorkspaceError(f"{_quoted(path)} may not be written")

@@ -1,0 +1,44 @@
+"""Why there is no connection, in words without an address."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xenoglot.backends.transport_bounds import Kind
+
+NAME_MISMATCH = frozenset((62, 64))
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH: the two whose OpenSSL message quotes the host."""
+
+
+class ProxyError(OSError):
+    """There is no way through the proxy; the text says why, and nothing of where it is."""
+
+    def __init__(self, kind: Kind, problem: str) -> None:
+        super().__init__(problem)
+        self.kind: Kind = kind
+
+
+def connect_problem(failure: OSError, *, secure: bool, who: str = "upstream") -> tuple[Kind, str]:
+    """Return why there is no connection to `who`, to which TLS was wanted or not."""
+    kind: Kind = "tls"
+    match failure:
+        case ProxyError():
+            kind, problem = failure.kind, str(failure)
+        case ssl.SSLCertVerificationError():
+            named = failure.verify_code in NAME_MISMATCH
+            reason = "it is for another host" if named else failure.verify_message
+            problem = f"the {who}'s certificate is not accepted: {reason}"
+        case ssl.SSLError():
+            problem = f"no TLS with the {who}: {failure.reason}"
+        case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError() if secure:
+            problem = f"the {who} broke off the TLS handshake"
+        case socket.gaierror():
+            kind, problem = "connect", f"the {who}'s host name cannot be resolved"
+        case _:
+            reason = os.strerror(failure.errno) if failure.errno else "every address of it failed"
+            kind, problem = "connect", f"no connection to the {who}: {reason}"
+    return kind, problem

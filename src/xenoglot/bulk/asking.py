@@ -1,0 +1,194 @@
+"""One line of a batch, asked of a backend: whatever becomes of it is an outcome in the line's own dialect."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
+from xenoglot.bulk.lines import Line, Outcome
+from xenoglot.codec import dialect as dialects
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.ranges import bounded
+from xenoglot.codec.wire import decode_answer, encode_json
+from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.gateway.refusing import refusal
+from xenoglot.model.events import Failed, Finished, Started, UsageReported
+from xenoglot.model.failure import Failure
+from xenoglot.model.fold import Folder, merge_usage
+from xenoglot.model.response import Usage
+from xenoglot.policy.estimate import BYTES_PER_TOKEN, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Response
+
+_ENDED_EARLY = Failure(kind="upstream", message="the answer ended early", cause="garbled")
+_STREAMING = ("stream", "stream_options")
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What became of a line, and what is counted of it: the tokens that it used, of which model; why it failed."""
+
+    outcome: Outcome
+    usage: Usage | None = None
+    model: str | None = None
+    failure: Failure | None = None
+
+
+async def asked(line: Line, backend: Backend) -> Asked:
+    """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
+    dialect, losses = dialects.get(line.endpoint.dialect), Losses()
+    try:
+        if line.endpoint.embeddings:
+            return await _embedded(line, dialect, backend, losses)
+        return await _answered(line, dialect, backend, losses)
+    except (FailureError, LossError, WireError, RecursionError) as error:
+        return failed(line, refusal(error))
+
+
+def failed(line: Line, failure: Failure) -> Asked:
+    """Return what becomes of a line that ends in `failure`."""
+    status, body = dialects.get(line.endpoint.dialect).encode_error(failure)
+    return Asked(outcome=Outcome(status=status, body=body, request_id=failure.request_id), failure=failure)
+
+
+def tokens_of(line: Line) -> int:
+    """Return about how many tokens a line will use at most, at least 1."""
+    if line.endpoint.embeddings:
+        return 1 + len(encode_json(line.body)) // BYTES_PER_TOKEN
+    try:
+        request = dialects.get(line.endpoint.dialect).decode_request(line.body)
+    except (WireError, RecursionError):
+        return 1
+    return estimate(request) + (request.sampling.max_tokens or 0)
+
+
+async def _answered(line: Line, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+    request, body = _request(line, dialect)
+    call = Call(request=request, losses=losses, dialect=dialect.name, body=encode_json(body))
+    answer = await backend.answer(call)
+    watched = _Watched(request)
+    try:
+        told = await _told(answer, watched)
+    finally:
+        await answer.aclose()
+    if told is None:
+        response = _identified(watched.folder.response(), request, dialect)
+        told = dialect.encode_response(response, request, losses)
+    outcome = Outcome(body=told, request_id=answer.request_id, losses=tuple(map(str, losses)))
+    return Asked(outcome=outcome, usage=watched.usage, model=watched.model)
+
+
+def _request(line: Line, dialect: Dialect) -> tuple[Request, JSONObject]:
+    """Return what the line asks, and its body, neither for a stream.
+
+    Raises:
+        WireError: it is no request of its dialect.
+    """
+    body = line.body
+    request = dialect.decode_request(body)
+    if request.stream:
+        body = {name: value for name, value in body.items() if name not in _STREAMING} | {"stream": False}
+        request = replace(dialect.decode_request(body), stream=False)
+    return bounded(request), body
+
+
+async def _told(answer: Answer, watched: _Watched) -> JSONObject | None:
+    """Return the body of an answer that comes as bytes; of one in events, which `watched` folds, nothing.
+
+    Raises:
+        FailureError: it did not come whole.
+    """
+    if isinstance(answer, ByteAnswer):
+        data = []
+        async for piece in answer.pieces:
+            watched.see(piece.events)
+            data.append(piece.data)
+        return _object(b"".join(data))
+    async for batch in answer.batches:
+        watched.see(batch)
+        watched.fold(batch)
+    if not watched.finished:
+        raise FailureError(_ENDED_EARLY)
+    return None
+
+
+def _object(data: bytes) -> JSONObject:
+    value = decode_answer(data)
+    if not isinstance(value, dict):
+        raise FailureError(_ENDED_EARLY)
+    return value
+
+
+class _Watched:
+    """What is seen of an answer as it comes."""
+
+    def __init__(self, request: Request) -> None:
+        self.folder = Folder()
+        self.finished = False
+        self.usage: Usage | None = None
+        self.model: str | None = request.model
+
+    def see(self, events: Sequence[Event]) -> None:
+        """Note what is counted.
+
+        Raises:
+            FailureError: the answer failed.
+        """
+        for event in events:
+            match event:
+                case Failed():
+                    raise FailureError(event.failure)
+                case Finished():
+                    self.finished = True
+                case UsageReported():
+                    self.usage = merge_usage(self.usage, event.usage)
+                case Started(model=str()):
+                    self.model = event.model
+                case _:
+                    pass
+
+    def fold(self, events: Sequence[Event]) -> None:
+        """Make one answer of them."""
+        for event in events:
+            self.folder.feed(event)
+
+
+def _identified(response: Response, request: Request, dialect: Dialect) -> Response:
+    """Return an answer that has an id, a model and a time, be they of our making."""
+    return replace(
+        response,
+        id=response.id or f"{dialect.id_prefix}{uuid.uuid4().hex}",
+        model=response.model or request.model,
+        created=int(time.time()) if response.created is None else response.created,
+    )
+
+
+async def _embedded(line: Line, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+    form = _form(dialect, line.endpoint.path)
+    request = form.decode_request(line.body)
+    if not isinstance(backend, Embedder):
+        raise none_made(request.model)
+    call = EmbeddingCall(request=request, losses=losses, form=form, body=encode_json(line.body), dialect=dialect.name)
+    answer = await backend.embed(call)
+    made = answer.embeddings
+    told = form.encode_response(made, request, losses) if answer.body is None else _object(answer.body)
+    outcome = Outcome(body=told, losses=tuple(map(str, losses)))
+    return Asked(outcome=outcome, usage=made.usage, model=made.model or request.model)
+
+
+def _form(dialect: Dialect, path: str) -> EmbeddingForm:
+    return next(form for form in dialect.embeddings if path in (form.path, *form.aliases))

@@ -1,0 +1,159 @@
+"""The command `xenoglot batch`: a file of requests, answered line by line."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from xenoglot import choosing
+from xenoglot.codec.dialect import names
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+FAILED: Final = 1
+"""The exit code where every line is answered, and some with an error."""
+UNFINISHED: Final = 4
+"""The exit code where the run ended before its last line, and the same command can go on."""
+INTERRUPTED: Final = 130
+"""The same, where somebody stopped it."""
+
+CONCURRENCY: Final = 8
+MOST_AT_ONCE: Final = 4096
+TIMEOUT: Final = 600.0
+_COPIED = 1024 * 1024
+
+
+class Bar(Protocol):
+    """What shows how far a run is."""
+
+    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Begin: there are `total` things to do."""
+
+    def advance(self, count: int = 1) -> None:
+        """Show that so many more are done."""
+
+    def note(self, text: str) -> None:
+        """Show a few words beside it."""
+
+    def done(self) -> None:
+        """Show nothing more."""
+
+
+def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar] | None = None) -> None:
+    """Add the command to the others; `bar` makes what shows how far a run is."""
+    parser = commands.add_parser(
+        "batch",
+        help="answer a file of requests, line by line",
+        description="Answer each line of INPUT with a line of OUTPUT. A run that was stopped, or killed, goes on where "
+        "it was when the same command is given again.",
+    )
+    parser.add_argument(
+        "input", metavar="INPUT", help="lines of OpenAI's or Anthropic's batches, or bodies; - is stdin"
+    )
+    parser.add_argument("output", metavar="OUTPUT", help="the file that gets the answers, a line each")
+    parser.add_argument("--errors", metavar="FILE", help="a file for the lines that end in an error (OUTPUT)")
+    parser.add_argument(
+        "--lines", metavar="DIALECT", choices=names(), help="what plain bodies speak (what they look like)"
+    )
+    parser.add_argument(
+        "--ordered", action="store_true", help="have the answers in the order of their lines at the end"
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="ask again what was answered with an error before")
+    parser.add_argument("--concurrency", type=int, metavar="N", default=CONCURRENCY, help="lines under way at once (8)")
+    parser.add_argument("--rpm", type=int, metavar="N", help="at most so many lines a minute")
+    parser.add_argument("--tpm", type=int, metavar="N", help="at most so many tokens a minute, by estimate")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help="for each line (600)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="work on a Ray cluster; `auto` finds or starts one")
+    parser.add_argument("--actors", type=int, metavar="N", help="processes on the cluster (one for each machine)")
+    choosing.add_config(parser)
+    choosing.add_upstream(parser)
+    parser.set_defaults(run=partial(_batch, bar))
+
+
+def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
+    from xenoglot.bulk.journal import Journal  # noqa: PLC0415  only this command needs them
+    from xenoglot.bulk.lines import decode_line  # noqa: PLC0415
+    from xenoglot.bulk.run import Plan, work  # noqa: PLC0415
+    from xenoglot.bulk.runner import Rules  # noqa: PLC0415
+    from xenoglot.bulk.survey import survey  # noqa: PLC0415
+
+    _check(options)
+    config = choosing.config_of(options)
+    own = options.upstream is None and options.config is None
+    read = partial(decode_line, dialect=options.lines, model=choosing.ANY_MODEL if own else options.model)
+    rules = Rules(
+        concurrency=options.concurrency,
+        requests_per_minute=options.rpm,
+        tokens_per_minute=options.tpm,
+        timeout=options.timeout,
+    )
+    with _opened(options.input) as source:
+        found = survey(source, read)
+        with Journal(options.output, options.errors, source, found, again=options.retry_failed) as journal:
+            plan = Plan(
+                config,
+                rules,
+                source,
+                found,
+                journal,
+                read,
+                ray=options.ray,
+                actors=options.actors,
+                ordered=options.ordered,
+            )
+            ending = work(plan, None if bar is None else bar())
+    print(ending.summary, file=sys.stderr)  # noqa: T201  for whoever started it
+    if ending.stopped is not None:
+        print(f"{ending.stopped}; the same command goes on from here", file=sys.stderr)  # noqa: T201  as above
+        return INTERRUPTED if ending.interrupted else UNFINISHED
+    return FAILED if ending.failed else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse numbers that mean nothing.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    for name in ("concurrency", "rpm", "tpm", "actors"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"--{name}: found {value}; expected at least 1")
+    if options.concurrency > MOST_AT_ONCE:
+        raise ConfigurationError(f"--concurrency: found {options.concurrency}; expected at most {MOST_AT_ONCE}")
+    if not options.timeout > 0:
+        raise ConfigurationError(f"--timeout: found {options.timeout:g}; expected more than 0")
+    if options.ray is not None and not options.ray.strip():
+        raise ConfigurationError("--ray: found nothing; expected `auto`, or the address of a cluster")
+    if options.actors is not None and options.ray is None:
+        raise ConfigurationError("--actors: of a cluster, and none is given; say which with `--ray ADDRESS`")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Give the input as a file that can be read twice: what cannot be is copied first.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    import os  # noqa: PLC0415  only here, as the rest
+    import shutil  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    try:
+        source: BinaryIO = open(0 if path == "-" else path, "rb", closefd=path != "-")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise ConfigurationError(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}") from None
+    with source:
+        if source.seekable():
+            yield source
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(source, copy, _COPIED)
+            yield copy

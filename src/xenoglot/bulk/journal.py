@@ -1,0 +1,304 @@
+"""The output of a batch, which is its journal too: what stands in it was answered, and is not asked again.
+
+Theory of operation. An answer is one line, appended with one write as soon as it is there, so that a process that is
+killed loses none that it had written; once a second what was written is also forced to the disk, for the day the
+machine goes down. A line begins with a mark: the number of the line that it answers, and a digest of what that said.
+Whoever goes on reads the marks, and refuses an output that answers another input. A last line that was cut off in the
+middle of its write is removed. While a run writes, it holds a lock on the files, which ends with its process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from array import array
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from xenoglot.bulk.lines import PREFIX, read_answer
+from xenoglot.bulk.survey import LONGEST_LINE
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import BinaryIO, Self
+
+    from xenoglot.bulk.lines import Answered
+    from xenoglot.bulk.survey import Survey
+
+DONE: Final = 2
+"""What `Journal.states` has for a line that is answered; 1 is one to be asked, and 0 a blank one."""
+
+_COPIED = 1024 * 1024
+"""Bytes that are copied at once."""
+
+
+class Journal:
+    """The files that take the answers: one for all, or `errors` for those that are none.
+
+    With `again`, lines that were answered with an error are to be asked again, and their errors go out of the files.
+
+    Raises:
+        ConfigurationError: a file cannot be used: it is no file, another run writes it, or it answers another input.
+    """
+
+    def __init__(
+        self, output: str, errors: str | None, source: BinaryIO, survey: Survey, *, again: bool = False
+    ) -> None:
+        self.states = bytearray(survey.asks)
+        self.failed = 0
+        """How many lines are answered with an error."""
+        self._dirty = False
+        self._survey = survey
+        with ExitStack() as exits:
+            self._output = exits.enter_context(_AnswerFile(output, source))
+            self._errors = self._output
+            if errors is not None:
+                if Path(errors).resolve() == Path(output).resolve():
+                    self._output.refuse("is to be the file of errors too; without one, errors stand there anyway")
+                self._errors = exits.enter_context(_AnswerFile(errors, source))
+            for file in self._files:
+                self._read(file)
+            if again and self.failed:
+                for file in self._files:
+                    self._forget_errors(file)
+            self._exits = exits.pop_all()
+
+    def __enter__(self) -> Self:
+        """Use it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Force all to the disk, and let go of the files."""
+        try:
+            self.sync()
+        finally:
+            self._exits.close()
+
+    @property
+    def done(self) -> int:
+        """How many lines are answered."""
+        return self.states.count(DONE)
+
+    def write(self, number: int, data: bytes, *, ok: bool) -> None:
+        """Append the answer to the line `number`; when this returns, no end of the process can take it away.
+
+        Raises:
+            OSError: it could not be written; of a line that did not fit nothing is left.
+        """
+        (self._output if ok else self._errors).append(data)
+        self.states[number] = DONE
+        self.failed += not ok
+        self._dirty = True
+
+    def sync(self) -> None:
+        """Force what was written to the disk; any thread may call this."""
+        if self._dirty:
+            self._dirty = False
+            for file in self._files:
+                file.sync()
+
+    def put_in_order(self) -> None:
+        """Put the answers of each file in the order of their lines, in one step.
+
+        Raises:
+            ConfigurationError: that is not possible; the file stays as it is.
+        """
+        for file in self._files:
+            starts, sizes = (array("Q", bytes(8 * len(self.states))) for _ in range(2))
+            at = last = 0
+            in_order = True
+            for place, data in enumerate(file.lines(), 1):
+                answered = read_answer(data)
+                if answered is None:
+                    file.refuse(f"line {place} is no answer of a batch: somebody else has written there")
+                number = answered.mark.number
+                starts[number], sizes[number] = at, len(data)
+                at += len(data)
+                in_order, last = in_order and number > last, number
+            if not in_order:
+                file.keep((start, size) for start, size in zip(starts, sizes, strict=True) if size)
+
+    @property
+    def _files(self) -> tuple[_AnswerFile, ...]:
+        return (self._output,) if self._errors is self._output else (self._output, self._errors)
+
+    def _read(self, file: _AnswerFile) -> None:
+        """Note what is answered in a file, and remove the beginning of a line that nobody finished."""
+        for place, data in enumerate(file.lines(), 1):
+            answered = read_answer(data)
+            if answered is None:
+                if data.endswith(b"\n") or len(data) == LONGEST_LINE or not _is_beginning(data):
+                    file.refuse(f"line {place} is no answer of a batch; choose another output")
+                file.cut(len(data))
+                return
+            self._note(file, place, answered)
+            if not data.endswith(b"\n"):
+                file.append(b"\n")
+
+    def _note(self, file: _AnswerFile, place: int, answered: Answered) -> None:
+        mark, states = answered.mark, self.states
+        if mark.number >= len(states) or states[mark.number] == 0 or self._survey.digests[mark.number] != mark.digest:
+            file.refuse(f"line {place} answers another input; choose another output, or the input as it was")
+        if states[mark.number] == DONE:
+            file.refuse(f"line {place} answers line {mark.number} of the input, which is answered elsewhere too")
+        states[mark.number] = DONE
+        self.failed += not answered.ok
+
+    def _forget_errors(self, file: _AnswerFile) -> None:
+        kept: list[tuple[int, int]] = []
+        at = 0
+        for data in file.lines():
+            answered = read_answer(data)
+            if answered is not None and not answered.ok:
+                self.states[answered.mark.number] = 1
+                self.failed -= 1
+            elif kept and sum(kept[-1]) == at:
+                kept[-1] = (kept[-1][0], kept[-1][1] + len(data))
+            else:
+                kept.append((at, len(data)))
+            at += len(data)
+        file.keep(kept)
+
+
+class _AnswerFile:
+    """A file of answers, open and locked."""
+
+    def __init__(self, path: str, source: BinaryIO) -> None:
+        self._path = path
+        self._fd = _locked(path)
+        try:
+            if os.path.samestat(os.fstat(self._fd), os.fstat(source.fileno())):
+                self.refuse("is the input; choose another output")
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._end = os.fstat(self._fd).st_size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield its lines from the beginning; one that is longer than any of ours is broken up."""
+        with open(self._fd, "rb", closefd=False) as file:
+            file.seek(0)
+            while data := file.readline(LONGEST_LINE):
+                yield data
+
+    def append(self, data: bytes) -> None:
+        """Write `data` at the end.
+
+        Raises:
+            OSError: it did not fit; then nothing of it is there.
+        """
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError:
+            os.ftruncate(self._fd, self._end)
+            raise
+        self._end += len(data)
+
+    def cut(self, size: int) -> None:
+        """Remove the last `size` bytes."""
+        self._end -= size
+        os.ftruncate(self._fd, self._end)
+
+    def keep(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Leave these bytes (from where, how many), in one step: a new file takes the place of this one.
+
+        Raises:
+            ConfigurationError: it cannot be written; this one stays as it is.
+        """
+        place = Path(self._path).resolve()  # a link goes on leading there
+        beside = place.with_name(f"{place.name}.new")
+        new = _locked(str(beside))
+        try:
+            self._copy(ranges, new)
+            beside.chmod(stat.S_IMODE(os.fstat(self._fd).st_mode))
+            beside.replace(place)
+        except BaseException as error:
+            os.close(new)
+            if not isinstance(error, OSError):
+                raise
+            beside.unlink(missing_ok=True)
+            self.refuse(f"cannot be written anew: {os.strerror(error.errno or 0)}")
+        os.close(self._fd)
+        self._fd, self._end = new, os.fstat(new).st_size
+
+    def _copy(self, ranges: Iterable[tuple[int, int]], new: int) -> None:
+        """Write these bytes to a file, in place of what an earlier try has left there."""
+        with open(self._fd, "rb", closefd=False) as file, open(new, "r+b", closefd=False) as kept:
+            if not PREFIX.startswith(kept.read(len(PREFIX))):
+                self.refuse("a file of the same name and `.new` is in the way")
+            kept.truncate(0)
+            for at, size in ranges:
+                file.seek(at)
+                _copy(file, kept, size)
+        os.fsync(new)
+
+    def sync(self) -> None:
+        """Force it to the disk."""
+        os.fsync(self._fd)
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Say that this file cannot be gone on with.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        raise ConfigurationError(f"`{self._path}`: {problem}")
+
+
+def _locked(path: str) -> int:
+    """Open a file to append to it, as the only one who does.
+
+    Raises:
+        ConfigurationError: that is not possible.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError as error:
+        raise ConfigurationError(f"`{path}` cannot be written: {os.strerror(error.errno or 0)}") from None
+    try:
+        _lock(fd, path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _lock(fd: int, path: str) -> None:
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigurationError(f"`{path}` is no file, and what is written there could not be gone on with")
+    if sys.platform == "win32":
+        return  # it has locks of another kind, that keep readers out: there, nobody is kept from starting two runs
+    import fcntl  # noqa: PLC0415  POSIX alone has it
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(found, Path(path).stat()):
+            return  # else another run has just put a new file there
+    except BlockingIOError:
+        pass
+    except OSError as error:
+        raise ConfigurationError(f"`{path}` cannot be locked: {os.strerror(error.errno or 0)}") from None
+    raise ConfigurationError(f"`{path}` is being written by another run")
+
+
+def _is_beginning(data: bytes) -> bool:
+    """Whether this may be what is left of a line of ours; a machine that goes down can leave zeros in place of it."""
+    return data.startswith(PREFIX) or PREFIX.startswith(data) or not data.strip(b"\0")
+
+
+def _copy(source: BinaryIO, target: BinaryIO, size: int) -> None:
+    while size and (data := source.read(min(size, _COPIED))):
+        target.write(data)
+        size -= len(data)

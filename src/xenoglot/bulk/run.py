@@ -1,0 +1,187 @@
+"""One run of `xenoglot batch`: what of the input is left to do, who is asked, what is shown, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+
+from xenoglot.bulk.asking import asked
+from xenoglot.bulk.journal import DONE
+from xenoglot.bulk.lines import Mark, mark_of
+from xenoglot.bulk.runner import Runner, Task
+from xenoglot.bulk.survey import numbered
+from xenoglot.bulk.tally import Tally
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+    from typing import BinaryIO
+
+    from xenoglot.bulk.asking import Asked
+    from xenoglot.bulk.command import Bar
+    from xenoglot.bulk.journal import Journal
+    from xenoglot.bulk.lines import Line
+    from xenoglot.bulk.runner import Rules
+    from xenoglot.bulk.survey import Survey
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.response import Usage
+
+INTERRUPTED: Final = "stopped"
+
+NOTED_SECONDS = 0.5
+"""How often the words beside the bar are written anew."""
+
+
+class Plan(NamedTuple):
+    """What is to be done: the lines of `source`, as `survey` found them, that `journal` does not have yet.
+
+    Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`).
+    """
+
+    config: Config
+    rules: Rules
+    source: BinaryIO
+    survey: Survey
+    journal: Journal
+    read: Callable[[bytes, int], Line]
+    ray: str | None = None
+    actors: int | None = None
+    ordered: bool = False
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a run ended: in a line, how many of all lines have an error, and why there are lines left, if there are."""
+
+    summary: str
+    failed: int
+    stopped: str | None = None
+    interrupted: bool = False
+
+
+def work(plan: Plan, bar: Bar | None) -> Ending:
+    """Answer what is left to answer.
+
+    Raises:
+        XenoglotError: nobody can be asked at all, or the input is not what it was.
+    """
+    now, done = time.monotonic(), plan.journal.done
+    tally = Tally(total=plan.survey.count, began=now, before=done, done=done, failed=plan.journal.failed)
+    shown = _Shown(tally, bar)
+    stopped = asyncio.run(_work(plan, shown)) if done < tally.total else None
+    shown.over()
+    if plan.ordered and plan.journal.done == tally.total:
+        plan.journal.put_in_order()
+    return Ending(
+        summary=tally.summary(time.monotonic()),
+        failed=tally.failed,
+        stopped=stopped,
+        interrupted=stopped == INTERRUPTED,
+    )
+
+
+def todo(plan: Plan) -> Iterator[Task]:
+    """Yield the lines that are not answered.
+
+    Raises:
+        ConfigurationError: the input has changed since it was looked through.
+    """
+    states, digests = plan.journal.states, plan.survey.digests
+    for number, text in numbered(plan.source):
+        if number >= len(states) or mark_of(text, number).digest != digests[number]:
+            raise ConfigurationError(f"the input was changed while it was read: line {number} is another now")
+        if states[number] != DONE:
+            yield Task(plan.read(text, number), Mark(number, digests[number]))
+
+
+async def _work(plan: Plan, shown: _Shown) -> str | None:
+    async with _asking(plan) as ask:
+        runner = Runner(ask, plan.journal, plan.rules, heard=shown.heard)
+        _heed_signals(runner)
+        shown.begin()
+        await runner.run(todo(plan))
+        return runner.stopped
+
+
+@asynccontextmanager
+async def _asking(plan: Plan) -> AsyncGenerator[Callable[[Line], Awaitable[Asked]]]:
+    """Give what asks a line: here, or on a cluster."""
+    if plan.ray is not None:
+        from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra
+
+        async with cluster(plan.config, plan.ray, plan.actors, plan.rules.concurrency) as ask:
+            yield ask
+        return
+    from xenoglot.gateway.routed import routed  # noqa: PLC0415  only where lines are asked here
+
+    async with routed(plan.config) as backend:
+        yield partial(asked, backend=backend)
+
+
+def _heed_signals(runner: Runner) -> None:
+    """Have the first signal end the run in good order, and the second at once."""
+    if sys.platform == "win32":
+        return
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if runner.stopped is not None:
+            runner.abandon()
+        runner.stop(INTERRUPTED)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+
+class _Shown:
+    """What is shown of a run."""
+
+    def __init__(self, tally: Tally, bar: Bar | None) -> None:
+        self._tally = tally
+        self._bar = bar
+        self._noted = tally.began
+        self._price = _price()
+
+    def begin(self) -> None:
+        """Show how much there is to do."""
+        tally = self._tally
+        tally.began = time.monotonic()
+        if self._bar is not None:
+            self._bar.started("batch", tally.total, "lines")
+            self._bar.advance(tally.done)
+
+    def heard(self, one: Asked) -> None:
+        """Show that a line was answered."""
+        self._tally.count(one, self._price(one.usage, one.model))
+        if self._bar is None:
+            return
+        self._bar.advance()
+        now = time.monotonic()
+        if now - self._noted >= NOTED_SECONDS:
+            self._noted = now
+            self._bar.note(self._tally.words(now))
+
+    def over(self) -> None:
+        """Show nothing more."""
+        if self._bar is not None:
+            self._bar.note(self._tally.words(time.monotonic()))
+            self._bar.done()
+
+
+def _price() -> Callable[[Usage | None, str | None], float | None]:
+    """Return what knows the price of an answer in US dollars."""
+    from xenoglot.client.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
+
+    prices = Prices()
+
+    def price(usage: Usage | None, model: str | None) -> float | None:
+        cost = prices.cost(usage, model)
+        return None if cost is None else cost.total
+
+    return price

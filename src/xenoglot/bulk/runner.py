@@ -1,0 +1,275 @@
+"""Works through the lines of a batch: so many at once, each until it is answered, and every answer written at once.
+
+Theory of operation. As many workers as lines may be under way take the next line each, ask it, and ask again where that
+may help; `Pace` says when. What a line comes to is one line of the journal. Three things end a run early: somebody
+stops it, the server refuses us whatever we ask, or nobody has answered for so long that it is taken to be down. Lines
+under way are then finished, lines that wait are left for the next run. While nobody can be reached no line fails: it is
+not the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from math import isinf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.bulk.asking import Asked, failed, tokens_of
+from xenoglot.bulk.lines import Line, Mark, Outcome, encode_line
+from xenoglot.bulk.pace import Pace
+from xenoglot.errors import whereabouts
+from xenoglot.model.failure import Failure
+from xenoglot.policy.retry import Retry, delay
+from xenoglot.policy.verdict import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from xenoglot.bulk.journal import Journal
+    from xenoglot.bulk.pace import Ticket
+
+PATIENT: Final = Retry(attempts=6, base=1.0, cap=60.0, wait_limit=3_600.0, timeouts=True)
+"""How a line is tried: nobody waits at a screen for one of them, and servers that are full may be so for a while."""
+
+IN_A_ROW: Final = 5
+"""Tries that must have failed, one after another, before the server is taken to be down ..."""
+
+SILENCE: Final = 300.0
+"""... and for how many seconds nothing but failures has come."""
+
+SILENCE_AT_FIRST: Final = 60.0
+"""The same where nothing was ever answered: an address may be wrong, and somebody sits before it."""
+
+SYNC_SECONDS = 1.0
+
+_REFUSED = frozenset({"authentication", "billing"})
+"""Kinds of failure that no other line would escape."""
+
+_SLOW = Failure(kind="timeout", message="the model did not answer in time", cause="timeout")
+_CROWDED = frozenset({"rate_limit", "overloaded"})
+_NOBODY = frozenset({None, "connect"})
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """How lines are asked: how many at once and a minute, and how long each."""
+
+    concurrency: int = 8
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout: float = 600.0
+    retry: Retry = PATIENT
+
+
+class Task(NamedTuple):
+    """A line that is to be answered, and its mark."""
+
+    line: Line
+    mark: Mark
+
+
+class Runner:
+    """One run. `ask` asks a line once; `heard` is told of each that is answered, behind its writing."""
+
+    def __init__(  # noqa: PLR0913  what a run is made of
+        self,
+        ask: Callable[[Line], Awaitable[Asked]],
+        journal: Journal,
+        rules: Rules,
+        *,
+        heard: Callable[[Asked], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.stopped: str | None = None
+        """Why the run ends before its last line, if it does."""
+        self._ask = ask
+        self._journal = journal
+        self._rules = rules
+        self._heard = heard
+        self._clock = clock
+        self._chance = chance
+        self._pace = Pace(
+            rules.concurrency,
+            requests_per_minute=rules.requests_per_minute,
+            tokens_per_minute=rules.tokens_per_minute,
+        )
+        self._answered = 0
+        self._in_a_row = 0
+        self._failing_since = 0.0
+        self._why = ""
+        self._door = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._over = asyncio.Event()
+        self._working: list[asyncio.Task[None]] = []
+
+    def stop(self, reason: str) -> None:
+        """Ask no further line; those under way are finished."""
+        if self.stopped is None:
+            self.stopped = reason
+        self._stopping.set()
+        self._tell()
+
+    def abandon(self) -> None:
+        """Give up those under way, too."""
+        for task in self._working:
+            task.cancel()
+
+    async def run(self, todo: Iterator[Task]) -> None:
+        """Answer all lines of `todo`, which is read no further than is asked.
+
+        Raises:
+            Whatever `todo` does.
+        """
+        syncing = asyncio.create_task(self._sync())
+        self._working = [asyncio.create_task(self._work(todo)) for _ in range(self._rules.concurrency)]
+        try:
+            await asyncio.wait(self._working, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            self.abandon()
+            ended = await asyncio.gather(*self._working, return_exceptions=True)
+            self._over.set()
+            await syncing
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _work(self, todo: Iterator[Task]) -> None:
+        while self.stopped is None and (task := next(todo, None)) is not None:
+            asked = await self._persevere(task.line)
+            if asked is not None:
+                self._take(task, asked)
+
+    async def _persevere(self, line: Line) -> Asked | None:
+        """Ask a line until there is an answer, or no hope of one; `None` where the run ends before."""
+        attempt, counted, before = 0, 0, self._answered
+        tokens = 0 if self._rules.tokens_per_minute is None else tokens_of(line)
+        while (ticket := await self._enter(tokens)) is not None:
+            asked = await self._once(line, ticket)
+            attempt += 1
+            failure = None if asked.failure is None else _patient(asked.failure)
+            self._count(failure)
+            if failure is None:
+                return asked
+            if failure.kind in _REFUSED or failure.cause == "credentials":
+                self.stop(f"the model's server refuses all that is asked: {failure.message}")
+                return None
+            if not _is_unheard(failure) or self._answered != before:  # others are answered, and this one is not
+                counted, before = counted + 1, self._answered
+            wait = None if asked.outcome.unanswered else self._wait(failure, attempt, counted)
+            if wait is None:
+                return asked
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), wait)
+        return None
+
+    def _wait(self, failure: Failure, attempt: int, counted: int) -> float | None:
+        """Return in how many seconds a line that failed is asked again, `None` where it is not.
+
+        The waits grow with its tries; those that are `counted` may be its own fault.
+        """
+        retry = self._rules.retry
+        forbidden = failure.kind == "permission" or failure.cause == "forbidden"  # by all of our keys
+        again = judge(failure, retry).again and not forbidden
+        if not again or counted >= retry.attempts:
+            return None
+        return delay(retry, attempt, failure.retry_after, self._chance())
+
+    def _count(self, failure: Failure | None) -> None:
+        """Count the tries in a row that nobody answers; where it is the line that is wrong, somebody has."""
+        verdict = None if failure is None or failure.futile else judge(failure, self._rules.retry)
+        if failure is None or verdict is None or not (verdict.again or verdict.elsewhere):
+            self._in_a_row = 0
+            self._answered += 1
+            return
+        now = self._clock()
+        if not self._in_a_row:
+            self._failing_since = now
+        if not self._in_a_row or failure.cause is not None or failure.status is not None:
+            self._why = failure.message  # of a breaker of ours, why it opened says more
+        self._in_a_row += 1
+        silence = now - self._failing_since
+        if self._in_a_row >= IN_A_ROW and silence >= (SILENCE if self._answered else SILENCE_AT_FIRST):
+            self.stop(f"nothing was answered for {silence:.0f} s; the last failure: {self._why}")
+
+    async def _once(self, line: Line, ticket: Ticket) -> Asked:
+        """Ask a line once."""
+        used: int | None = None
+        try:
+            async with asyncio.timeout(self._rules.timeout):
+                asked = await self._ask(line)
+        except TimeoutError:
+            return Asked(outcome=Outcome(unanswered="timeout"), failure=_SLOW)
+        except Exception as error:  # noqa: BLE001  one line that hits a bug of ours must not take the others with it
+            message = f"this line could not be asked: {whereabouts(error)}"
+            return failed(line, Failure(kind="internal", message=message, futile=True))
+        else:
+            if asked.usage is not None:
+                used = (asked.usage.input_tokens or 0) + (asked.usage.output_tokens or 0)
+            self._learn(asked, ticket)
+            return asked
+        finally:
+            self._pace.end(self._clock(), ticket, used)
+            self._tell()
+
+    def _learn(self, asked: Asked, ticket: Ticket) -> None:
+        if asked.failure is None:
+            self._pace.passed()
+        elif asked.failure.kind in _CROWDED:
+            after = asked.failure.retry_after or 0.0  # of a longer wait than ours the line ends, and no other waits
+            self._pace.crowded(self._clock(), ticket, after if after <= self._rules.retry.wait_limit else 0.0)
+
+    async def _enter(self, tokens: int) -> Ticket | None:
+        """Wait until one more line may be asked; `None` where none may any more."""
+        async with self._door:
+            while self.stopped is None:
+                seconds = self._pace.wait(self._clock(), tokens)
+                if seconds <= 0:
+                    return self._pace.begin(self._clock(), tokens)
+                await self._change(None if isinf(seconds) else seconds)
+        return None
+
+    async def _change(self, seconds: float | None) -> None:
+        """Wait until something happens, at most so long."""
+        self._changed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+
+    def _tell(self) -> None:
+        self._changed.set()
+
+    def _take(self, task: Task, asked: Asked) -> None:
+        """Write what became of a line."""
+        line, mark = task
+        try:
+            self._journal.write(line.number, encode_line(line, mark, asked.outcome), ok=asked.outcome.ok)
+        except OSError as error:
+            self.stop(f"the output cannot be written: {error.strerror}")
+            return
+        self._heard(asked)
+
+    async def _sync(self) -> None:
+        """Force what was written to the disk, again and again."""
+        while not self._over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), SYNC_SECONDS)
+            try:
+                await asyncio.to_thread(self._journal.sync)
+            except OSError as error:
+                self.stop(f"the output cannot be written: {error.strerror}")
+
+
+def _patient(failure: Failure) -> Failure:
+    """Return what it is to who has time: that it was tried again on the way is no reason to give up."""
+    told = failure.status is not None or failure.cause is not None  # else our own verdict on a request or an answer
+    return replace(failure, futile=False) if told else failure
+
+
+def _is_unheard(failure: Failure) -> bool:
+    """Whether no server has said that: none was there, or limits and breakers of our own let nothing through."""
+    return failure.status is None and failure.cause in _NOBODY

@@ -1,0 +1,101 @@
+"""The input of a batch: its lines one by one, and what is known of all of them before the first is asked."""
+
+from __future__ import annotations
+
+from array import array
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+
+from xenoglot.bulk.lines import BadLineError, Line, mark_of, text_of
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+LONGEST_LINE: Final = 256 * 1024 * 1024
+"""Bytes of one line: pictures and documents stand in it."""
+
+MOST_PROBLEMS: Final = 20
+"""Mistakes that are told at once."""
+
+_LONGEST_SHOWN = 80
+
+
+class Numbered(NamedTuple):
+    """A line that says something: its number in the file, and its text."""
+
+    number: int
+    text: bytes
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """All lines of an input: `digests[number]` is that of a line (8 bytes each), and `count` those that ask something.
+
+    `asks[number]` is 1 where a line does, and 0 where it is blank; the place 0 of both is nobody's.
+    """
+
+    digests: array[int]
+    asks: bytearray
+    count: int
+
+
+def numbered(source: BinaryIO) -> Iterator[Numbered]:
+    """Yield the lines of a file that are not blank, from its beginning.
+
+    Raises:
+        ConfigurationError: a line is too long.
+    """
+    source.seek(0)
+    number = 0
+    while data := source.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(data) > LONGEST_LINE:
+            raise ConfigurationError(f"line {number}: is longer than {LONGEST_LINE} bytes")
+        if text := text_of(data, number):
+            yield Numbered(number, text)
+
+
+def survey(source: BinaryIO, read: Callable[[bytes, int], Line]) -> Survey:
+    """Read all of an input, so that nothing is asked of one that has a mistake; `read` makes a line of its text.
+
+    What is kept of a line is as little for a long one as for a short one.
+
+    Raises:
+        ConfigurationError: lines that cannot be asked, each told in a line, or nothing is asked at all.
+    """
+    digests, asks = array("Q", [0]), bytearray(1)
+    seen: dict[bytes, int] = {}
+    problems: list[str] = []
+    count = 0
+    for number, text in numbered(source):
+        digests.extend([0] * (number - len(digests)))
+        asks.extend(bytes(number - len(asks)))
+        digests.append(mark_of(text, number).digest)
+        asks.append(1)
+        count += 1
+        if (problem := _problem(number, text, read, seen)) is not None:
+            problems.append(problem)
+        if len(problems) > MOST_PROBLEMS:
+            problems[-1] = "there are more mistakes"
+            break
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+    if not count:
+        raise ConfigurationError("the input has no lines: nothing is asked")
+    return Survey(digests=digests, asks=asks, count=count)
+
+
+def _problem(number: int, text: bytes, read: Callable[[bytes, int], Line], seen: dict[bytes, int]) -> str | None:
+    """Return what is wrong with a line; `seen` has a digest of each `custom_id`, and the line it stood in."""
+    try:
+        line = read(text, number)
+    except BadLineError as error:
+        return f"line {number}: {error}"
+    first = seen.setdefault(blake2b(line.custom_id.encode(), digest_size=16).digest(), number)
+    if first == number:
+        return None
+    shown = ascii(line.custom_id[:_LONGEST_SHOWN])[1:-1]
+    return f"line {number}: `custom_id` is `{shown}`, as in line {first}: each has to be another"

@@ -1,0 +1,144 @@
+"""A type's JSON Schema as servers take it that hold answers to one: closed objects, every property required.
+
+What OpenAI asks beyond JSON Schema: the top level is an object and no reference, objects take no properties but those
+they name and require each of them, a reference stands alone, `default` and `oneOf` do not stand at all
+(https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.wire import decode_json, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xenoglot.model.json import JSON, JSONObject
+
+VALUE: Final = "value"
+"""The property that holds an answer that is no object."""
+
+_ONE: Final = frozenset({"items", "additionalProperties", "not"})
+_LISTED: Final = frozenset({"anyOf", "allOf", "prefixItems"})
+_NAMED: Final = frozenset({"properties", "$defs"})
+
+_STRICT: Final = frozenset(
+    {
+        "$defs",
+        "$ref",
+        "additionalProperties",
+        "anyOf",
+        "const",
+        "description",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "properties",
+        "required",
+        "title",
+        "type",
+    }
+)
+"""The keywords that may stand in a schema which is held to strictly."""
+
+_FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_REFERENCE: Final = "#/$defs/"
+
+
+def closed(schema: JSONObject) -> tuple[JSONObject, bool]:
+    """Return `schema` so, and whether its top level had to be put into an object, as its property `value`.
+
+    What only narrows a value further and is refused (`uniqueItems`, other formats) is left out: whoever reads the
+    answer as the type still sees to it. Objects that are meant to be open stay so.
+    """
+    copy: JSONObject = decode_json(encode_json(schema))
+    definitions = copy.pop("$defs", {})
+    root: JSONObject = copy
+    if set(root) == {"$ref"} and _name(root) in definitions:
+        root = dict(definitions[_name(root)])
+    if wrapped := not (root.get("type") == "object" and "properties" in root):
+        root = {"type": "object", "properties": {VALUE: copy}, "required": [VALUE]}
+    used = _used(root, definitions)
+    if used:
+        root["$defs"] = {name: definitions[name] for name in definitions if name in used}
+    for inner in list(_schemas(root)):
+        _close(inner)
+    return root, wrapped
+
+
+def holds_strictly(schema: JSONObject) -> bool:
+    """Whether nothing stands in `schema`, a closed one, that servers refuse under `strict`."""
+    return all(inner.keys() <= _STRICT and _says_what(inner) for inner in _schemas(schema))
+
+
+def _close(schema: JSONObject) -> None:
+    for word in ("default", "discriminator", "uniqueItems"):
+        schema.pop(word, None)
+    if "oneOf" in schema and "anyOf" not in schema:
+        schema["anyOf"] = schema.pop("oneOf")
+    if schema.get("format") not in _FORMATS:
+        schema.pop("format", None)
+    if "$ref" in schema and len(schema) > 1:
+        schema["anyOf"] = [{"$ref": schema.pop("$ref")}]
+    if "enum" in schema and "type" not in schema:
+        kinds = {type(one) for one in schema["enum"]}
+        if len(kinds) == 1 and (kind := kinds.pop()) in _NAMES:
+            schema["type"] = _NAMES[kind]
+    if schema.get("type") == "object" and "properties" in schema:
+        schema.setdefault("additionalProperties", False)
+        if schema["additionalProperties"] is False:
+            schema["required"] = list(schema["properties"])
+
+
+def _says_what(schema: JSONObject) -> bool:
+    if schema.get("type") == "object":
+        return schema.get("additionalProperties") is False
+    return any(word in schema for word in ("type", "anyOf", "$ref", "const"))
+
+
+def _schemas(schema: JSON) -> Iterator[JSONObject]:
+    """Yield every schema in `schema`, itself included."""
+    waiting: list[JSON] = [schema]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            yield found
+            for key, value in found.items():
+                waiting += _held(key, value)
+
+
+def _held(key: str, value: JSON) -> list[JSON]:
+    if key in _ONE:
+        return [value]
+    if key in _LISTED or key == "oneOf":
+        return list(value)
+    return list(value.values()) if key in _NAMED else []
+
+
+def _name(reference: JSONObject) -> str:
+    return str(reference["$ref"]).removeprefix(_REFERENCE)
+
+
+def _used(root: JSONObject, definitions: JSONObject) -> set[str]:
+    """Return the names of the definitions that `root` needs."""
+    used: set[str] = set()
+    waiting: list[JSON] = [root]
+    while waiting:
+        for inner in _schemas(waiting.pop()):
+            name = _name(inner) if "$ref" in inner else None
+            if name in definitions and name not in used:
+                used.add(name)
+                waiting.append(definitions[name])
+    return used

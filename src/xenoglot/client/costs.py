@@ -1,0 +1,284 @@
+"""What answers cost: token counts times prices, from the table of `genai-prices` (extra `prices`) or one's own.
+
+The arithmetic is decimal, so that sums are exact; what is given out are floats, for budgets, tables and JSON. The table
+comes with the package that is installed: nothing is ever fetched. What is not known costs `None`, which is not zero.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.codec.patterns import matches
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from genai_prices.types import ModelPrice
+
+    from xenoglot.model.json import JSON
+    from xenoglot.model.response import Usage
+
+Amount: TypeAlias = int | float | str | Decimal
+
+_PER: Final = 1_000_000
+_PARTS: Final = ("input", "output", "cache_read", "cache_write", "other")
+_TOLD: Final = (
+    ("cache_creation", "ephemeral_1h_input_tokens", "cache_write_1h_tokens"),
+    ("server_tool_use", "web_search_requests", "web_searches"),
+)
+"""Counts with a price of their own that stand in no field of `Usage`: where, and how the table calls them."""
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What an answer cost; the parts sum to `total`.
+
+    `input` is what was read anew, `cache_read` and `cache_write` what came from a cache and went there; reasoning is in
+    `output`. `other` is what is no token, like searches. `source` says whose prices they are. `estimated` is where the
+    counts were estimated, or where nobody said how much was cached, and that has a price of its own.
+    """
+
+    total: float
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    other: float = 0.0
+    currency: str = "USD"
+    source: str = ""
+    estimated: bool = False
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return what both cost together. Raises `ValueError` where they are not of one currency."""
+        if self.currency != other.currency:
+            raise ValueError(f"costs in {self.currency} and in {other.currency} have no sum")
+        sums = {part: _exact(getattr(self, part)) + _exact(getattr(other, part)) for part in ("total", *_PARTS)}
+        sources = dict.fromkeys(filter(None, (*self.source.split("; "), *other.source.split("; "))))
+        return Cost(
+            **{part: float(value) for part, value in sums.items()},
+            currency=self.currency,
+            source="; ".join(sources),
+            estimated=self.estimated or other.estimated,
+        )
+
+
+def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
+    """Return what all cost together; `None` where one is not known, where there are none, or of several currencies."""
+    total: Cost | None = None
+    for cost in costs:
+        if cost is None or (total is not None and total.currency != cost.currency):
+            return None
+        total = cost if total is None else total + cost
+    return total
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What a million tokens cost. Cached tokens are charged as `input` where they have no price of their own."""
+
+    input: Amount
+    output: Amount
+    cache_read: Amount | None = None
+    cache_write: Amount | None = None
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigurationError` for what is no price."""
+        for field in ("input", "output", "cache_read", "cache_write"):
+            _amount(getattr(self, field), field)
+
+
+class Prices:
+    """Where prices are looked up: `own` first, by names of models that may have `*` in them, or `provider/model`.
+
+    Of several patterns that fit the first holds. Behind them stands the packaged table: always where `packaged` is
+    true, never where it is false, and if it is installed where nothing is said.
+    """
+
+    def __init__(self, own: Mapping[str, Price] | None = None, *, packaged: bool | None = None) -> None:
+        """Raise `ConfigurationError` where the table is wanted and not installed."""
+        self._own = dict(own or {})
+        self._packaged = packaged is not False
+        if packaged and not _installed():
+            raise ConfigurationError("there is no table of prices: install `xenoglot[prices]`")
+
+    def cost(
+        self,
+        usage: Usage | None,
+        model: str | None,
+        *,
+        provider: str | None = None,
+        at: datetime | None = None,
+        service_tier: str | None = None,
+    ) -> Cost | None:
+        """Return what `usage` of `model` cost; `None` where there is no price, or the prompt or answer was not counted.
+
+        `provider` is a row of the catalogue; without it the model's name alone decides, as for an address of one's own.
+        A provider that the table does not know, like a server of one's own, has no prices. Prices change with the time
+        of day: `at` is when it was asked, now where nothing is said.
+        """
+        if usage is None or model is None:
+            return None
+        if (price := self._own_price(model, provider)) is not None:
+            return _own_cost(usage, price)
+        if not self._packaged or not _installed():
+            return None
+        return _listed_cost(usage, model, _Asked(provider, at, service_tier))
+
+    def load(self) -> None:
+        """Read the table now, which takes some hundred milliseconds, and not at the first lookup."""
+        if self._packaged and _installed():
+            _snapshot()
+
+    def _own_price(self, model: str, provider: str | None) -> Price | None:
+        for pattern, price in self._own.items():
+            if matches(pattern, model) or matches(pattern, f"{provider}/{model}"):
+                return price
+        return None
+
+
+class _Asked(NamedTuple):
+    provider: str | None
+    at: datetime | None
+    service_tier: str | None
+
+
+@cache
+def _installed() -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415  only where prices are asked for
+
+    return find_spec("genai_prices") is not None
+
+
+def _snapshot() -> JSON:
+    from genai_prices import data_snapshot  # noqa: PLC0415  an extra, and a megabyte
+
+    return data_snapshot.get_snapshot()
+
+
+def _exact(value: float) -> Decimal:
+    return Decimal(repr(value))
+
+
+def _amount(value: Amount | None, field: str) -> Decimal | None:
+    try:
+        amount = None if value is None else Decimal(str(value))
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if amount is not None and not (amount.is_finite() and amount >= 0):
+        raise ConfigurationError(f"`{field}` is no price: expected a number of at least 0")
+    return amount
+
+
+def _own_cost(usage: Usage, price: Price) -> Cost | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    fresh = usage.input_tokens
+    sums = {"output": usage.output_tokens * (_amount(price.output, "output") or Decimal(0))}
+    guessed = usage.estimated
+    for part in ("cache_read", "cache_write"):
+        each, count = _amount(getattr(price, part), part), getattr(usage, part)
+        if each is not None:
+            guessed = guessed or count is None
+            sums[part] = (count or 0) * each
+            fresh -= count or 0
+    if fresh < 0:  # cached tokens are part of the prompt: a server that says otherwise counts in a way of its own
+        return None
+    sums["input"] = fresh * (_amount(price.input, "input") or Decimal(0))
+    parts = {part: value / _PER for part, value in sums.items()}
+    return _cost(parts, currency=price.currency, source="own", estimated=guessed)
+
+
+def _cost(parts: Mapping[str, Decimal], *, currency: str, source: str, estimated: bool) -> Cost:
+    floats = {part: float(value) for part, value in parts.items()}
+    total = float(sum(parts.values(), Decimal(0)))
+    return Cost(total=total, **floats, currency=currency, source=source, estimated=estimated)
+
+
+def _listed_cost(usage: Usage, model: str, asked: _Asked) -> Cost | None:
+    from datetime import UTC, datetime  # noqa: PLC0415  only where prices are asked for
+
+    try:
+        provider, found = _snapshot().find_provider_model(model, None, _named(asked.provider), None)
+    except LookupError:
+        return None
+    own = any(found is one for one in provider.models)  # the prices of a tier are those of the model's own provider
+    context = {"service_tier": asked.service_tier} if asked.service_tier and own else None
+    price: ModelPrice = found.get_prices(asked.at or datetime.now(UTC), context)
+    if not _counted(usage, price):
+        return None
+    try:
+        parts = _listed_parts(usage, price)
+    except ValueError:  # the counts contradict each other
+        return None
+    source = f"genai-prices: {provider.id}/{found.id}"
+    return _cost(parts, currency="USD", source=source, estimated=usage.estimated or _guessed(usage, price))
+
+
+def _named(provider: str | None) -> str | None:
+    """Return the name under which the table has a provider."""
+    from xenoglot.providers import catalog  # noqa: PLC0415  only where prices are asked for
+
+    row = catalog.get(provider) if provider in catalog.names() else None
+    return provider if row is None or row.prices is None else row.prices
+
+
+def _counted(usage: Usage, price: ModelPrice) -> bool:
+    """Return whether there is a price, and the count of whatever it is for."""
+    priced = [getattr(price, f"{side}_mtok") is not None for side in ("input", "output")]
+    told = (usage.input_tokens is not None, usage.output_tokens is not None)
+    return any(priced) and all(said or not wanted for said, wanted in zip(told, priced, strict=True))
+
+
+def _guessed(usage: Usage, price: ModelPrice) -> bool:
+    """Return whether nobody said how much was cached, and it has a price of its own."""
+    return any(
+        getattr(usage, part) is None and getattr(price, f"{part}_mtok") is not None
+        for part in ("cache_read", "cache_write")
+    )
+
+
+def _listed_parts(usage: Usage, price: ModelPrice) -> dict[str, Decimal]:
+    """Return what each part costs: the whole, with the prices of all others zero. Raises `ValueError`."""
+    from genai_prices import Usage as Counts  # noqa: PLC0415  an extra
+    from genai_prices.types import ModelPrice as Row  # noqa: PLC0415  the same
+
+    counts = Counts(**_counts(usage))
+    priced = {key: value for key, value in vars(price).items() if value is not None and not key.startswith("_")}
+    parts: dict[str, Decimal] = {}
+    for part in {_part_of(key) for key in priced}:
+        masked = {key: value if _part_of(key) == part else Decimal(0) for key, value in priced.items()}
+        parts[part] = Row(**masked).calc_price(counts)["total_price"]
+    return parts
+
+
+def _counts(usage: Usage) -> dict[str, int]:
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "input_audio_tokens": usage.input_audio,
+        "output_audio_tokens": usage.output_audio,
+        "output_reasoning_tokens": usage.reasoning,
+    }
+    said = usage.extra.fields if usage.extra is not None else {}
+    for table, field, name in _TOLD:
+        within = said.get(table)
+        count = within.get(field) if isinstance(within, dict) else None
+        if type(count) is int and count > 0:
+            counts[name] = count
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _part_of(key: str) -> str:
+    """Return the part of the cost that a price of the table is for."""
+    if not key.endswith("_mtok"):
+        return "other"
+    if key.startswith("cache_"):
+        return "cache_write" if "_write_" in key else "cache_read"
+    return "output" if key.startswith("output_") else "input"

@@ -1,0 +1,74 @@
+"""What is wrong with a request that a program has made: looked for once it cannot be written, as that takes time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from xenoglot.codec.wire import encode_json
+from xenoglot.errors import WireError
+from xenoglot.model.request import Message, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from xenoglot.model.request import Request
+
+_FOREIGN = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
+"""What comes of values that are not of the types they should be; no struct looks at what it is made of."""
+
+
+@contextmanager
+def explained(request: Request) -> Generator[None]:
+    """Do something with `request`; any error of it that is not the request's own fault stays what it is.
+
+    Raises:
+        WireError: the request is none.
+    """
+    try:
+        yield
+    except _FOREIGN:
+        flaw = _flaw(request)
+        if flaw is None:
+            raise
+        raise flaw from None
+
+
+def sendable(value: object, where: str) -> bytes:
+    """Return a value as JSON. Raises `WireError` if it is none."""
+    try:
+        return encode_json(value)
+    except UnicodeEncodeError:
+        raise WireError(where, "is no text: there is half of a surrogate pair in it") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(where, f"is no JSON: {error}") from None
+
+
+def mistyped(error: msgspec.ValidationError) -> WireError:
+    """Return what msgspec says of a value as we say it."""
+    problem, _, path = str(error).partition(" - at `")
+    path = path.removeprefix("key` in `").removesuffix("`")
+    return WireError(path or "$", problem.replace(" | null", "").replace("Expected", "expected"))
+
+
+def _flaw(request: Request) -> WireError | None:
+    try:
+        for index, message in enumerate(request.messages):
+            _look(message, Message, f"$.messages[{index}]")
+        for index, tool in enumerate(request.tools):
+            _look(tool, Tool if isinstance(tool, Tool) else object, f"$.tools[{index}]")
+        sendable(request, "$")
+    except WireError as error:
+        return error
+    return None
+
+
+def _look(value: object, kind: type, where: str) -> None:
+    sendable(value, where)
+    try:
+        msgspec.convert(msgspec.to_builtins(value, builtin_types=(bytes,)), kind)
+    except msgspec.ValidationError as error:
+        found = mistyped(error)
+        raise WireError(where + found.path.removeprefix("$"), found.problem) from None

@@ -1,0 +1,182 @@
+"""An event loop in a thread of its own, for callers that block: whoever they are, and whether they run one themselves.
+
+A portal opens at its first call. It closes when it is told to, when its owner is collected, and when the interpreter
+ends. A process that was forked off has no such thread, and what the portal has open belongs to the other process: its
+owner then needs another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+T = TypeVar("T")
+
+PATIENCE: Final = 10.0
+"""Seconds that a caller waits for what it has cancelled, or for the end of the thread."""
+
+CLOSED = "the client was closed"
+
+_open: weakref.WeakSet[Portal] = weakref.WeakSet()
+
+
+class Portal:
+    """Runs coroutines in a loop of its own; `end` is awaited there at last."""
+
+    def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
+        self._end = end
+        self._process = os.getpid()
+        self._lock = threading.RLock()  # a signal's handler may close what it has interrupted
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """What callers have there under way."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is another process's."""
+        return os.getpid() != self._process
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what `work` gives. Whoever is interrupted while waiting cancels it, and leaves when it is over.
+
+        Raises:
+            RuntimeError: the portal is closed or another process's, or this is its own thread.
+        """
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a blocking client was called from its own event loop: use `AsyncClient` there")
+        if self.foreign:
+            raise RuntimeError("what belongs to another process was called")
+        call = _Call(work, self._tasks)
+        with self._lock:
+            loop = self._started()
+            loop.call_soon_threadsafe(call.start)
+        try:
+            call.over.acquire()
+        except BaseException:
+            loop.call_soon_threadsafe(call.cancel)
+            call.over.acquire(timeout=PATIENCE)
+            raise
+        try:
+            return call.result()
+        finally:
+            del call  # an error holds this frame: it is not to hold itself
+
+    def drop(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Have `work` done there, and wait for nothing: for whoever may be called by the garbage collector."""
+        loop = self._loop
+        if loop is not None and not self.foreign:
+            loop.call_soon_threadsafe(lambda: _note(loop.create_task(work()), self._tasks))
+
+    def leave(self) -> None:
+        """End, and do not wait for it. Does nothing the second time, nor in another process."""
+        if self.foreign:
+            return
+        with self._lock:  # what was called before is begun, and cancelled; what comes later is refused
+            self._closed = True
+            loop, self._loop = self._loop, None
+            if loop is not None:
+                loop.call_soon_threadsafe(loop.stop)
+
+    def close(self) -> None:
+        """End, and wait for it."""
+        self.leave()
+        thread = self._thread
+        if thread is not None and not self.foreign and thread is not threading.current_thread():
+            thread.join(PATIENCE)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._closed:
+            raise RuntimeError(CLOSED)
+        if self._loop is None:
+            loop = asyncio.new_event_loop()
+            told = (loop, self._end, self._tasks)
+            thread = threading.Thread(target=_serve, args=told, name="xenoglot-client", daemon=True)
+            thread.start()
+            self._loop, self._thread = loop, thread
+            _open.add(self)
+        return self._loop
+
+
+class _Call(Generic[T]):
+    """What a caller waits for; `over` can be acquired when it is done. The rest belongs to the loop."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], tasks: set[asyncio.Task[Any]]) -> None:
+        self.over = threading.Lock()
+        self.over.acquire()
+        self._work = work
+        self._tasks = tasks
+        self._task: asyncio.Task[T] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._done())
+        _note(self._task, self._tasks)
+        self._task.add_done_callback(self._tell)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def result(self) -> T:
+        task, self._task = self._task, None
+        if task is None or task.cancelled():
+            raise RuntimeError(CLOSED)
+        try:
+            return task.result()
+        finally:
+            del task
+
+    async def _done(self) -> T:
+        return await self._work()
+
+    def _tell(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            task.exception()  # where the caller has left, nobody else looks at it
+        self.over.release()
+
+
+def _note(task: asyncio.Task[Any] | None, tasks: set[asyncio.Task[Any]]) -> None:
+    if task is not None:
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+def _serve(loop: asyncio.AbstractEventLoop, end: Callable[[], Awaitable[None]], tasks: set[asyncio.Task[Any]]) -> None:
+    """Run `loop` until it is stopped, and leave nothing behind."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_ended(end, tasks))
+        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+async def _ended(end: Callable[[], Awaitable[None]], tasks: set[asyncio.Task[Any]]) -> None:
+    """Break off what callers have under way, then let go of what is open: that may have tasks of its own."""
+    await _cancelled(tasks)
+    await end()
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    others = tasks - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=PATIENCE)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what nobody has closed, while threads still run."""
+    for portal in tuple(_open):
+        portal.close()

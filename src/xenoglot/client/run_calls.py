@@ -1,0 +1,194 @@
+"""Tools run: beside each other, each within its time, whatever they do; nothing of theirs gets out but a result.
+
+What blocks runs in a thread of its own, which nobody can end: where its time has passed its result is left to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from xenoglot.backends.stepping import CrowdedError, Steps
+from xenoglot.codec.wire import to_text
+from xenoglot.model.content import Text
+from xenoglot.tools.announcing import Announcer
+from xenoglot.tools.context import ToolContext
+from xenoglot.tools.effects import Ready
+from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
+from xenoglot.tools.output import ToolOutput, as_output, failed, raised
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from xenoglot.model.json import JSONObject
+    from xenoglot.tools.announcing import Order
+    from xenoglot.tools.effects import Execute, Settled
+    from xenoglot.tools.events import RunEvent
+
+GRACE: Final = 1.0
+"""Seconds that a tool which was told to stop has for that."""
+
+CANCELLED: Final = "cancelled: the run was stopped before there was a result"
+
+Here: TypeAlias = "Callable[[Callable[[], Any]], Awaitable[Any]]"
+"""Runs something in the caller's own thread."""
+
+_strays: set[asyncio.Task[ToolOutput]] = set()
+"""Tools that were told to stop, and did not."""
+
+
+class Execution:
+    """The calls of one effect. `here` runs something in the caller's own thread, where there is one that waits."""
+
+    def __init__(
+        self,
+        effect: Execute,
+        order: Order,
+        tell: Callable[[RunEvent], Awaitable[None]],
+        here: Here | None = None,
+    ) -> None:
+        self._calls = effect.calls
+        self._round = effect.round
+        self._limit = effect.limit
+        self._tell = tell
+        self._here = here
+        self._announcer = Announcer([one.call for one in effect.calls], order)
+        self._news: asyncio.Queue[RunEvent] = asyncio.Queue()
+        self._outputs: dict[str, ToolOutput] = {}
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> tuple[ToolOutput, ...]:
+        """Return the results in the order of the calls.
+
+        Raises:
+            CancelledError: somebody stopped it; `outputs` has what was done by then.
+        """
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for one in self._calls:
+                if isinstance(one, Ready):
+                    tasks.append(asyncio.create_task(self._one(one)))
+                else:
+                    self._end(one, one.output)
+            while len(self._outputs) < len(self._calls) or not self._news.empty():
+                for event in self._announcer.feed(await self._news.get()):
+                    await self._tell(event)
+        finally:
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+        return self.outputs
+
+    @property
+    def outputs(self) -> tuple[ToolOutput, ...]:
+        """The results; of a call that has none, that it was cancelled."""
+        return tuple(self._outputs.get(one.call.id) or failed(CANCELLED) for one in self._calls)
+
+    def rest(self) -> list[RunEvent]:
+        """Return what was not told when it was cancelled, the ends of the calls without a result included."""
+        told: list[RunEvent] = []
+        while not self._news.empty():
+            told += self._announcer.feed(self._news.get_nowait())
+        for one, output in zip(self._calls, self.outputs, strict=True):
+            if one.call.id not in self._outputs:
+                told += self._announcer.feed(CallEnded(call=one.call, output=output))
+        return [*told, *self._announcer.close()]
+
+    async def _one(self, ready: Ready) -> None:
+        call = ready.call
+        self._news.put_nowait(CallStarted(call=call, round=self._round))
+        context = ToolContext(call, self._round, partial(self._progress, call.id))
+        began = time.monotonic()
+        output = await self._timed(ready, context)
+        if ready.changed:
+            output = replace(output, content=(Text(text=_changed(ready.arguments)), *output.content))
+        self._end(ready, output, time.monotonic() - began)
+
+    def _end(self, one: Ready | Settled, output: ToolOutput, seconds: float = 0.0) -> None:
+        self._outputs[one.call.id] = output
+        self._news.put_nowait(CallEnded(call=one.call, output=output, seconds=seconds))
+
+    def _progress(self, call_id: str, text: str) -> None:
+        """Tell, from whatever thread."""
+        event = CallProgress(call_id=call_id, text=text)
+        try:
+            self._loop.call_soon_threadsafe(self._news.put_nowait, event)
+        except RuntimeError:  # the loop is gone, and everybody with it
+            return
+
+    async def _timed(self, ready: Ready, context: ToolContext) -> ToolOutput:
+        task = asyncio.create_task(self._attempt(ready, context))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=ready.seconds)
+            if done:
+                return task.result()
+            await self._stop(task, context)
+        except asyncio.CancelledError:
+            await self._stop(task, context)
+            raise
+        return failed(f"the tool was stopped: it took longer than {ready.seconds:g} seconds")
+
+    async def _stop(self, task: asyncio.Task[ToolOutput], context: ToolContext) -> None:
+        context.stop()
+        task.cancel()
+        _, pending = await asyncio.wait({task}, timeout=GRACE)
+        _strays.update(pending)
+        for stray in pending:
+            stray.add_done_callback(_strays.discard)
+
+    def _alone(self, ready: Ready) -> bool:
+        """Return whether the caller's thread may run the call: no other runs, and nobody would have to stop it."""
+        running = [one for one in self._calls if isinstance(one, Ready)]
+        return len(running) == 1 and ready.seconds is None and not ready.tool.takes_context
+
+    async def _attempt(self, ready: Ready, context: ToolContext) -> ToolOutput:
+        """Return the result of a tool, also where it raises: an exit of a tool is none of the program."""
+        try:
+            made = await self._called(ready, partial(_step, ready, context, self._limit))
+            return made if isinstance(made, ToolOutput) else as_output(await made, self._limit)
+        except CrowdedError:
+            return failed("not run: too many tools are running")
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return raised(error)
+        except BaseException as error:  # noqa: BLE001  see above
+            return raised(error)
+
+    async def _called(
+        self, ready: Ready, step: Callable[[], ToolOutput | Awaitable[object]]
+    ) -> ToolOutput | Awaitable[object]:
+        """Call the tool where it is to run; return its result, or what is to be waited for."""
+        if ready.tool.asynchronous:
+            return step()
+        if self._here is not None and self._alone(ready):
+            made: ToolOutput | Awaitable[object] = await self._here(step)
+            return made
+        steps = Steps()
+        try:
+            return await steps.run(step)
+        finally:
+            await steps.end()
+
+
+def _step(ready: Ready, context: ToolContext, limit: int) -> ToolOutput | Awaitable[object]:
+    """Call a tool; what it returns is made an output here, unless it is to be waited for."""
+    try:
+        made = ready.tool.run(ready.arguments, context)
+        return made if inspect.isawaitable(made) else as_output(made, limit)
+    except BaseException as error:  # noqa: BLE001  a tool may do anything
+        return raised(error)
+
+
+def _changed(arguments: JSONObject) -> str:
+    try:
+        return f"[the user changed the arguments to {to_text(arguments)}]\n"
+    except (TypeError, ValueError, RecursionError):  # whoever approved it gave no JSON
+        return "[the user changed the arguments]\n"

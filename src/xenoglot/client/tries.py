@@ -1,0 +1,120 @@
+"""A call, tried as often as is worth it: what may be sent again is, after a wait, until the answer has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from itertools import count
+from typing import TypeVar
+
+from msgspec import Struct
+
+from xenoglot.errors import FailureError, WireError, failure_error
+from xenoglot.model.failure import Failure
+from xenoglot.policy.retry import Budget, Retry, delay
+from xenoglot.policy.verdict import judge
+
+T = TypeVar("T")
+
+USUAL = Retry(attempts=3)
+"""How often a client asks a server where nothing is said."""
+ONCE = Retry(attempts=1)
+"""And what runs in this process: who opened it has said how often it tries, if it does."""
+
+
+class World(Struct, frozen=True, kw_only=True):
+    """What a client takes from outside: seconds that never go back, numbers from 0 to 1, and a way to wait."""
+
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+class Tries:
+    """Tries calls as `retry` says. All calls of a client share what further tries may cost."""
+
+    def __init__(self, retry: Retry, world: World) -> None:
+        self._retry = retry
+        self._world = world
+        self._budget = Budget(self._retry.budget, self._retry.budget_floor)
+
+    async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return what `attempt` gives, the first time that it gives something.
+
+        Raises:
+            FailureError: it never does; one of the classes of `errors`.
+        """
+        self._budget.earn(self._world.clock())
+        for number in count(1):
+            try:
+                return await attempt()
+            except WireError as error:
+                raise refused(error) from None
+            except FailureError as error:
+                wait = self._wait(error.failure, number)
+                if wait is None:
+                    raise typed(error) from None
+            await self.sleep(wait)
+        raise AssertionError  # `count` never ends
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await self._world.sleep(seconds)
+
+    def after_break(self, failure: Failure, number: int) -> float | None:
+        """Return the seconds until an answer that has broken off `number` times may be asked for again, or `None`."""
+        return self._wait(failure, number) if self._retry.resend else None
+
+    def _wait(self, failure: Failure, number: int) -> float | None:
+        """Return the seconds until the next try behind `number` of them; `None` where there is none."""
+        verdict = judge(failure, self._retry)
+        key = verdict.blames == "key" and failure.kind != "rate_limit"  # no wait makes a key better that was refused
+        if not verdict.again or key or number >= self._retry.attempts:
+            return None
+        wait = delay(self._retry, number, failure.retry_after, self._world.chance())
+        return wait if wait is not None and self._budget.spend(self._world.clock()) else None
+
+
+def typed(error: FailureError) -> FailureError:
+    """Return the error as the class that its failure is of."""
+    return failure_error(error.failure, error.limits) if type(error) is FailureError else error
+
+
+@contextmanager
+def refusing() -> Generator[None]:
+    """Turn what is wrong with a request into an error of the client's. Raises `InvalidRequestError` for it."""
+    try:
+        yield
+    except WireError as error:
+        raise refused(error) from None
+
+
+def refused(error: WireError) -> FailureError:
+    """Return the error of a request that is wrong by itself; it names the field."""
+    return failure_error(Failure(kind="invalid_request", message=str(error), param=error.path))
+
+
+def moment(seconds: float | None) -> float | None:
+    """Return when so many seconds from now are over, on the event loop's clock."""
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+
+async def within(until: float | None, work: Awaitable[T]) -> T:
+    """Return what `work` gives before the moment `until`.
+
+    Raises:
+        DeadlineError: it gave nothing by then.
+    """
+    if until is None:
+        return await work
+    scope = asyncio.timeout_at(until)
+    try:
+        async with scope:
+            return await work
+    except TimeoutError:
+        if not scope.expired():
+            raise
+    raise failure_error(Failure(kind="timeout", message="the answer did not come in time", cause="timeout"))

@@ -1,0 +1,138 @@
+"""Many requests sent at once and answered in their own time, and files: what these are, and how dialects speak of them.
+
+The gateway keeps and answers them; the words are the dialect's. All here is pure. Times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.model.failure import Failure
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.model.response import Usage
+
+Phase: TypeAlias = Literal["validating", "in_progress", "finalizing", "completed", "failed", "cancelled", "expired"]
+Ending: TypeAlias = Literal["completed", "failed", "cancelled", "expired"]
+Outcome: TypeAlias = Literal["ok", "error", "left"]
+"""What became of a request: an answer, an error, or nothing before the batch was over."""
+
+PARTS: Mapping[str, Sequence[Outcome]] = {"output": ("ok",), "errors": ("error", "left")}
+"""What became of the requests whose results stand in each file of a batch."""
+
+MOST_MISTAKES = 100
+"""How many mistakes of an input are told."""
+
+
+class Mistake(Struct, frozen=True, kw_only=True):
+    """What is wrong with the input of a batch, in OpenAI's words; `line` counts from 1."""
+
+    code: str
+    message: str
+    line: int | None = None
+    param: str | None = None
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """Many requests that are one client's, of the dialect `kind`.
+
+    `asked` is what the client said of them. `moments` are when it came into each phase. `ending` is what it is being
+    brought to. `files` are the ids of what came of it. `total` to `usage` are counted beside the rest, which may be
+    older; a batch that is not over has a process at work on it for as long as that vouches for it.
+    """
+
+    id: str
+    owner: str
+    kind: str
+    created: float
+    deadline: float
+    phase: Phase
+    endpoint: str
+    asked: JSONObject = {}
+    headers: list[tuple[str, str]] = []
+    moments: dict[str, float] = {}
+    ending: Ending | None = None
+    mistakes: list[Mistake] = []
+    files: dict[str, str] = {}
+    total: int = 0
+    succeeded: int = 0
+    errored: int = 0
+    cancelled: float | None = None
+    """When somebody asked for it to be."""
+    usage: Usage = Usage()
+    """Sums of what was said: of the prompts, what of them was cached, of the answers, and of the thoughts in them."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.phase in ("completed", "failed", "cancelled", "expired")
+
+
+class StoredFile(Struct, frozen=True, kw_only=True):
+    """Bytes that a client keeps, or that came of a batch: `part` of the answers of `batch`."""
+
+    id: str
+    owner: str
+    created: float
+    name: str
+    purpose: str
+    size: int = 0
+    expires: float | None = None
+    batch: str | None = None
+    part: str | None = None
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A batch as a client asks for it: `requests` are their ids and bodies; or they stand in the file `input`.
+
+    `seconds` are those in which it has to be over.
+    """
+
+    endpoint: str
+    asked: JSONObject
+    seconds: float
+    input: str | None = None
+    requests: Sequence[tuple[str, JSONObject]] = ()
+
+
+class BatchWords(Struct, frozen=True, kw_only=True):
+    """How a dialect speaks of batches."""
+
+    id_prefix: str
+    decode: Callable[[JSON], Wanted]
+    show: Callable[[Batch], JSONObject]
+    page: Callable[[Sequence[JSONObject], bool], JSONObject]
+    unknown: Callable[[str], Failure]
+    not_over: Callable[[], Failure]
+    """What is asked for is there when the batch is over."""
+    over: Callable[[Batch], Failure] | None
+    """Why what is over is not cancelled; without it that changes nothing."""
+    deleted: Callable[[str], JSONObject] | None = None
+
+
+class FileWords(Struct, frozen=True, kw_only=True):
+    """How a dialect speaks of files. `made` are the purposes of what a client cannot bring itself."""
+
+    id_prefix: str
+    input_purpose: str
+    output_purpose: str
+    made: frozenset[str]
+    show: Callable[[StoredFile], JSONObject]
+    page: Callable[[Sequence[JSONObject], bool], JSONObject]
+    deleted: Callable[[str], JSONObject]
+    unknown: Callable[[str], Failure]
+    not_input: Callable[[str], Failure]
+    """It cannot be the input of a batch."""
+    lifetime: Callable[[JSON, str], float | None]
+    """The seconds after which a file is to go, as they stand in a member of this path."""
+
+
+class Batching(Struct, frozen=True, kw_only=True):
+    """Where a dialect's clients have batches, and files that these are made of; the words are loaded when asked for."""
+
+    path: str
+    words: Callable[[], BatchWords]
+    files_path: str | None = None
+    file_words: Callable[[], FileWords] | None = None

@@ -1,0 +1,137 @@
+"""Batches in OpenAI's words. Source: `openai/types/batch.py`, `openai/types/batch_create_params.py`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.batch import BatchWords, Wanted
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.dialects.openai.files import decode_lifetime
+from xenoglot.dialects.openai.stored import encode_page, refusal
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from xenoglot.codec.batch import Batch
+    from xenoglot.model.failure import Failure
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Usage
+
+MOST_LABELS, LONGEST_LABEL, LONGEST_VALUE = 16, 64, 512
+LONGEST_HOURS = 168
+HOUR = 3_600.0
+
+_WINDOW = re.compile(r"([1-9][0-9]{0,2})h")
+_MOMENTS = {
+    "in_progress": "in_progress_at",
+    "finalizing": "finalizing_at",
+    "completed": "completed_at",
+    "failed": "failed_at",
+    "expired": "expired_at",
+    "cancelled": "cancelled_at",
+}
+
+
+def decode_batch(body: JSON) -> Wanted:
+    """Return the batch that a client asks for.
+
+    Raises:
+        WireError: it asks for none.
+    """
+    said = Reader(body)
+    source, endpoint = said.need("input_file_id", str), said.need("endpoint", str)
+    window = said.need("completion_window", str)
+    found = _WINDOW.fullmatch(window)
+    hours = 0 if found is None else int(found[1])
+    if not 1 <= hours <= LONGEST_HOURS:
+        raise WireError("$.completion_window", f"expected hours, as in `24h`, up to `{LONGEST_HOURS}h`")
+    asked: JSONObject = {"input_file_id": source, "completion_window": window, "metadata": _labels(said)}
+    lifetime = decode_lifetime(said.take_any("output_expires_after"), "$.output_expires_after")
+    if lifetime is not None:
+        asked["output_seconds"] = lifetime
+    return Wanted(endpoint=endpoint, asked=asked, seconds=hours * HOUR, input=source)
+
+
+def _labels(said: Reader) -> JSON:
+    labels = said.take("metadata", dict)
+    if labels is None:
+        return None
+    if len(labels) > MOST_LABELS:
+        raise WireError("$.metadata", f"expected at most {MOST_LABELS} pairs, got {len(labels)}")
+    for key, value in labels.items():
+        if len(key) > LONGEST_LABEL:
+            raise WireError("$.metadata", f"a key is longer than {LONGEST_LABEL} characters")
+        if not isinstance(value, str):
+            raise expected("$.metadata", "texts", value)
+        if len(value) > LONGEST_VALUE:
+            raise WireError("$.metadata", f"a value is longer than {LONGEST_VALUE} characters")
+    return labels
+
+
+def encode_batch(batch: Batch) -> JSONObject:
+    """Return what is told of a batch."""
+    moments = {field: _second(batch.moments.get(phase)) for phase, field in _MOMENTS.items()}
+    cancelling = batch.cancelled is not None and not batch.over
+    mistakes = [
+        {"code": one.code, "line": one.line, "message": one.message, "param": one.param} for one in batch.mistakes
+    ]
+    return {
+        "id": batch.id,
+        "object": "batch",
+        "endpoint": batch.endpoint,
+        "errors": {"object": "list", "data": mistakes} if mistakes else None,
+        "input_file_id": batch.asked["input_file_id"],
+        "completion_window": batch.asked["completion_window"],
+        "status": "cancelling" if cancelling else batch.phase,
+        "output_file_id": batch.files.get("output"),
+        "error_file_id": batch.files.get("errors"),
+        "created_at": int(batch.created),
+        "expires_at": int(batch.deadline),
+        **moments,
+        "cancelling_at": _second(batch.cancelled),
+        "request_counts": {"total": batch.total, "completed": batch.succeeded, "failed": batch.errored},
+        "usage": _usage(batch.usage),
+        "metadata": batch.asked["metadata"],
+    }
+
+
+def _usage(used: Usage) -> JSONObject | None:
+    """Return what was used, as far as somebody said it (`openai/types/batch_usage.py`)."""
+    if used.input_tokens is None and used.output_tokens is None:
+        return None
+    given, made = used.input_tokens or 0, used.output_tokens or 0
+    return {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": used.cache_read or 0},
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": used.reasoning or 0},
+        "total_tokens": given + made,
+    }
+
+
+def _second(moment: float | None) -> int | None:
+    return None if moment is None else int(moment)
+
+
+def _unknown(name: str) -> Failure:
+    return refusal("not_found", f"No batch found with id '{name}'.", param="batch_id")
+
+
+def _not_over() -> Failure:
+    return refusal("invalid_request", "the batch is not over")
+
+
+def _over(batch: Batch) -> Failure:
+    message = f"Cannot cancel a batch with status '{batch.phase}'."
+    return refusal("invalid_request", message, param="status", code="invalid_batch_status")
+
+
+WORDS = BatchWords(
+    id_prefix="batch_",
+    decode=decode_batch,
+    show=encode_batch,
+    page=encode_page,
+    unknown=_unknown,
+    not_over=_not_over,
+    over=_over,
+)

@@ -1,0 +1,25 @@
+"""Where OpenAI's clients have files and batches; see `files` and `batches`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.batch import Batching
+
+if TYPE_CHECKING:
+    from xenoglot.codec.batch import BatchWords, FileWords
+
+
+def _words() -> BatchWords:
+    from xenoglot.dialects.openai.batches import WORDS  # noqa: PLC0415  most gateways are never asked for a batch
+
+    return WORDS
+
+
+def _file_words() -> FileWords:
+    from xenoglot.dialects.openai.files import WORDS  # noqa: PLC0415  as above
+
+    return WORDS
+
+
+BATCHING = Batching(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)

@@ -1,0 +1,85 @@
+"""What is asked of files and batches: by whom, which of them, and which part of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+from xenoglot.errors import WireError
+from xenoglot.gateway.keeper import is_id
+from xenoglot.store.store import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.exchange import Exchange
+    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.keeper import Keeper
+    from xenoglot.gateway.observe import Record
+    from xenoglot.store.store import Order
+
+ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
+_LONGEST_NUMBER = 9
+
+
+class Asked:
+    """What is asked, by whom."""
+
+    def __init__(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, keeper: Keeper) -> None:
+        self.exchange = exchange
+        self.dialect = dialect
+        self.gateway = gateway
+        self.record = record
+        self.keeper = keeper
+        self.owner = record.client.owner
+
+    @property
+    def name(self) -> str:
+        """The id in the path; one that nothing can have is nothing's."""
+        name = unquote(self.exchange.variables["id"])
+        return name if is_id(name) else "?"
+
+    def query(self, name: str) -> str | None:
+        """Return what the query says, the last time it says it."""
+        values = parse_qs(self.exchange.query).get(name)
+        return values[-1] if values else None
+
+    async def pass_body(self) -> None:
+        """Read the body, in which nothing is wanted: now the client's leaving is noticed."""
+        await self.exchange.read_body(self.gateway.config.server.body_limit)
+
+    def limit(self, usual: int, most: int) -> int:
+        """Return how many of a list are wanted.
+
+        Raises:
+            WireError: the query says no such number.
+        """
+        said = self.query("limit")
+        if said is None:
+            return usual
+        number = int(said) if said.isascii() and said.isdecimal() and len(said) <= _LONGEST_NUMBER else 0
+        if not 1 <= number <= most:
+            raise WireError("$.limit", f"expected 1 to {most}")
+        return number
+
+    def place(self, field: str) -> str | None:
+        """Return the id behind which a list is wanted.
+
+        Raises:
+            WireError: the query says what is none.
+        """
+        found = self.query(field)
+        if found is not None and not is_id(found):
+            raise WireError(f"$.{field}", "expected an id")
+        return found
+
+
+def wider(limit: int, after: str | None, order: Order) -> Window:
+    """Return a window with one more than is wanted, which tells whether there are more."""
+    return Window(limit=limit + 1, after=after, order=order)
+
+
+def size_of(items: Sequence[object], limit: int) -> bool:
+    """Return whether there were more than wanted."""
+    return len(items) > limit

@@ -1,0 +1,296 @@
+"""The command `xenoglot init`: a configuration file, from the answers to a few questions or from flags."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec import dialect as dialects
+from xenoglot.errors import ConfigurationError, XenoglotError
+from xenoglot.gateway.guard import secret_places
+from xenoglot.gateway.printable import for_log
+from xenoglot.launching.initial import EVERY, Answers, Who, checked, written
+from xenoglot.providers import catalog
+from xenoglot.providers.addresses import face_of, needed
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.providers.provider import Provider
+
+EMBEDDED: Final = "embedded"
+NONE: Final = "none"
+MOST_SHOWN: Final = 12
+"""Models that are shown of a provider's list."""
+
+LAST_PORT: Final = 65535
+_PORTS = frozenset(map(str, range(LAST_PORT + 1)))
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Questions:
+    """Asks what the flags have not said; where nobody is to be asked, takes what is usual."""
+
+    def __init__(
+        self, ask: Callable[[str], str] | None, say: Callable[[str], None], environ: Mapping[str, str]
+    ) -> None:
+        self._ask = ask
+        self._say = say
+        self.environ = environ
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody is asked."""
+        return self._ask is None
+
+    def say(self, text: str) -> None:
+        """Tell something, where somebody is there."""
+        if self._ask is not None:
+            self._say(text)
+
+    def answer(
+        self, question: str, usual: str, said: str | None, problem: Callable[[str], str | None], flag: str = ""
+    ) -> str:
+        """Return what was said, or is answered; a wrong answer is told and asked again.
+
+        Raises:
+            ConfigurationError: what was said is wrong, or nobody answers any more.
+        """
+        if said is not None or self._ask is None:
+            value = usual if said is None else said
+            if wrong := problem(value):
+                raise ConfigurationError(f"{flag}: {wrong}" if flag else wrong)
+            return value
+        while True:
+            try:
+                value = self._ask(f"{question} [{usual}] ").strip() or usual
+            except EOFError:
+                raise ConfigurationError("nothing was written: there are no more answers") from None
+            if not (wrong := problem(value)):
+                return value
+            self._say(for_log(wrong, 400))
+
+    def whether(self, question: str, *, usual: bool) -> bool:
+        """Return whether the answer is yes."""
+        return self.answer(question, "yes" if usual else "no", None, _yes_or_no).lower().startswith("y")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, check, write; return the exit code.
+
+    Raises:
+        ConfigurationError: a flag is wrong, the file is there, or nobody is there to ask.
+    """
+    ask = None if options.yes else input
+    if ask is not None and (sys.stdin is None or not sys.stdin.isatty()):
+        raise ConfigurationError("nobody is there to answer: say all by flags, and `--yes` to the rest")
+    questions = Questions(ask, _say, os.environ)
+    path = Path(options.output)
+    _may_write(path, questions, force=options.force)
+    answers = answers_of(options, questions)
+    config = checked(answers, os.environ, options.output)
+    for place in secret_places(config):
+        raise ConfigurationError(f"{place}: may be a secret, and none stands in the file: name its variable instead")
+    _write(path, written(answers), force=options.force or ask is not None)
+    _say(f"{path} is written: `xenoglot serve --config {path}`")
+    for name in (answers.client_key_env, answers.who.key_env if answers.who else None):
+        if name and not os.environ.get(name):
+            _say(f"Set {name} before: it holds the key{'s of clients' if name in config.keys.env else ''}.")
+    return 0
+
+
+def answers_of(options: argparse.Namespace, questions: Questions) -> Answers:
+    """Return the answers to all questions.
+
+    Raises:
+        ConfigurationError: see `Questions.answer`.
+    """
+    who = _who(options, questions)
+    port = questions.answer("Which port?", "8080", options.port, _port, "--port")
+    return Answers(
+        who=who,
+        models=() if who is None else _models(who, options, questions),
+        embedded=who is None or _embedded(options, questions),
+        port=int(port),
+        client_key_env=_optional(
+            questions.answer(
+                f"Which variable holds keys that clients must show? (`{NONE}`: nobody needs one)",
+                NONE,
+                options.client_key_env,
+                _variable,
+                "--client-key-env",
+            )
+        ),
+        store=questions.answer("Where is kept what clients want kept?", "sqlite", options.store, _store, "--store"),
+    )
+
+
+def _who(options: argparse.Namespace, questions: Questions) -> Who | None:
+    """Return who answers, and what has to be known of them."""
+    questions.say(f"Providers: {', '.join(catalog.names())}.")
+    question = f"Who answers? A provider, the URL of a server, or `{EMBEDDED}` (the model that comes with Xenoglot)"
+    name = questions.answer(question, _likely(questions.environ), options.upstream, _answerer, "--upstream")
+    if name == EMBEDDED:
+        return None
+    if "://" in name:
+        speaks = questions.answer("What does it speak?", "chat", options.dialect, _dialect, "--dialect")
+        variable = questions.answer(
+            f"Which variable holds its key? (`{NONE}`: it needs none)", NONE, options.key_env, _variable, "--key-env"
+        )
+        return Who(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
+    row = catalog.get(name)
+    face = face_of(row, options.dialect)
+    settings = {one: _setting(row, one, options, questions) for one in needed(face)}
+    variable = questions.answer(
+        f"Which variable holds its key? (`{NONE}`: it needs none)",
+        row.key_env or NONE,
+        options.key_env,
+        _variable,
+        "--key-env",
+    )
+    said = {one: value for one, value in settings.items() if value}
+    return Who(
+        name=re.sub(r"[^A-Za-z0-9_-]", "_", row.name),
+        provider=row.name,
+        dialect=options.dialect,
+        settings=said,
+        key_env=_optional(variable),
+    )
+
+
+def _setting(row: Provider, name: str, options: argparse.Namespace, questions: Questions) -> str:
+    """Return what stands in an address; nothing where that is found again where it is found now."""
+    setting = row.settings[name]
+    said = dict(one.partition("=")[::2] for one in options.setting).get(name)
+    if said is None and (questions.environ.get(setting.env or "") or setting.default):
+        return ""
+    wanted = f"{row.title} needs {setting.title}"
+    return questions.answer(
+        f"{wanted}:", "", said, lambda value: None if value.strip() else wanted, f"--setting {name}=..."
+    )
+
+
+def _models(who: Who, options: argparse.Namespace, questions: Questions) -> tuple[str, ...]:
+    if options.model:
+        return tuple(options.model)
+    if who.key_env is None or questions.environ.get(who.key_env):
+        _show_models(who, questions)
+    question = f"Which models may clients ask for? (names, parted by blanks; `{EVERY}`: all that it has)"
+    return tuple(questions.answer(question, EVERY, None, _needed).split())
+
+
+def _show_models(who: Who, questions: Questions) -> None:
+    """Tell which models there are, where somebody is there to see it, and the server says so."""
+    if questions.silent:
+        return
+    if questions.answer("Look which models it has?", "yes", None, _yes_or_no).lower().startswith("n"):
+        return
+    try:
+        config = checked(Answers(who=who, embedded=False), questions.environ, "init")
+        names = asyncio.run(_listed(config))
+    except XenoglotError as error:
+        questions.say(for_log(f"It does not say: {error}", 400))
+        return
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    questions.say(for_log(f"It has {', '.join(names[:MOST_SHOWN])}{more}.", 2000))
+
+
+async def _listed(config: Config) -> Sequence[str]:
+    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  only where somebody wants to see the models
+    from xenoglot.gateway.listing import available  # noqa: PLC0415  as above
+
+    async with assembled(config, ready=False) as gateway:
+        return [model.id for model in await available(gateway.router, gateway.backends)]
+
+
+def _embedded(options: argparse.Namespace, questions: Questions) -> bool:
+    if options.embedded is not None:
+        return bool(options.embedded)
+    return questions.whether("Shall the embedded model answer, too?", usual=False)
+
+
+def _may_write(path: Path, questions: Questions, *, force: bool) -> None:
+    if not path.exists() or force:
+        return
+    if questions.whether(f"{path} is there. Write it anew?", usual=False):
+        return
+    raise ConfigurationError(f"`{path}` is there: name another with `--output`, or say `--force`")
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    """Write the file, for its owner alone; whole, or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123  a path has no such mode
+            file.write(text)
+        try:
+            if force:
+                beside.replace(path)
+            else:
+                path.hardlink_to(beside)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"`{path}` cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+def _likely(environ: Mapping[str, str]) -> str:
+    """Return the provider whose key is there, if one's is."""
+    rows = (catalog.get(name) for name in catalog.names())
+    return next((row.name for row in rows if row.key_env and environ.get(row.key_env)), EMBEDDED)
+
+
+def _optional(value: str) -> str | None:
+    return None if value == NONE else value
+
+
+def _answerer(value: str) -> str | None:
+    if value == EMBEDDED or value in catalog.names() or value.startswith(("http://", "https://")):
+        return None
+    try:
+        catalog.get(value)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def _dialect(value: str) -> str | None:
+    return None if value in dialects.names() else f"found {value}; expected one of {', '.join(dialects.names())}"
+
+
+def _variable(value: str) -> str | None:
+    if value == NONE or _VARIABLE.fullmatch(value):
+        return None
+    return "expected the name of an environment variable; a key stands in one, never in the file"
+
+
+def _port(value: str) -> str | None:
+    if value in _PORTS:
+        return None
+    return f"expected a number up to {LAST_PORT}"
+
+
+def _store(value: str) -> str | None:
+    from xenoglot.store.place import place_problem  # noqa: PLC0415  only where it is asked
+
+    if "@" in value:
+        return "holds a user or password; name the variable that holds such a URL in the file, as `url_env`"
+    return place_problem(value)
+
+
+def _needed(value: str) -> str | None:
+    return None if value.strip() and value.isprintable() else "expected something"
+
+
+def _yes_or_no(value: str) -> str | None:
+    return None if value.lower() in ("y", "yes", "n", "no") else "expected yes or no"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201  a person is there

@@ -1,0 +1,118 @@
+"""A first configuration file: what was answered, written as TOML with a word to each thing, and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from xenoglot.codec.wire import to_text
+from xenoglot.gateway.config import check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.json import JSON
+
+EVERY = "*"
+"""Among the models: any name goes to the upstream as it is."""
+
+_UNSET = "not-set-yet"
+"""What stands for a key while the file is checked, where its variable is still to be set."""
+
+
+class Who(Struct, frozen=True, kw_only=True):
+    """Who answers: a `provider` known by name, or the server at a `base_url`, which speaks `dialect`."""
+
+    name: str
+    provider: str | None = None
+    base_url: str | None = None
+    dialect: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    key_env: str | None = None
+
+
+class Answers(Struct, frozen=True, kw_only=True):
+    """What a first configuration says; without an upstream (`who`) the embedded model answers alone."""
+
+    who: Who | None = None
+    models: tuple[str, ...] = ()
+    embedded: bool = True
+    port: int = 8080
+    client_key_env: str | None = None
+    store: str = "sqlite"
+
+
+def checked(answers: Answers, environ: Mapping[str, str], where: str) -> Config:
+    """Return the configuration that the answers make; a key that is not set yet is none of its mistakes.
+
+    Raises:
+        ConfigurationError: something in it is wrong.
+    """
+    named = [answers.client_key_env, answers.who.key_env if answers.who else None]
+    known = {name: environ.get(name) or _UNSET for name in named if name}
+    return check(tomllib.loads(written(answers)), {**environ, **known}, where)
+
+
+def written(answers: Answers) -> str:
+    """Return the text of the file. No key is in it: they stand in variables of the environment."""
+    return "\n".join(_lines(answers)) + "\n"
+
+
+def _lines(answers: Answers) -> Iterator[str]:
+    yield "# What `xenoglot serve --config` reads, and checks. All that can be said: docs/configuration.md."
+    yield "# A key stands in a variable of the environment, never here."
+    yield from ("", "[server]", 'host = "127.0.0.1"  # this machine alone; for others, clients need keys')
+    yield f"port = {answers.port}"
+    yield from _keys(answers.client_key_env)
+    if answers.who is not None:
+        yield from _upstream(answers.who)
+    yield from _embedded(answers)
+    yield from _models(answers)
+    yield from ("", "# What clients want kept: answers to go on from, conversations, files.", "[store]")
+    yield f'url = {_value(answers.store)}  # or "sqlite:///PATH", "memory", "off"; a PostgreSQL URL goes into `url_env`'
+    yield "max_age_days = 30"
+
+
+def _keys(variable: str | None) -> Iterator[str]:
+    yield from ("", "# Who may ask: variables with clients' keys, several in one parted by blanks.")
+    lines = ("[keys]", f"env = [{_value(variable or 'XENOGLOT_CLIENT_KEYS')}]")
+    yield from (lines if variable else (f"# {line}" for line in lines))
+
+
+def _upstream(who: Who) -> Iterator[str]:
+    yield from ("", "# Who answers.", f"[upstreams.{who.name}]")
+    said = {"provider": who.provider, "dialect": who.dialect, "base_url": who.base_url}
+    yield from (f"{name} = {_value(value)}" for name, value in said.items() if value is not None)
+    if who.settings:
+        settings = ", ".join(f"{name} = {_value(value)}" for name, value in who.settings.items())
+        yield f"settings = {{ {settings} }}"
+    if who.key_env is not None:
+        yield f"key_env = {_value(who.key_env)}  # the variable that holds the key"
+    yield "# deadlines = { first_byte = 60.0, idle = 120.0 }"
+
+
+def _embedded(answers: Answers) -> Iterator[str]:
+    alone = answers.who is None
+    yield from ("", f"# The embedded model: it answers {'every name' if alone else 'to its own name'}.", "[embedded]")
+    yield f"enabled = {'true' if alone or answers.embedded else 'false'}"
+
+
+def _models(answers: Answers) -> Iterator[str]:
+    if answers.who is None:
+        return
+    if not answers.models or EVERY in answers.models:
+        yield from ("", "# Every other name is asked for as it is. An alias, or a pattern of names (`*`), would be:")
+        yield from ("# [[models]]", '# name = "fast"', f"# upstream = {_value(answers.who.name)}", '# model = "..."')
+        return
+    yield from ("", "# What clients may ask for; `model` would say what it is called there, if not so.")
+    for index, name in enumerate(answers.models):
+        yield from ("",) if index else ()
+        yield from ("[[models]]", f"name = {_value(name)}", f"upstream = {_value(answers.who.name)}")
+
+
+def _value(value: JSON) -> str:
+    """Return a text: TOML writes these as JSON does (https://toml.io/en/v1.0.0#string)."""
+    return to_text(value).replace("\x7f", "\\u007f")

@@ -1,0 +1,49 @@
+"""What a row says of a program: how it is found, what it speaks, and how it is told where to ask."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from xenoglot.model.json import JSON
+
+ModelRule: TypeAlias = Literal["own", "needed"]
+"""Whether the program knows models of its own to ask for, or has to be told one."""
+
+
+class File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file in the folder of the run: text as it is, anything else as JSON (which YAML reads as well)."""
+
+    name: str
+    content: JSON
+
+
+class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One row.
+
+    In all texts of `arguments`, `env` and `files` stand `{url}` for the gateway's address without `/v1`, `{key}` for
+    the key it takes, `{model}` for the model that is asked for, `{folder}` for the folder of the run, and `{"model"}`
+    for the model in quotes. Where no model is known, what names one is left out: a group of arguments, a variable, a
+    key. A variable that is no text is written as JSON.
+
+    `commands` are the names under which it is installed; none where it is named on the command line. `unset` are
+    variables that would send it elsewhere. `install` is how its own documentation installs it. `tested` is the version
+    that was last started so, and asked for an answer. `sources` give the address that tells each fact: `env`,
+    `arguments`, `files`, `unset`.
+    """
+
+    name: str
+    title: str
+    docs: str
+    dialect: str
+    commands: tuple[str, ...] = ()
+    install: str = ""
+    model: ModelRule = "own"
+    arguments: tuple[tuple[str, ...], ...] = ()
+    env: dict[str, JSON] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    files: tuple[File, ...] = ()
+    tested: str | None = None
+    note: str = ""
+    sources: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,184 @@
+"""The command `xenoglot run`: a program of somebody else's, started so that it speaks to a gateway."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xenoglot import choosing
+from xenoglot.errors import ConfigurationError
+from xenoglot.launching import programs
+from xenoglot.launching.folder import private_folder
+from xenoglot.launching.setup import Place, environment, setup, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from xenoglot.gateway.config import Config
+    from xenoglot.launching.hosted import Door
+    from xenoglot.launching.program import Program
+
+MASK = "***"
+_CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf")
+
+
+def run(options: Namespace) -> int:
+    """Do what the command line says; return the exit code, that of the program if one was started.
+
+    Raises:
+        ConfigurationError: a flag is wrong, the program is not known, or no gateway can be had.
+    """
+    if options.list:
+        return _list()
+    if options.program is None:
+        raise ConfigurationError(f"say which program: {', '.join(programs.names())}; `xenoglot run --list` tells more")
+    program = programs.get(options.program)
+    if options.model is not None and not (options.model and options.model.isprintable()):
+        raise ConfigurationError("--model: expected a name of printable characters")
+    if options.print:
+        return _print(program, options)
+    command = _command(program, options.passed)
+    with ExitStack() as stack:
+        door = _door(stack, options)
+        folder = stack.enter_context(private_folder(os.environ))
+        place = Place(url=door.url, key=door.key, folder=folder, model=_model(program, options, door.models))
+        return _start(program, command, place)
+
+
+def _start(program: Program, command: Sequence[str], place: Place) -> int:
+    from xenoglot.launching import starting  # noqa: PLC0415  only where something is started
+
+    made = setup(program, place)
+    for name, text in made.files.items():
+        descriptor = os.open(Path(place.folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a path has no such mode
+            file.write(text)
+    try:
+        return starting.run([command[0], *made.arguments, *command[1:]], environment(made, os.environ))
+    except OSError as error:
+        raise ConfigurationError(f"`{command[0]}` cannot be started: {os.strerror(error.errno or 0)}") from None
+
+
+def _door(stack: ExitStack, options: Namespace) -> Door:
+    """Return a gateway: the one that is named, the one that runs where this one would, or one of our own."""
+    from xenoglot.launching.hosted import Door, hosted  # noqa: PLC0415  a list of programs needs no gateway
+
+    key = _client_key(options.client_key_env)
+    if options.gateway is not None:
+        from xenoglot.launching.running import named  # noqa: PLC0415  as above
+
+        _only_gateway(options)
+        url = options.gateway.rstrip("/").removesuffix("/v1")
+        return Door(url=url, key=key or "none", models=named(url, key))
+    config = _config(options)
+    found = _running(config, key, options)
+    if found is not None:
+        return found
+    log = None if options.log is None else stack.enter_context(_opened(options.log))
+    return stack.enter_context(hosted(config, log))
+
+
+def _running(config: Config, key: str | None, options: Namespace) -> Door | None:
+    """Return the gateway that runs at the configured address, where it is ours and nothing else was asked for."""
+    from xenoglot.launching.hosted import Door  # noqa: PLC0415  as above
+    from xenoglot.launching.running import is_mine, look  # noqa: PLC0415  as above
+
+    chosen = [name for name in _CHOICES if name != "config" and getattr(options, name) is not None]
+    if chosen or options.log is not None or not config.server.loopback or not is_mine(config.server.port):
+        return None
+    url = f"http://{'[::1]' if ':' in config.server.host else '127.0.0.1'}:{config.server.port}"
+    key = key or next(iter(config.client_keys), None)
+    found = look(url, key)
+    return Door(url=url, key=key or "none", models=found.models) if found.welcome else None
+
+
+def _config(options: Namespace) -> Config:
+    """Return the configuration; without an upstream, `--model` is but what the program asks for."""
+    said = {**vars(options), "client_key_env": None}
+    return choosing.config_of(Namespace(**(said if options.upstream else {**said, "model": None})))
+
+
+def _model(program: Program, options: Namespace, models: Sequence[str]) -> str | None:
+    """Return the model to ask for: the one that is named; where the program needs one, the first that there is.
+
+    Raises:
+        ConfigurationError: it needs one, and none is known.
+    """
+    if options.model is not None:
+        return str(options.model)
+    if program.model == "own":
+        return None
+    if not models:
+        raise ConfigurationError(f"{program.title} has to be told a model: name one with `--model`")
+    return models[0]
+
+
+def _command(program: Program, passed: Sequence[str]) -> list[str]:
+    """Return the program's path and what it is passed.
+
+    Raises:
+        ConfigurationError: it is not installed; the text says how it is.
+    """
+    wanted = program.commands or tuple(passed[:1])
+    if not wanted:
+        raise ConfigurationError(f"say what to start: `xenoglot run {program.name} -- PROGRAM ...`")
+    path = _path(wanted)
+    if path is None:
+        advice = f"; {program.title} is installed so: {program.install}" if program.install else ""
+        raise ConfigurationError(f"there is no program `{wanted[0]}`{advice}")
+    return [path, *(passed if program.commands else passed[1:])]
+
+
+def _path(commands: Sequence[str]) -> str | None:
+    return next((path for name in commands if (path := shutil.which(name)) is not None), None)
+
+
+def _print(program: Program, options: Namespace) -> int:
+    place = Place(
+        url=options.gateway or "http://127.0.0.1:PORT",
+        key=MASK,
+        folder="FOLDER",
+        model=options.model or (None if program.model == "own" else "MODEL"),
+    )
+    made = setup(program, place)
+    named = program.commands[0] if program.commands else None
+    command = [named, *made.arguments, *options.passed] if named else list(options.passed)
+    for line in shown(made, command, place.folder):
+        print(line)  # noqa: T201  what was asked for
+    return 0
+
+
+def _list() -> int:
+    rows = [programs.get(name) for name in programs.names()]
+    told = [(row.name, row.dialect, row.title, _path(row.commands) or "-") for row in rows]
+    widths = [max(len(cells[place]) for cells in told) for place in range(3)]
+    for cells in told:
+        print("  ".join((*(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=False)), cells[3])))  # noqa: T201  what was asked for
+    return 0
+
+
+def _client_key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    keys = os.environ.get(variable, "").split()
+    if not keys:
+        raise ConfigurationError(f"--client-key-env: the environment variable `{variable}` is not set, or empty")
+    return keys[0]
+
+
+def _only_gateway(options: Namespace) -> None:
+    for name in (*_CHOICES, "log"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(f"`--{name.replace('_', '-')}` and `--gateway` exclude each other")
+
+
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, "a", encoding="utf-8", buffering=1)  # noqa: PTH123  the stack closes it
+    except OSError as error:
+        raise ConfigurationError(f"--log: `{path}` cannot be written: {os.strerror(error.errno or 0)}") from None

@@ -1,0 +1,128 @@
+"""A gateway that runs already: whether one is there, whose it is, and what it has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import ConfigurationError, WireError
+
+if TYPE_CHECKING:
+    from xenoglot.backends.transport import Transport
+
+OURS = b"Xenoglot"
+"""How what it says of itself begins."""
+
+PATIENCE = 5.0
+"""Seconds for each of the questions."""
+
+LONGEST = 4 * 1024 * 1024
+"""Bytes of a list of models."""
+
+_LISTENS = "0A"
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_OK, _UNAUTHORIZED = 200, 401
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What was found at an address: a gateway (`ours`) that takes the key (`welcome`), and the models it lists."""
+
+    ours: bool = False
+    welcome: bool = False
+    models: Sequence[str] = ()
+
+
+def look(url: str, key: str | None) -> Found:
+    """Return what is at `url`. The key is shown to what is well, and asks for one."""
+    return asyncio.run(_look(url.rstrip("/"), key))
+
+
+def named(url: str, key: str | None) -> Sequence[str]:
+    """Return the models of the gateway at `url`.
+
+    Raises:
+        ConfigurationError: there is none, or it does not take the key.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or set(url) & set("\"'\\ "):
+        raise ConfigurationError(f'--gateway: found "{url}"; expected a URL that begins with http:// or https://')
+    found = look(url, key)
+    if not found.ours:
+        raise ConfigurationError(f"--gateway: no Xenoglot answers at {url}; `xenoglot serve` starts one")
+    if not found.welcome:
+        raise ConfigurationError(
+            "--gateway: it wants another key: name the variable that holds one with `--client-key-env`"
+        )
+    return found.models
+
+
+def is_mine(port: int) -> bool:
+    """Whether whatever listens at a port of this machine belongs to this user, or to the one who administers it.
+
+    Anybody on a machine can listen where a gateway usually does, and would be told all that a program has to say. Where
+    the system does not tell whose a socket is (it is Linux that does), nothing is anybody's.
+    """
+    owners = {owner for table in _TABLES for owner in _owners(table, port)}
+    return bool(owners) and owners <= {0, os.getuid()}
+
+
+def _owners(table: str, port: int) -> Sequence[int]:
+    """Return the users whose sockets listen at a port, from a table of the kernel (proc(5): `/proc/net/tcp`)."""
+    try:
+        rows = [line.split() for line in Path(table).read_text(encoding="ascii").splitlines()[1:]]
+    except OSError:
+        return ()
+    return [int(row[7]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port]
+
+
+async def _look(url: str, key: str | None) -> Found:
+    from xenoglot.backends.transport import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
+
+    transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
+    try:
+        status, body = await _get(transport, f"{url}/health", None)
+        if status != _OK or not _is_health(body):
+            return Found()
+        status, body = await _get(transport, f"{url}/", None)
+        if status == _UNAUTHORIZED and key is not None:
+            status, body = await _get(transport, f"{url}/", key)
+        if status == _UNAUTHORIZED:
+            return Found(ours=True)
+        if status != _OK or not body.startswith(OURS):
+            return Found()
+        status, body = await _get(transport, f"{url}/v1/models", key)
+        return Found(ours=True, welcome=True, models=_models(body) if status == _OK else ())
+    except (TransportError, ValueError):
+        return Found()
+    finally:
+        await transport.aclose()
+
+
+async def _get(transport: Transport, url: str, key: str | None) -> tuple[int, bytes]:
+    headers = [] if key is None else [("authorization", f"Bearer {key}")]
+    async with await transport.send("GET", url, headers) as reply:
+        return reply.status, await reply.read(LONGEST)
+
+
+def _is_health(body: bytes) -> bool:
+    try:
+        return bool(decode_json(body) == {"status": "ok"})
+    except WireError:
+        return False
+
+
+def _models(body: bytes) -> Sequence[str]:
+    try:
+        listed = decode_json(body)
+    except WireError:
+        return ()
+    rows = listed.get("data") if isinstance(listed, dict) else None
+    ids = [row.get("id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return tuple(name for name in ids if isinstance(name, str))

@@ -1,0 +1,114 @@
+"""What is set for one run of a program: pure, from its row and the place where the gateway is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, json
+
+from xenoglot.codec.wire import encode_json, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from xenoglot.launching.program import Program
+    from xenoglot.model.json import JSON
+
+_HOLE = re.compile(r'\{(url|key|model|folder|"model")\}')
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_DIRECT = ("127.0.0.1", "localhost")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a gateway is (`url`, without `/v1`), what it takes and has, and the folder for the files of the run."""
+
+    url: str
+    key: str
+    folder: str
+    model: str | None = None
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """What a program is started with, beside what the environment says anyhow."""
+
+    arguments: tuple[str, ...]
+    env: dict[str, str]
+    unset: tuple[str, ...]
+    files: dict[str, str]
+
+
+def setup(program: Program, place: Place) -> Setup:
+    """Return what `program` is told."""
+    filled = (_filled(group, place) for group in program.arguments)
+    return Setup(
+        arguments=tuple(argument for group in filled if group is not None for argument in group),
+        env={name: text for name, value in program.env.items() if (text := _variable(value, place)) is not None},
+        unset=program.unset,
+        files={file.name: _text(file.content, place) for file in program.files},
+    )
+
+
+def environment(made: Setup, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the program: those that there are, and what is set; no proxy stands before us."""
+    kept = {name: value for name, value in environ.items() if name not in made.unset}
+    return kept | dict(_direct(environ)) | made.env
+
+
+def shown(made: Setup, command: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the lines that say, as a shell would be told, what is set."""
+    for name in made.unset:
+        yield f"unset {name}"
+    for name, value in made.env.items():
+        yield f"export {name}={shlex.quote(value)}"
+    for name, text in made.files.items():
+        yield f"cat > {folder}/{name} <<'END'"
+        yield from text.rstrip("\n").splitlines()
+        yield "END"
+    yield shlex.join(command)
+
+
+def _direct(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what keeps a program from asking a proxy for this machine, in both spellings, as programs read either."""
+    if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
+        return
+    for name in ("no_proxy", "NO_PROXY"):
+        said = [host.strip() for host in environ.get(name, "").split(",") if host.strip()]
+        yield name, ",".join(dict.fromkeys((*said, *_DIRECT)))
+
+
+def _variable(value: JSON, place: Place) -> str | None:
+    filled = _filled(value, place)
+    return filled if filled is None or isinstance(filled, str) else to_text(filled)
+
+
+def _text(content: JSON, place: Place) -> str:
+    if isinstance(content, str):
+        return _string(content, place) or ""
+    return json.format(encode_json(_filled(content, place)), indent=2).decode() + "\n"
+
+
+def _filled(value: JSON, place: Place) -> JSON:
+    """Return a value with its holes filled; `None` for what names a model where there is none."""
+    match value:
+        case str():
+            return _string(value, place)
+        case list() | tuple():
+            items = [_filled(item, place) for item in value]
+            return None if None in items else items
+        case dict():
+            keys = ((_string(name, place), item) for name, item in value.items())
+            return {
+                name: made for name, item in keys if name is not None and (made := _filled(item, place)) is not None
+            }
+        case _:
+            return value
+
+
+def _string(text: str, place: Place) -> str | None:
+    if place.model is None and ("{model}" in text or '{"model"}' in text):
+        return None
+    model = place.model or ""
+    fill = {"url": place.url, "key": place.key, "folder": place.folder, "model": model, '"model"': to_text(model)}
+    return _HOLE.sub(lambda hole: fill[hole[1]], text)

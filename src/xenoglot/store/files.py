@@ -1,0 +1,174 @@
+"""Files that are kept, in pieces: a file of any size takes no more memory than one of these.
+
+A file is there when all of it is. Its pieces are kept as they come; those of one that never became whole are forgotten
+after `UNFINISHED` seconds. One that came of a batch has no pieces: its bytes are the batch's answers. Every method
+raises `StoreError` where the store cannot do it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from xenoglot.codec.batch import PARTS, StoredFile
+from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
+from xenoglot.store.store import StoreError
+
+if TYPE_CHECKING:
+    from xenoglot.store.sql import SQLStore
+    from xenoglot.store.store import Order, Window
+
+UNFINISHED = 3_600.0
+
+_decode = msgspec.json.Decoder(StoredFile).decode
+
+
+class Files:
+    """The files of a store."""
+
+    def __init__(self, store: SQLStore) -> None:
+        self._store = store
+
+    async def begin(self, file: StoredFile) -> None:
+        """Keep what is known of a file before its bytes."""
+        await self._store.write(_put(file, ready=False))
+
+    async def add(self, owner: str, name: str, number: int, piece: bytes) -> bool:
+        """Keep one more piece; return whether there is such a file still."""
+        return await self._store.write(_add(owner, name, number, piece))
+
+    async def finish(self, file: StoredFile) -> bool:
+        """Have a file be there, its bytes being kept; return whether it was not forgotten meanwhile."""
+        return await self._store.write(_finish(file))
+
+    async def get(self, owner: str, name: str, now: float) -> StoredFile | None:
+        """Return what is known of a file."""
+        return await self._store.read(_get(owner, name, now))
+
+    async def listed(self, owner: str, window: Window, now: float, purpose: str | None = None) -> list[StoredFile]:
+        """Return files, of one purpose if that is said; none behind one that is not there."""
+        return await self._store.read(_listed(owner, window, now, purpose))
+
+    async def pieces(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return pieces with their numbers, in order, behind the number `after`."""
+        return await self._store.read(_pieces(owner, name, after, limit))
+
+    async def delete(self, owner: str, name: str) -> bool:
+        """Forget a file; return whether it was there."""
+        return await self._store.write(delete(owner, name))
+
+
+def put(file: StoredFile) -> Steps[None]:
+    """Keep a file that has no pieces."""
+    yield from _put(file, ready=True)
+
+
+def _put(file: StoredFile, *, ready: bool) -> Steps[None]:
+    body = msgspec.json.encode(file)
+    yield Statement(
+        "INSERT INTO file (owner, id, created, purpose, expires, ready, batch, part, size, body)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        (
+            file.owner,
+            file.id,
+            file.created,
+            file.purpose,
+            file.expires,
+            int(ready),
+            file.batch,
+            file.part,
+            len(body),
+            body,
+        ),
+    )
+
+
+def _add(owner: str, name: str, number: int, piece: bytes) -> Steps[bool]:
+    rows = yield Statement(
+        "UPDATE file SET size = size + $3 WHERE owner = $1 AND id = $2 AND ready = 0 RETURNING id",
+        (owner, name, len(piece)),
+    )
+    if rows:
+        yield Statement(
+            "INSERT INTO file_piece (owner, file, number, data) VALUES ($1, $2, $3, $4)", (owner, name, number, piece)
+        )
+    return bool(rows)
+
+
+def _finish(file: StoredFile) -> Steps[bool]:
+    body = msgspec.json.encode(file)
+    rows = yield Statement(
+        "UPDATE file SET ready = 1, purpose = $3, expires = $4, size = size - LENGTH(body) + $5, body = $6"
+        " WHERE owner = $1 AND id = $2 AND ready = 0 RETURNING id",
+        (file.owner, file.id, file.purpose, file.expires, len(body), body),
+    )
+    return bool(rows)
+
+
+_THERE = "FROM file WHERE owner = $1 AND ready = 1 AND (expires IS NULL OR expires > $2)"
+
+
+def _get(owner: str, name: str, now: float) -> Steps[StoredFile | None]:
+    rows = yield Statement(f"SELECT body {_THERE} AND id = $3", (owner, now, name))
+    return _file(rows[0]) if rows else None
+
+
+_PAGES: dict[Order, tuple[str, str]] = {
+    "asc": ("(created > $4 OR (created = $4 AND id > $5))", "ORDER BY created, id LIMIT $3"),
+    "desc": ("(created < $4 OR (created = $4 AND id < $5))", "ORDER BY created DESC, id DESC LIMIT $3"),
+}
+
+
+def _listed(owner: str, window: Window, now: float, purpose: str | None) -> Steps[list[StoredFile]]:
+    behind, page = _PAGES[window.order]
+    values: list[str | float] = [owner, now, window.limit]
+    where = ""
+    if window.after is not None:
+        rows = yield Statement(f"SELECT created {_THERE} AND id = $3", (owner, now, window.after))
+        if not rows:
+            return []
+        values += [rows[0][0], window.after]
+        where = f" AND {behind}"
+    if purpose is not None:
+        values.append(purpose)
+        where += f" AND purpose = ${len(values)}"
+    rows = yield Statement(f"SELECT body {_THERE}{where} {page}", values)
+    return [_file(row) for row in rows]
+
+
+def _pieces(owner: str, name: str, after: int, limit: int) -> Steps[list[tuple[int, bytes]]]:
+    rows = yield Statement(
+        "SELECT number, data FROM file_piece WHERE owner = $1 AND file = $2 AND number > $3 ORDER BY number LIMIT $4",
+        (owner, name, after, limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def delete(owner: str, name: str) -> Steps[bool]:
+    """Forget a file and its pieces; of one that came of a batch, the answers."""
+    # The batch is locked first, as by whoever forgets that: two who wait for each other would both fail.
+    found = yield Statement("SELECT batch FROM file WHERE owner = $1 AND id = $2 AND batch IS NOT NULL", (owner, name))
+    for (batch,) in found:
+        yield Statement("UPDATE batch SET size = size WHERE owner = $1 AND id = $2", (owner, batch))
+    rows = yield Statement("DELETE FROM file WHERE owner = $1 AND id = $2 RETURNING batch, part", (owner, name))
+    yield Statement("DELETE FROM file_piece WHERE owner = $1 AND file = $2", (owner, name))
+    for batch, part in rows:
+        for outcome in PARTS.get(str(part), ()):
+            yield Statement(
+                "UPDATE batch SET size = size - (SELECT COALESCE(SUM(LENGTH(result)), 0) FROM batch_line"
+                " WHERE owner = $1 AND batch = $2 AND outcome = $3) WHERE owner = $1 AND id = $2",
+                (owner, batch, outcome),
+            )
+            yield Statement(
+                "UPDATE batch_line SET result = NULL WHERE owner = $1 AND batch = $2 AND outcome = $3",
+                (owner, batch, outcome),
+            )
+    return bool(rows)
+
+
+def _file(row: Row) -> StoredFile:
+    try:
+        return _decode(row[0])
+    except (msgspec.DecodeError, UnicodeError):
+        raise StoreError(UNREADABLE) from None

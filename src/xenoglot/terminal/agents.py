@@ -1,0 +1,56 @@
+"""The screen of `xenoglot agent`: runs drawn as those of a conversation are, prompts typed in the same editor."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from xenoglot.terminal.counts import counted, priced
+from xenoglot.terminal.faces import face_of
+from xenoglot.terminal.leaving import leave_well
+from xenoglot.terminal.runs import Run
+
+if TYPE_CHECKING:
+    from xenoglot.terminal.faces import Face
+    from xenoglot.tools.result import RunResult
+
+NAMES = ("/exit", "/help", "/tools", "/usage")
+"""The commands that the agent knows between two prompts."""
+
+
+class AgentScreen(Run):
+    """Draws what an agent does, and asks the person."""
+
+    def __init__(self, face: Face) -> None:
+        super().__init__(face.canvas, ask=face.choose if face.interactive else None)
+        self._face = face
+
+    def _ended(self, result: RunResult) -> None:
+        """Say what it took; how it went is told by the agent."""
+        told = (
+            f"{result.rounds} answer{'' if result.rounds == 1 else 's'}",
+            f"{result.calls} call{'' if result.calls == 1 else 's'}",
+            counted(result.usage),
+            priced(result.cost),
+        )
+        self.note(" · ".join(filter(None, told)))
+
+    def read_prompt(self) -> str | None:
+        """Return what is typed next; None where the person leaves. Not to be called on a running event loop."""
+        self.stop()
+        self.begin()
+        try:
+            return asyncio.run(self._face.read())
+        except KeyboardInterrupt:
+            return None
+
+
+def screen_of() -> AgentScreen:
+    """Return the best screen that this terminal allows, the only one of the process; without the extra, lines."""
+    try:
+        face = face_of(names=NAMES)
+    except ModuleNotFoundError:
+        face = face_of(plain=True)
+    if face.interactive:
+        leave_well(face.canvas)
+    return AgentScreen(face)

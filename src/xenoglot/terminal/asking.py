@@ -1,0 +1,109 @@
+"""One question to a model, its answer printed as it comes: `xenoglot ask`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from xenoglot import choosing
+from xenoglot.codec import report
+from xenoglot.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Generator
+
+    from xenoglot.client.replies import Reply
+    from xenoglot.gateway.config import Config
+    from xenoglot.model.request import Message
+
+LONGEST_ANSWER = 512
+
+
+def add_command(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command."""
+    ask = commands.add_parser("ask", help="ask one question, see the answer as it comes")
+    ask.add_argument("prompt", help="the question; `-` reads it from standard input")
+    ask.add_argument("--system", help="instructions for the model")
+    ask.add_argument("--file", metavar="PATH", action="append", default=[], help="a text or a PDF to send along")
+    ask.add_argument("--image", metavar="PATH", action="append", default=[], help="an image to send along")
+    ask.add_argument("--max-tokens", type=int, default=LONGEST_ANSWER, help=f"the longest answer ({LONGEST_ANSWER})")
+    ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
+    ask.add_argument("--json", action="store_true", help="print the whole answer as one line of JSON")
+    choosing.add_upstream(ask)
+    ask.set_defaults(run=_ask)
+
+
+def _ask(options: argparse.Namespace) -> int:
+    if options.upstream is not None and options.model is None:
+        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
+    if options.max_tokens < 1:
+        raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
+    from xenoglot.terminal.pulling import see_to_weights  # noqa: PLC0415  only this command needs it
+
+    config = choosing.config_of(options)
+    prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
+    see_to_weights(config)
+    reply = asyncio.run(_answer(config, _question(prompt, options), options))
+    for line in report.lines(reply.losses):
+        print(line, file=sys.stderr)
+    return 0
+
+
+def _question(prompt: str, options: argparse.Namespace) -> Message:
+    from xenoglot.model.content import Text  # noqa: PLC0415  only this command needs them
+    from xenoglot.model.request import Message  # noqa: PLC0415
+    from xenoglot.terminal.attaching import attached  # noqa: PLC0415
+
+    files = [attached(path) for path in options.file] + [attached(path, image=True) for path in options.image]
+    return Message(role="user", content=(*files, Text(text=prompt)))
+
+
+async def _answer(config: Config, question: Message, options: argparse.Namespace) -> Reply:
+    """Print the answer on standard output; return it."""
+    from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
+    from xenoglot.gateway.routed import routed  # noqa: PLC0415
+    from xenoglot.terminal.canvas import PlainCanvas  # noqa: PLC0415
+
+    wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}
+    said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    canvas = PlainCanvas(sys.stdout, raw=not sys.stdout.isatty())
+    async with AsyncClient(partial(routed, config), on_loss="ignore") as client:
+        stream = client.stream((question,), model=options.model or choosing.ANY_MODEL, **said)
+        async with AsyncExitStack() as stack:
+            with _loading(config):
+                await stack.enter_async_context(stream)
+            if not options.json:
+                async for text in stream.texts():
+                    canvas.write(text)
+            reply = await stream.reply()
+    print(_encoded(reply) if options.json else "")
+    return reply
+
+
+@contextmanager
+def _loading(config: Config) -> Generator[None]:
+    """Show a person that the embedded model is being loaded, which tells nobody how far it is."""
+    from xenoglot.terminal.screen import can_paint  # noqa: PLC0415  only this command needs it
+
+    if not config.has_embedded or not can_paint(sys.stderr):
+        yield
+        return
+    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on
+
+    progress = progress_bar()
+    progress.started("loading the model")
+    try:
+        yield
+    finally:
+        progress.done()
+
+
+def _encoded(reply: Reply) -> str:
+    import msgspec  # noqa: PLC0415  only here
+
+    told = {"response": reply.response, "losses": reply.losses, "request_id": reply.request_id}
+    return msgspec.json.encode(told).decode()

@@ -1,0 +1,90 @@
+"""Where an answer is drawn: the verbs, and the plainest who knows them, which only ever adds text at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from xenoglot.terminal.visible import harmless
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+Look: TypeAlias = Literal["said", "quiet", "call", "problem", "added", "removed", "place"]
+"""How a line looks: what matters, what is only noted, a call, an error, and the lines of a diff."""
+
+Words: TypeAlias = Literal["said", "thought"]
+"""What words are: those of an answer, or of a thought, which are never taken for one another."""
+
+RULE = "│ "
+"""Stands before each line of a thought."""
+
+
+class Canvas(Protocol):
+    """What can be drawn. All of it may hold anything: a canvas shows nothing that a terminal would obey."""
+
+    def write(self, text: str, look: Words = "said") -> None:
+        """Add words to the answer, which is Markdown, or to a thought; one rests before the other begins."""
+
+    def passing(self, text: str, *, waiting: bool = False) -> None:
+        """Show what holds for the moment, such as the last lines of a thought; the next thing drawn replaces it.
+
+        `waiting`: nobody can say how long it takes, so the seconds are counted beside it.
+        """
+
+    def rest(self) -> None:
+        """Complete the text that is open: what is drawn next stands on a line of its own."""
+
+    def line(self, text: str, look: Look = "said") -> None:
+        """Draw lines that stay."""
+
+    def apart(self) -> None:
+        """Leave room below an answer: it is the person's turn."""
+
+    def let_go(self) -> None:
+        """Draw what comes below all that is there: somebody else drew meanwhile. Writes nothing now."""
+
+
+class PlainCanvas:
+    """Text as it comes, for pipes, files and terminals that can do no more."""
+
+    def __init__(self, output: TextIO, *, raw: bool = False) -> None:
+        """Write to `output`; `raw` leaves the answer as it is, for a program that reads it."""
+        self._output = output
+        self._raw = raw
+        self._open = False
+
+    def write(self, text: str, look: Words = "said") -> None:
+        """Add words to the answer, or to a thought."""
+        if text:
+            shown = text if self._raw else harmless(text)
+            if look == "thought":
+                shown = ("" if self._open else RULE) + _ruled(shown)
+            self._output.write(shown)
+            self._output.flush()
+            self._open = not shown.endswith("\n")
+
+    def passing(self, text: str, *, waiting: bool = False) -> None:
+        """Show nothing: what is written here stays."""
+
+    def rest(self) -> None:
+        """End the line."""
+        if self._open:
+            self.write("\n")
+
+    def line(self, text: str, look: Look = "said") -> None:  # noqa: ARG002  a plain line has no looks
+        """Write lines."""
+        self.rest()
+        self._output.write(f"{harmless(text)}\n")
+        self._output.flush()
+
+    def apart(self) -> None:
+        """Leave none: each line tells something."""
+
+    def let_go(self) -> None:
+        """It does so anyway."""
+
+
+def _ruled(text: str) -> str:
+    """Return a piece of a thought with the rule before each line that begins within it."""
+    *lines, last = text.split("\n")
+    return f"\n{RULE}".join(lines) + f"\n{f'{RULE}{last}' if last else ''}" if lines else last

@@ -1,0 +1,225 @@
+"""A conversation with a model: what is typed is a question or a command, what comes back is drawn."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from xenoglot.errors import XenoglotError
+from xenoglot.model.content import Text
+from xenoglot.terminal import slash
+from xenoglot.terminal.counts import Spent, counted, priced
+from xenoglot.terminal.faces import interruptible
+from xenoglot.terminal.runs import Run
+from xenoglot.terminal.visible import in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+    from xenoglot.client.aio import AsyncClient
+    from xenoglot.codec.loss import Loss
+    from xenoglot.model.content import Part
+    from xenoglot.model.request import Message
+    from xenoglot.model.response import Usage
+    from xenoglot.terminal.conversation import Conversation
+    from xenoglot.terminal.faces import Face
+    from xenoglot.tools.tool import LocalTool
+
+LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"
+
+
+class Chat:
+    """One conversation on one face."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        face: Face,
+        conversation: Conversation,
+        *,
+        tools: Sequence[LocalTool] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.client = client
+        self.face = face
+        self.conversation = conversation
+        self.tools = tuple(tools)
+        self.drawing = Run(face.canvas, clock, ask=face.choose if face.interactive else None)
+        self.spent = Spent()
+        self.models: list[str] = []
+        """The names that are known, for whoever completes them."""
+        self.saved: set[str] = set()
+        """The files that this conversation came from or went to: they may be written again."""
+        self._clock = clock
+        self.waiting_for = "…"
+        """What is shown while an answer is waited for."""
+        self._losses: set[Loss] = set()
+        self._going = True
+        self._answered = True
+
+    async def run(self) -> bool:
+        """Go on until the person leaves; returns whether the last question was answered."""
+        answered, leaving = True, False
+        while self._going:
+            try:
+                typed = await self.face.read()
+            except KeyboardInterrupt:
+                if leaving:
+                    break
+                leaving = True
+                self.note(LEAVE)
+                continue
+            if typed is None:
+                break
+            leaving = False
+            answered = await self._take(typed, answered=answered)
+        return answered
+
+    async def _take(self, typed: str, *, answered: bool) -> bool:
+        """Do what was typed; returns whether the last question is answered."""
+        if typed.startswith("/") and not typed.startswith("//"):
+            if not await self._command(typed):
+                return answered
+        elif typed.strip() or self.conversation.waiting:
+            self.conversation.ask(typed.removeprefix("/") if typed.startswith("//") else typed)
+        else:
+            return answered
+        return await self.answer()
+
+    async def _command(self, typed: str) -> bool:
+        """Run a command; returns whether the last question is to be answered now. Ctrl-C stops it, too."""
+        wanted = False
+
+        async def work() -> None:
+            nonlocal wanted
+            wanted = await slash.run(self, typed)
+
+        try:
+            if not await self._to_its_end(work()):
+                self.note("stopped")
+        except (XenoglotError, OSError) as error:
+            self.problem(str(error))
+        return wanted
+
+    async def _to_its_end(self, work: Coroutine[object, object, None]) -> bool:
+        """Run `work`; returns whether it came to its end."""
+        if self.face.interactive:
+            return await interruptible(work)
+        await work
+        return True
+
+    def leave(self) -> None:
+        """Have no more read."""
+        self._going = False
+
+    def note(self, text: str) -> None:
+        """Draw a quiet line."""
+        self.face.canvas.line(text, "quiet")
+
+    def problem(self, text: str) -> None:
+        """Say in one line what is wrong."""
+        self.face.canvas.line(in_line(text, 500), "problem")
+
+    def show_end(self) -> None:
+        """Draw the last question and what was answered, where somebody wants to go on from there."""
+        asked = [index for index, turn in enumerate(self.conversation.turns) if turn.role == "user"]
+        if not asked or not self.face.interactive:
+            return
+        for turn in self.conversation.turns[asked[-1] :]:
+            words = "\n".join(part.text for part in turn.content if isinstance(part, Text))
+            if turn.role == "user":
+                self.note(f"> {in_line(words)}")
+            elif turn.role == "assistant":
+                self.face.canvas.write(words)
+                self.face.canvas.rest()
+
+    async def answer(self) -> bool:
+        """Have the last question answered; returns whether it was. What goes wrong ends the answer alone."""
+        self.face.canvas.passing(self.waiting_for, waiting=True)
+        self.drawing.begin()
+        self._answered = False
+        came: list[Part] = []
+        work = self._ask_with_tools() if self.tools else self._ask(came)
+        try:
+            ended = await self._to_its_end(work)
+        except (XenoglotError, OSError) as error:
+            self.drawing.stop()
+            self._break_off(came)
+            self.problem(str(error))
+            ended = True
+        finally:
+            self.drawing.stop()
+        if not ended:
+            self._break_off(came)
+            self.note("stopped")
+        elif not self._answered and self.conversation.unanswered and self.face.interactive:
+            self.note("/retry asks again")
+        return self._answered
+
+    def _break_off(self, came: Sequence[Part]) -> None:
+        if self.tools:
+            self.conversation.broken_off()
+        else:
+            self.conversation.stopped(came)
+
+    async def _ask(self, came: list[Part]) -> None:
+        began = self._clock()
+        stream = self.client.stream(self.conversation.turns, **self.conversation.options)
+        try:
+            async with stream:
+                async for event in stream:
+                    self.drawing.feed(event)
+                reply = await stream.reply()
+        except BaseException:
+            came += stream.response.candidates[0].content if stream.response.candidates else ()
+            raise
+        self.conversation.answered(reply.message)
+        self._answered = True
+        self._tell(
+            reply.losses,
+            reply.model,
+            reply.usage,
+            None if reply.cost is None else reply.cost.total,
+            self._clock() - began,
+        )
+
+    async def _ask_with_tools(self) -> None:
+        began = self._clock()
+        run = self.client.run_stream(
+            self.conversation.turns, self.tools, approve=self.drawing.approve, **self.conversation.options
+        )
+        try:
+            async with run:
+                async for event in run:
+                    self.drawing.feed(event)
+        finally:
+            self.conversation.turns = _spoken(run.messages) or self.conversation.turns
+        result = run.result
+        if result is None:
+            return
+        self._answered = result.outcome not in ("failed", "cancelled")
+        if not self._answered:
+            self.conversation.broken_off()
+        if result.rounds:
+            model = result.response.model if result.response else None
+            self._tell(result.losses, model, result.usage, result.cost, self._clock() - began)
+
+    def _tell(
+        self, losses: Iterable[Loss], model: str | None, usage: Usage | None, cost: float | None, seconds: float
+    ) -> None:
+        self.drawing.stop()
+        for loss in losses:
+            if loss not in self._losses:  # once is enough: it is the same with every question
+                self._losses.add(loss)
+                self.note(f"loss: {loss}")
+        self.spent.add(usage, cost)
+        if self.face.interactive:
+            self.note(
+                " · ".join(filter(None, (in_line(model or ""), counted(usage), priced(cost), f"{seconds:.1f} s")))
+            )
+
+
+def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a transcript without the instructions at its head, which are said anew with each question."""
+    first = next((index for index, turn in enumerate(messages) if turn.role not in ("system", "developer")), 0)
+    return tuple(messages[first:])

@@ -1,0 +1,171 @@
+"""The command `xenoglot chat`: a conversation in the terminal, or over pipes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from xenoglot import choosing
+from xenoglot.errors import ConfigurationError, XenoglotError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncGenerator, Sequence
+
+    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.costs import Prices
+    from xenoglot.gateway.config import Config
+    from xenoglot.terminal.chat import Chat
+    from xenoglot.terminal.conversation import Conversation
+    from xenoglot.tools.tool import LocalTool
+
+UNANSWERED = 2
+HISTORY = "chat-history"
+
+
+def add_command(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command."""
+    chat = commands.add_parser("chat", help="talk with a model in the terminal")
+    choosing.add_config(chat)
+    choosing.add_upstream(chat)
+    chat.add_argument("--system", metavar="TEXT", help="instructions for the model")
+    chat.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
+    chat.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="as `/set` does: temperature=0.2"
+    )
+    chat.add_argument(
+        "--tool", metavar="MODULE:FUNCTION", action="append", default=[], help="a Python function the model may call"
+    )
+    chat.add_argument("--mcp", metavar="FILE", help="MCP servers whose tools the model may call (JSON, `mcpServers`)")
+    chat.add_argument("--allow-tools", action="store_true", help="let the tools of MCP servers run without asking")
+    chat.add_argument("--plain", action="store_true", help="lines in, lines out, as over a pipe")
+    chat.add_argument("--no-history", action="store_true", help="read and keep nothing of what is typed")
+    chat.set_defaults(run=_chat)
+
+
+def _chat(options: argparse.Namespace) -> int:
+    model, options.model = options.model, None  # in the configuration it would stand for every name, `/model` included
+    config = choosing.config_of(options)
+    conversation = _conversation(options, model)
+    return asyncio.run(_talk(config, conversation, options))
+
+
+def _conversation(options: argparse.Namespace, model: str | None) -> Conversation:
+    from xenoglot.terminal import archive  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.conversation import Conversation  # noqa: PLC0415
+
+    conversation = Conversation() if options.load is None else archive.load(options.load)
+    conversation.model = model or conversation.model
+    conversation.system = options.system or conversation.system
+    for setting in options.set:
+        name, equals, word = setting.partition("=")
+        if not equals:
+            raise ConfigurationError(f"`--set {setting}`: expected NAME=VALUE")
+        conversation.put(name, word)
+    return conversation
+
+
+async def _talk(config: Config, conversation: Conversation, options: argparse.Namespace) -> int:
+    from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
+    from xenoglot.gateway.routed import routed  # noqa: PLC0415
+    from xenoglot.terminal.chat import Chat  # noqa: PLC0415
+    from xenoglot.terminal.faces import face_of  # noqa: PLC0415
+    from xenoglot.terminal.history import History, state_directory  # noqa: PLC0415
+    from xenoglot.terminal.leaving import leave_well  # noqa: PLC0415
+    from xenoglot.terminal.pulling import see_to_weights  # noqa: PLC0415
+    from xenoglot.terminal.slash import COMMANDS  # noqa: PLC0415
+
+    history = None if options.no_history else History(state_directory() / HISTORY)
+    names: list[str] = []
+    face = face_of(history, names=tuple(COMMANDS), models=names, plain=options.plain)
+    if face.interactive:
+        leave_well(face.canvas)
+    see_to_weights(config)
+    async with AsyncExitStack() as stack:
+        opening = partial(routed, config, ready=False)
+        client = await stack.enter_async_context(AsyncClient(opening, on_loss="ignore", prices=_prices(options)))
+        tools = await _tools(options, stack)
+        embedded = options.upstream is None and options.config is None
+        face.canvas.passing("asking for the models …", waiting=True)
+        conversation.model = conversation.model or await _only_model(client, names, embedded=embedded)
+        if conversation.model is None and not face.interactive:
+            raise ConfigurationError("`--model` is needed: `xenoglot models` lists them")
+        chat = Chat(client, face, conversation, tools=tools)
+        chat.models = names
+        if options.load is not None:
+            chat.saved.add(options.load)
+        if face.interactive:
+            _greet(chat, names, embedded=embedded)
+            chat.show_end()
+        if embedded and face.interactive:
+            await stack.enter_async_context(_loading(chat))
+        return 0 if await chat.run() or face.interactive else UNANSWERED
+
+
+@asynccontextmanager
+async def _loading(chat: Chat) -> AsyncGenerator[None]:
+    """Have the embedded model loaded while the first question is typed."""
+
+    async def load() -> None:
+        with suppress(XenoglotError):  # the first question will be told
+            await chat.client.count_tokens("", model=chat.conversation.model)
+        chat.waiting_for = "…"
+
+    chat.waiting_for = "loading the model …"
+    task = asyncio.create_task(load())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _only_model(client: AsyncClient, names: list[str], *, embedded: bool) -> str | None:
+    """Return the model that is meant where none was named; `names` takes in what there is."""
+    if embedded:
+        return choosing.ANY_MODEL
+    try:
+        names += [model.id for model in await client.models()]
+    except XenoglotError:
+        return None  # not every server tells; asking it will say what is wrong
+    return names[0] if len(names) == 1 else None
+
+
+def _greet(chat: Chat, names: Sequence[str], *, embedded: bool) -> None:
+    from xenoglot.terminal.visible import in_line  # noqa: PLC0415  only this command needs it
+
+    model = "the embedded model" if embedded else chat.conversation.model
+    if model is None:
+        shown = ", ".join(in_line(name, 60) for name in names[:8]) + (", …" if len(names) > 8 else "")  # noqa: PLR2004  a line
+        chat.note(f"Choose a model with /model NAME{f': {shown}' if shown else ''}. /help lists more.")
+    else:
+        chat.note(f"You talk with {in_line(model)}. /help lists what else there is, Ctrl-D leaves.")
+
+
+def _prices(options: argparse.Namespace) -> Prices | None:
+    """Return the known prices where a known provider is asked: a model of one's own costs nothing that a list knows."""
+    if options.upstream is None or "://" in options.upstream:
+        return None
+    from xenoglot.client.costs import Prices  # noqa: PLC0415  an extra, and a large table
+
+    return Prices()
+
+
+async def _tools(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[LocalTool, ...]:
+    """Return the tools that were named."""
+    if not options.tool and options.mcp is None:
+        return ()
+    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only where there are some
+    from xenoglot.tools.tool import LocalTool, tool  # noqa: PLC0415
+
+    found: list[LocalTool] = []
+    for name in options.tool:
+        made = load(name)
+        found.append(made if isinstance(made, LocalTool) else tool(made))
+    if options.mcp is not None:
+        from xenoglot.tools.mcp import mcp_tools  # noqa: PLC0415  an extra
+
+        found += await stack.enter_async_context(mcp_tools(file=options.mcp, needs_approval=not options.allow_tools))
+    return tuple(found)

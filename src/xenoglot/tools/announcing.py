@@ -1,0 +1,41 @@
+"""In which order the ends of calls that run beside each other are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from xenoglot.tools.events import CallEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import ToolCall
+    from xenoglot.tools.events import RunEvent
+
+Order: TypeAlias = Literal["call", "result"]
+"""As the model wrote the calls, or as their results come."""
+
+
+class Announcer:
+    """A stage over the events of calls that run beside each other: each end is held back until its turn has come."""
+
+    def __init__(self, calls: Sequence[ToolCall], order: Order) -> None:
+        self._waiting = [call.id for call in calls]
+        self._order = order
+        self._held: dict[str, CallEnded] = {}
+
+    def feed(self, event: RunEvent, /) -> Sequence[RunEvent]:
+        """Return what is told now."""
+        if self._order == "result" or not isinstance(event, CallEnded):
+            return (event,)
+        self._held[event.call.id] = event
+        told: list[RunEvent] = []
+        while self._waiting and (ended := self._held.pop(self._waiting[0], None)) is not None:
+            del self._waiting[0]
+            told.append(ended)
+        return told
+
+    def close(self) -> Sequence[RunEvent]:
+        """Return what is still held back."""
+        held, self._held = self._held, {}
+        return tuple(held[name] for name in self._waiting if name in held)

@@ -1,0 +1,120 @@
+"""What a model wrote as arguments, made the JSON object that was asked for where it is clear what is meant.
+
+Models write a list as its text, one value where a list is expected, `null` for what they leave out. That much is put
+right by the schema; what remains wrong is told to the model, never guessed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.errors import WireError
+from xenoglot.text.values import item_schema, kinds, property_schema
+from xenoglot.tools.output import ToolError
+
+if TYPE_CHECKING:
+    from xenoglot.model.content import ToolCall
+    from xenoglot.model.json import JSON, JSONObject
+
+DEEPEST: Final = 32
+"""Levels of a value that are looked at."""
+
+_SHOWN: Final = 60
+"""Characters of what was found that are quoted."""
+
+
+def read_arguments(call: ToolCall, parameters: JSON) -> JSONObject:
+    """Return the arguments of `call`; `parameters` is the schema of the tool. Free text is the member `input`.
+
+    Raises:
+        ToolError: they are no JSON object; the text says what to write.
+    """
+    if call.kind == "custom":
+        return {"input": call.arguments}
+    text = call.arguments.strip()
+    if not text:
+        return {}
+    try:
+        value = decode_json(text)
+        if isinstance(value, str) and value.lstrip().startswith("{"):  # the object as its text
+            value = decode_json(value)
+    except WireError as error:
+        raise ToolError(f"bad arguments: {error.problem}; write one JSON object") from None
+    if isinstance(value, dict):
+        return value
+    if value is None:
+        return {}
+    names = _names(parameters)
+    if len(names) == 1:  # it is clear what it is for
+        return {names[0]: value}
+    raise ToolError(f"bad arguments: found `{_shown(value)}`; expected one JSON object")
+
+
+def fitted(arguments: JSONObject, schema: JSONObject) -> JSONObject:
+    """Return the arguments, what is clearly meant otherwise put right, and `null` left out where it is no value."""
+    made: JSONObject = {}
+    required = schema.get("required", ())
+    for name, value in arguments.items():
+        inner = property_schema(schema, name, schema)
+        taken = kinds(inner, schema)
+        if value is None and name not in required and taken is not None and "null" not in taken:
+            continue
+        made[name] = _fit(value, inner, schema, 0)
+    return made
+
+
+def _fit(value: JSON, schema: JSON, root: JSONObject, depth: int) -> JSON:
+    taken = kinds(schema, root)
+    if taken is None or depth > DEEPEST:
+        return value
+    if isinstance(value, str) and "string" not in taken:
+        value = _from_text(value, taken)
+    elif taken <= {"string", "null"} and isinstance(value, int | float):
+        return to_text(value)
+    if "array" in taken and not isinstance(value, list) and _kind(value) not in taken and value is not None:
+        value = [value]
+    if isinstance(value, list):
+        return [_fit(item, item_schema(schema, root), root, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {key: _fit(item, property_schema(schema, key, root), root, depth + 1) for key, item in value.items()}
+    return value
+
+
+def _from_text(text: str, taken: frozenset[str]) -> JSON:
+    """Return the list or object that a string holds where one is expected."""
+    if text.lstrip()[:1] not in ("{", "[") or not taken & {"array", "object"}:
+        return text
+    try:
+        value = decode_json(text)
+    except WireError:
+        return text
+    return value if _kind(value) in taken else text
+
+
+def _kind(value: JSON) -> str:  # noqa: PLR0911  one for each kind
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "null"
+
+
+def _names(parameters: JSON) -> list[str]:
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def _shown(value: JSON) -> str:
+    text = to_text(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."

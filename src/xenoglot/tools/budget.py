@@ -1,0 +1,158 @@
+"""What a run may spend, what it has spent, and whether there is enough left for what comes next. Pure.
+
+What a server does not tell is estimated, and so is the next prompt: a run rather ends early than spends too much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SUMS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("estimated", "extra"))
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """The most that may be spent; `None` is no limit. Tokens are summed over all prompts and answers.
+
+    `cost` is in the currency of the prices, `calls` are those of tools, `model_calls` those of the model. `seconds` are
+    those from the beginning of the run.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+    calls: int | None = None
+    model_calls: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
+                raise ConfigurationError(f"`budget.{name}`: found {value}; expected 0 or more, or `None`")
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What was spent; `cost` is `None` where one of the answers has no known price."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = 0.0
+    calls: int = 0
+    model_calls: int = 0
+    seconds: float = 0.0
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompts and answers together."""
+        return self.input_tokens + self.output_tokens
+
+
+class Next(Struct, frozen=True, kw_only=True):
+    """What the next call of the model takes at least: its prompt, what that costs, and each token of the answer."""
+
+    input_tokens: int = 0
+    cost: float = 0.0
+    token_cost: float = 0.0
+
+
+def answered(spent: Spent, usage: Usage, cost: float | None) -> Spent:
+    """Return what is spent behind one more answer; `usage` has no gaps in what a budget counts."""
+    return replace(
+        spent,
+        input_tokens=spent.input_tokens + (usage.input_tokens or 0),
+        output_tokens=spent.output_tokens + (usage.output_tokens or 0),
+        reasoning_tokens=spent.reasoning_tokens + (usage.reasoning or 0),
+        cost=None if cost is None or spent.cost is None else spent.cost + cost,
+        model_calls=spent.model_calls + 1,
+    )
+
+
+def no_call_left(budget: Budget, spent: Spent) -> str | None:
+    """Return why no tool may be called any more, or `None`."""
+    if budget.calls is not None and spent.calls >= budget.calls:
+        return f"the budget of {budget.calls} tool calls is spent"
+    return next(_spent(budget, spent), None)
+
+
+def no_answer_left(budget: Budget, spent: Spent, coming: Next) -> str | None:
+    """Return why the model may not be asked any more, or `None`."""
+    return next(_spent(budget, spent), None) or next(_too_much(budget, spent, coming), None)
+
+
+def tokens_left(budget: Budget, spent: Spent, coming: Next) -> int | None:
+    """Return how many tokens the next answer may have; `None` where nothing limits them."""
+    left = [
+        limit - used
+        for limit, used in (
+            (budget.output_tokens, spent.output_tokens),
+            (budget.total_tokens, spent.total_tokens + coming.input_tokens),
+        )
+        if limit is not None
+    ]
+    if budget.cost is not None and spent.cost is not None and coming.token_cost > 0:
+        left.append(int((budget.cost - spent.cost - coming.cost) / coming.token_cost))
+    return max(1, min(left)) if left else None
+
+
+def seconds_left(budget: Budget, spent: Spent) -> float | None:
+    """Return how many seconds there are left; `None` where nothing limits them."""
+    return None if budget.seconds is None else max(0.0, budget.seconds - spent.seconds)
+
+
+def sum_usage(earlier: Usage, later: Usage | None) -> Usage:
+    """Return the sum over two answers: a count that only one of them told is that one, and none stays none."""
+    if later is None:
+        return earlier
+    sums = {name: _sum(getattr(earlier, name), getattr(later, name)) for name in _SUMS}
+    return replace(earlier, **sums, estimated=earlier.estimated or later.estimated)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _spent(budget: Budget, spent: Spent) -> Iterator[str]:
+    """Yield each budget of which nothing is left."""
+    for name, what in (
+        ("model_calls", "calls of the model"),
+        ("input_tokens", "tokens of prompts"),
+        ("output_tokens", "tokens of answers"),
+        ("reasoning_tokens", "tokens of reasoning"),
+        ("total_tokens", "tokens"),
+        ("seconds", "seconds"),
+    ):
+        limit = getattr(budget, name)
+        if limit is not None and getattr(spent, name) >= limit:
+            yield f"the budget of {limit} {what} is spent"
+    if budget.cost is not None:
+        if spent.cost is None:
+            yield "there is a budget for the cost, and the price of the model is not known"
+        elif spent.cost >= budget.cost:
+            yield f"the budget of {budget.cost} is spent"
+
+
+def _too_much(budget: Budget, spent: Spent, coming: Next) -> Iterator[str]:
+    """Yield each budget of which the next prompt alone would take more than is left."""
+    for name, least in (("input_tokens", 0), ("total_tokens", 1)):  # an answer is a token at least
+        limit = getattr(budget, name)
+        if limit is not None and getattr(spent, name) + coming.input_tokens + least > limit:
+            left = limit - getattr(spent, name)
+            yield f"the next prompt is about {coming.input_tokens} tokens, and of the budget {left} are left"
+    if (
+        budget.cost is not None
+        and spent.cost is not None
+        and spent.cost + coming.cost + coming.token_cost > budget.cost
+    ):
+        yield f"the next prompt alone costs more than what is left of the budget of {budget.cost}"

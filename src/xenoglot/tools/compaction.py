@@ -1,0 +1,205 @@
+"""A transcript that is too long, made shorter: old results become notes, then old turns a digest. Pure.
+
+Theory of operation. A transcript is a row of units: an answer that calls tools is one with the results of its calls,
+any other turn is one by itself. System turns and the first turn of the user stay, and so do the last units; what is
+between is shortened, at first the results of tools in it, then all of it to one turn. Units are kept or dropped whole:
+no call is parted from its result, and no sealed thought from its answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.content import Audio, File, Image, Refusal, Text, ToolCall, ToolResult
+from xenoglot.model.request import Message, Request, Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xenoglot.model.content import Part
+
+SHORT_RESULT: Final = 400
+"""Characters of a result that is not worth a note in its place."""
+PREVIEW: Final = 120
+"""Characters of a result that its note tells."""
+DIGEST_LINES: Final = 24
+DIGEST_WIDTH: Final = 160
+SUMMARY_TOKENS: Final = 1024
+"""The longest summary that a model is asked for."""
+SUMMARY_SHARE: Final = 2_000
+"""Characters of one turn that are told to the model that summarises."""
+
+LEFT_OUT: Final = "[Earlier turns of this conversation were left out to make room. What happened in them:]"
+
+_SUMMARISE: Final = (
+    "Below is the beginning of a conversation between a user and an assistant that uses tools. Write down, briefly and "
+    "in plain words, what the assistant must know to go on: what was asked, what was found and done, what is still to "
+    "do. Names, paths and numbers that matter must be in it. Write nothing else.\n\n"
+)
+
+
+class Compaction(Struct, frozen=True, kw_only=True):
+    """When a transcript is made shorter, and how far.
+
+    `window` is the most tokens of prompt and answer together; `None` is what is known of the model. Above `above` of it
+    the prompt is brought below `target` of it. The last `keep_turns` units stay as they are as long as that is
+    possible. With `summarise` the model is asked for a summary of what is dropped; otherwise there is a digest.
+    """
+
+    window: int | None = None
+    above: float = 0.8
+    target: float = 0.5
+    keep_turns: int = 4
+    summarise: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.window < 1:
+            raise ConfigurationError(f"`compaction.window`: found {self.window}; expected at least 1, or `None`")
+        if not 0 < self.target <= self.above <= 1:
+            raise ConfigurationError("`compaction`: expected 0 < `target` <= `above` <= 1")
+        if self.keep_turns < 1:
+            raise ConfigurationError(f"`compaction.keep_turns`: found {self.keep_turns}; expected at least 1")
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """A transcript without its middle: what stands before, what is dropped, what stays behind."""
+
+    head: tuple[Message, ...]
+    dropped: tuple[Message, ...]
+    tail: tuple[Message, ...]
+
+    def joined(self, note: str | None = None) -> tuple[Message, ...]:
+        """Return the shorter transcript; `note` stands for what is dropped, a digest of it where there is none."""
+        if not self.dropped:
+            return (*self.head, *self.tail)
+        said = f"{LEFT_OUT}\n{note or digest(self.dropped)}"
+        return (*self.head, Message(role="user", content=(Text(text=said),)), *self.tail)
+
+
+def shortened(
+    messages: Sequence[Message], keep_turns: int, target: int, size: Callable[[tuple[Message, ...]], int]
+) -> Cut:
+    """Return the mildest cut that brings `messages` to `target` by `size`; the hardest there is where none does."""
+    cut = Cut(head=tuple(messages), dropped=(), tail=())
+    if size(cut.head) <= target:
+        return cut
+    for cut in _cuts(messages, keep_turns):
+        if size(cut.joined()) <= target:
+            break
+    return cut
+
+
+def units(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """Return the messages in units; calls and their results are one."""
+    found: list[list[Message]] = []
+    calling = False
+    for message in messages:
+        answers = message.role == "tool" or any(isinstance(part, ToolResult) for part in message.content)
+        if answers and calling:
+            found[-1].append(message)
+            continue
+        found.append([message])
+        calling = any(isinstance(part, ToolCall) for part in message.content)
+    return [tuple(unit) for unit in found]
+
+
+def answered(messages: Sequence[Message], note: str) -> tuple[Message, ...]:
+    """Return the messages with a result, which says `note`, for each call that has none: a run may have been killed."""
+    made: list[Message] = []
+    for unit in units(messages):
+        made += unit
+        results = {part.call_id for message in unit for part in message.content if isinstance(part, ToolResult)}
+        for call in [part for message in unit for part in message.content if isinstance(part, ToolCall)]:
+            if call.id not in results:
+                said = ToolResult(
+                    call_id=call.id, content=(Text(text=note),), is_error=True, name=call.name, kind=call.kind
+                )
+                made.append(Message(role="tool", content=(said,)))
+    return tuple(made)
+
+
+def digest(messages: Sequence[Message]) -> str:
+    """Return in a few lines what was said and done in `messages`; an earlier digest goes on in it."""
+    lines = [line for message in messages for line in _lines(message, DIGEST_WIDTH)]
+    return "\n".join(lines[-DIGEST_LINES:])
+
+
+def summary_request(request: Request, dropped: Sequence[Message], most: int) -> Request:
+    """Return the request for a summary of `dropped`, of which about `most` characters are told."""
+    told = "\n".join(line for message in dropped for line in _lines(message, SUMMARY_SHARE))
+    asked = Message(role="user", content=(Text(text=_SUMMARISE + told[-most:]),))
+    return Request(
+        model=request.model, messages=(asked,), sampling=Sampling(max_tokens=SUMMARY_TOKENS), user=request.user
+    )
+
+
+def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[Cut]:
+    """Yield the cuts there are, the mildest first."""
+    row = units(messages)
+    first = next((at for at, unit in enumerate(row) if unit[0].role == "user"), 0)
+    keep = min(keep_turns, max(1, len(row) - first - 1))
+    old = max(first + 1, len(row) - keep)
+    noted = [*row[: first + 1], *(_noted(unit) for unit in row[first + 1 : old]), *row[old:]]
+    yield _cut(noted, len(noted), len(noted))
+    while keep >= 1:
+        yield _cut(row, first + 1, max(first + 1, len(row) - keep))
+        keep //= 2
+    last = max(first + 1, len(row) - 1)
+    yield _cut([*row[:last], *(_noted(unit) for unit in row[last:])], first + 1, last)
+
+
+def _cut(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> Cut:
+    middle = [message for unit in row[begin:end] for message in unit]
+    kept = [message for message in middle if message.role in ("system", "developer")]
+    return Cut(
+        head=(*(message for unit in row[:begin] for message in unit), *kept),
+        dropped=tuple(message for message in middle if message.role not in ("system", "developer")),
+        tail=tuple(message for unit in row[end:] for message in unit),
+    )
+
+
+def _noted(unit: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the unit with notes in place of long results."""
+    return tuple(replace(message, content=tuple(_note(part) for part in message.content)) for message in unit)
+
+
+def _note(part: Part) -> Part:
+    if not isinstance(part, ToolResult):
+        return part
+    text = _words(part.content)
+    media = [type(inner).__name__.lower() for inner in part.content if isinstance(inner, Image | Audio | File)]
+    if len(text) <= SHORT_RESULT and not media:
+        return part
+    held = ", ".join([f"{len(text)} characters", *media])
+    preview = " ".join(text[:PREVIEW].split())
+    note = f"[this result was left out to make room: {held}" + (f"; it began: {preview} ...]" if preview else "]")
+    return replace(part, content=(Text(text=note),))
+
+
+def _lines(message: Message, width: int) -> Iterator[str]:
+    """Yield what a turn says and does, each in one line."""
+    for part in message.content:
+        match part:
+            case Text(text=text) if text.startswith(LEFT_OUT):
+                yield from text.splitlines()[1:]
+            case Text(text=text) | Refusal(text=text) if text.strip():
+                yield _line(message.role, text, width)
+            case ToolCall():
+                yield _line("assistant", f"called {part.name}({part.arguments})", width)
+            case ToolResult():
+                yield _line(f"result of {part.name or 'the tool'}", _words(part.content), width)
+            case _:
+                pass  # thoughts are not repeated, and pictures cannot be
+
+
+def _line(who: str, text: str, width: int) -> str:
+    said = " ".join(text[: width * 2].split())
+    return f"- {who}: {said if len(said) <= width else said[:width] + ' ...'}"
+
+
+def _words(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Text))

@@ -1,0 +1,63 @@
+"""What a tool may know of the call it answers, and say while it works."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.model.content import ToolCall
+
+MOST_PROGRESS: Final = 1_000_000
+"""Characters of progress that are passed on of one call; a tool that says more is not listened to any longer."""
+
+
+class ToolContext:
+    """The call a tool answers; a tool gets it by a parameter of this type. Every method may be called by any thread.
+
+    `call` is the call as the model wrote it, `round` the number of the answer it stands in, from 1.
+    """
+
+    def __init__(self, call: ToolCall, round: int = 1, tell: Callable[[str], None] | None = None) -> None:  # noqa: A002  what it is called everywhere
+        self.call = call
+        self.round = round
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._left = MOST_PROGRESS
+        self._stopped = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    def progress(self, text: str) -> None:
+        """Tell whoever looks on how far the work is; the model does not see it."""
+        with self._lock:
+            text = text[: self._left]
+            self._left -= len(text)
+            heard = self._tell is not None and not self._stopped
+        if heard and text and self._tell is not None:
+            self._tell(text)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nobody waits for the result any longer: the time limit has passed, or the run was cancelled."""
+        return self._stopped
+
+    def on_stop(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called once when the call is stopped, by another thread; at once where it was already."""
+        with self._lock:
+            if not self._stopped:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def stop(self) -> None:
+        """Say that nobody waits any longer. What a callback raises is nobody's to hear."""
+        with self._lock:
+            self._stopped = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception:  # noqa: BLE001, S112  the others must be told all the same
+                continue

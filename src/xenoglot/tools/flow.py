@@ -1,0 +1,391 @@
+"""The tool loop: ask, run what is called, tell the results, ask again; a generator of what it wants done.
+
+Theory of operation. `flow` yields effects and is sent what came of each; a driver does them, and knows nothing of the
+loop. Everything that is decided is decided here, from the request, the rules and what the driver tells, time included.
+At every moment the transcript so far, with a result for each call in it, can be sent again: an answer with calls joins
+it together with their results, and whatever ends the run in between gives the open calls results that say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.content import Text, ToolCall
+from xenoglot.model.failure import Failure
+from xenoglot.model.request import Message, Request, Tool, ToolChoice
+from xenoglot.policy.estimate import estimate
+from xenoglot.tools.account import Account
+from xenoglot.tools.calls import Calls
+from xenoglot.tools.compaction import Compaction, answered, shortened, summary_request
+from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Settled, Tell
+from xenoglot.tools.events import (
+    Added,
+    ApprovalAsked,
+    ApprovalGiven,
+    BrokenOff,
+    CallEnded,
+    Compacted,
+    Continued,
+    RoundEnded,
+    RoundStarted,
+    RunEnded,
+)
+from xenoglot.tools.output import failed, result_of
+from xenoglot.tools.result import Outcome, RunResult
+from xenoglot.tools.steps import CANCELLED, OVERFLOW, EndError, Steps, expect, overflows
+from xenoglot.tools.tool import Approval
+from xenoglot.tools.turns import distinct, ids_in, is_cut, joined, relaxed, reminder, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Loss
+    from xenoglot.model.content import Part
+    from xenoglot.model.response import Response
+    from xenoglot.tools.budget import Spent
+    from xenoglot.tools.effects import Ready
+    from xenoglot.tools.output import ToolOutput
+    from xenoglot.tools.rules import Rules
+    from xenoglot.tools.tool import LocalTool
+
+MOST_PIECES: Final = 16
+"""Pieces that one turn is put together from."""
+
+MOST_PARALLEL: Final = 16
+"""Calls that run beside each other."""
+
+_Pause: TypeAlias = Literal["length", "pause", "compaction"]
+
+_REFUSED: Final = "the model, or a filter, declined"
+_KILLED: Final = "not run: the run ended before it came to this"
+
+
+class Flow:
+    """One run; `steps` is the generator. `messages` can be looked at while it goes on.
+
+    Raises:
+        ConfigurationError: two tools have one name, or the request is none that a loop can go on from.
+    """
+
+    def __init__(self, request: Request, tools: Sequence[LocalTool], rules: Rules) -> None:
+        if request.prompt is not None or (request.sampling.n or 1) > 1:
+            raise ConfigurationError("a tool loop goes on from one answer to turns: not from a `prompt`, nor from `n`")
+        self._rules = rules
+        declared = tuple(tool.spec for tool in tools)
+        ours = {tool.name for tool in declared}
+        others = tuple(tool for tool in request.tools if not isinstance(tool, Tool) or tool.name not in ours)
+        strange = next((tool.name for tool in others if isinstance(tool, Tool)), None)
+        if strange is not None:
+            raise ConfigurationError(f"nobody here can run the tool `{strange}`: give what runs it")
+        self._request = replace(request, tools=(*declared, *others))
+        self._calls = Calls(tools, rules.time_limit)
+        self._messages = answered(request.messages, _KILLED)
+        self._ids = ids_in(self._messages)
+        self._choice = request.tool_choice
+        self._account = Account(rules)
+        self._window = rules.window
+        self._response: Response | None = None
+        self._losses: dict[Loss, None] = {}
+        self._rounds = self._ran = 0
+        self._open: Message | None = None
+        self._outputs: dict[str, ToolOutput] = {}
+        self._partial: tuple[Part, ...] = ()
+        """What there is of a turn that is not whole."""
+        self._beyond: str | None = None
+        """The budget that did not allow a call."""
+        self._last = False
+        """Whether the last answer was asked for already."""
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far."""
+        return self._account.spent
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The transcript so far, whole turns alone."""
+        return self._messages
+
+    def steps(self) -> Steps[RunResult]:
+        """Run."""
+        failure = None
+        try:
+            yield from self._run()
+        except EndError as end:
+            outcome, reason, failure = end.outcome, end.reason, end.failure
+        else:
+            outcome, reason = "answered", "the model was done"
+        yield from self._close(f"not run: {reason}")
+        if self._partial:
+            yield from self._say(self._partial)
+        result = RunResult(
+            outcome=outcome,
+            reason=reason,
+            response=self._response,
+            messages=self._messages,
+            rounds=self._rounds,
+            calls=self._ran,
+            usage=self._account.usage,
+            spent=self._account.spent,
+            failure=failure,
+            losses=tuple(self._losses),
+        )
+        yield Tell(event=RunEnded(result=result))
+        return result
+
+    def _run(self) -> Steps[None]:
+        yield from self._check_time()
+        while calls := (yield from self._turn()):
+            self._choice = relaxed(self._choice)
+            if self._rounds >= self._rules.max_rounds:
+                yield from self._give_up("limit", f"the limit of {self._rules.max_rounds} rounds is reached")
+            yield from self._answer(calls)
+
+    # --- one turn of the model
+
+    def _turn(self) -> Steps[Sequence[ToolCall | Settled]]:
+        """Have the model say one turn, in as many answers as it takes; return its calls."""
+        going: str | None = None
+        for _ in range(MOST_PIECES):
+            before = self._partial
+            response = yield from self._ask(before, reminded=going == "length")
+            candidate = response.candidates[0]
+            piece = distinct(candidate.content, self._ids)
+            grown = joined(before, piece, trim=going == "length")
+            self._response = replace(response, candidates=(replace(candidate, content=grown),))
+            reason = "unknown" if candidate.finish is None else candidate.finish.reason
+            if calls := [part for part in piece if isinstance(part, ToolCall)]:
+                self._partial, self._open = (), Message(role="assistant", content=grown)
+                return self._callable(calls, reason)
+            if not self._goes_on(reason, before, grown):
+                return (yield from self._said(grown, reason))
+            self._partial, going = grown, reason
+            yield Tell(event=Continued(round=self._rounds, reason=cast("_Pause", reason)))
+        return (yield from self._said(self._partial, "length"))
+
+    def _goes_on(self, reason: str, before: tuple[Part, ...], grown: tuple[Part, ...]) -> bool:
+        """Return whether there is more of a turn to come, and it may be asked for."""
+        if self._rounds >= self._rules.max_rounds:
+            return False
+        if reason == "length":  # where nothing came of it, nothing will
+            return self._rules.continue_length and words(grown) != words(before)
+        return reason in ("pause", "compaction")
+
+    def _said(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | Settled]]:
+        """Add a turn that calls nothing; end the run where it is not the model that was done."""
+        if content:
+            yield from self._say(content)
+        match reason:
+            case "refusal":
+                raise EndError("refused", _REFUSED)
+            case "length" | "pause" | "compaction":
+                raise EndError("limit", "the answer was cut off: it reached the longest length of an answer")
+            case "context":
+                raise EndError("failed", OVERFLOW.message, OVERFLOW)
+            case _:
+                return ()
+
+    def _callable(self, calls: Sequence[ToolCall], reason: str) -> Sequence[ToolCall | Settled]:
+        """Return the calls of an answer; those that were cut off are told so."""
+        if reason == "refusal":
+            raise EndError("refused", _REFUSED)
+        if reason not in ("length", "context"):
+            return calls
+        told = failed("not run: your answer was cut off in the middle of this call; write a shorter one")
+        return [Settled(call=call, output=told) if is_cut(call, last=call is calls[-1]) else call for call in calls]
+
+    def _ask(self, turn: tuple[Part, ...], *, reminded: bool) -> Steps[Response]:
+        """Return one answer; `turn` is what the model has said of it before."""
+        begun = (Message(role="assistant", content=turn), *((reminder(),) if reminded else ())) if turn else ()
+        if self._rules.compaction is not None:
+            yield from self._make_room(begun)
+        asked = yield from self._round(begun)
+        if self._rules.compaction is not None and overflows(asked) and (yield from self._shrink(begun, asked.failure)):
+            asked = yield from self._round(begun)
+        if asked.failure is not None or asked.response is None or not asked.response.candidates:
+            failure = asked.failure or Failure(kind="upstream", message="there was no answer in what came")
+            raise EndError("failed", failure.message, failure)
+        self._rounds += 1
+        yield Tell(event=RoundEnded(round=self._rounds, response=asked.response))
+        return asked.response
+
+    def _round(self, begun: tuple[Message, ...]) -> Steps[Asked]:
+        """Return what came of asking; an answer that breaks off is asked for again, as long as that is allowed."""
+        request = replace(self._request, messages=(*self._messages, *begun), tool_choice=self._choice)
+        ask = Ask(request=request)
+        while True:
+            ask = replace(ask, request=self._sized(request))
+            yield Tell(event=RoundStarted(round=self._rounds + 1))
+            asked = yield from self._asked(ask)
+            if asked.failure is None or asked.again is None:
+                return asked
+            yield Tell(event=BrokenOff(round=self._rounds + 1, failure=asked.failure))
+            ask = replace(ask, tried=ask.tried + 1, wait=asked.again)
+
+    def _asked(self, ask: Ask) -> Steps[Asked]:
+        """Return what came of a request; what it took is counted."""
+        asked = expect(Asked, (yield replace(ask, seconds=self._account.seconds_left)))
+        self._losses.update(dict.fromkeys(asked.losses))
+        if asked.response is not None:
+            self._account.count(ask.request, asked.response)
+        if asked.cancelled:
+            if not ask.aside:
+                self._keep(asked.response)
+            raise EndError("cancelled", CANCELLED)
+        yield from self._check_time()
+        if asked.failure is not None and self._account.seconds_left == 0:
+            raise EndError("budget", f"the budget of {self._rules.budget.seconds} seconds is spent")
+        return asked
+
+    def _keep(self, response: Response | None) -> None:
+        """Keep the words of an answer that was cancelled: neither its calls nor its thoughts are whole."""
+        content = response.candidates[0].content if response is not None and response.candidates else ()
+        said = tuple(part for part in content if isinstance(part, Text) and part.text.strip())
+        if said:
+            self._partial, self._response = joined(self._partial, said, trim=True), response
+
+    def _sized(self, request: Request) -> Request:
+        """Return the request with no more tokens to answer than are left; end the run where there are none."""
+        sized = self._account.sized(request)
+        if isinstance(sized, str):
+            raise EndError("budget", sized)
+        return sized
+
+    # --- the calls of one turn
+
+    def _answer(self, asked: Sequence[ToolCall | Settled]) -> Steps[None]:
+        """Run the calls, those beside each other that may, and add them with their results."""
+        waiting = list(asked)
+        while waiting:
+            group = self._calls.group(waiting, MOST_PARALLEL if self._rules.parallel else 1)
+            del waiting[: len(group)]
+            yield from self._check_time()
+            ready: list[Ready | Settled] = []
+            for call in group:
+                ready.append((yield from self._prepared(call, sum(not isinstance(one, Settled) for one in ready))))
+            calls = tuple(self._account.in_time(one) for one in ready)  # questions take time
+            outputs = expect(tuple, (yield Execute(calls=calls, round=self._rounds, limit=self._rules.result_limit)))
+            for one, output in zip(calls, outputs, strict=True):
+                self._outputs[one.call.id] = output
+                if not isinstance(one, Settled):
+                    self._calls.note(one.call, output)
+                    self._ran += 1
+                    self._account.call()
+        yield from self._close(_KILLED)
+        yield from self._check_time()
+        if self._beyond is not None:
+            yield from self._give_up("budget", self._beyond)
+
+    def _prepared(self, one: ToolCall | Settled, running: int) -> Steps[Ready | Settled]:
+        """Return the call as it can be run, or its result where it cannot."""
+        if isinstance(one, Settled):
+            return one
+        found = self._calls.ready(one)
+        if isinstance(found, Settled):
+            return found
+        if (reason := self._account.no_call_left(running)) is not None:
+            self._beyond = reason
+            return Settled(call=one, output=failed(f"not run: {reason}"))
+        if not found.tool.needs_approval:
+            return found
+        yield Tell(event=ApprovalAsked(call=one))
+        approval = expect(Approval, (yield Approve(call=one)))
+        yield Tell(event=ApprovalGiven(call=one, approval=approval))
+        yield from self._check_time()
+        return self._calls.approved(found, approval)
+
+    def _close(self, note: str) -> Steps[None]:
+        """Add the turn with calls, and a result for each of them: `note` where there is none."""
+        message, self._open = self._open, None
+        if message is None:
+            return
+        outputs, self._outputs = self._outputs, {}
+        results: list[Message] = []
+        for call in message.content:
+            if isinstance(call, ToolCall):
+                output = outputs.get(call.id)
+                if output is None:
+                    output = failed(note)
+                    yield Tell(event=CallEnded(call=call, output=output))
+                results.append(Message(role="tool", content=(result_of(call, output),)))
+        yield from self._add(message, *results)
+
+    def _give_up(self, outcome: Outcome, reason: str) -> Steps[None]:
+        """End the run with calls that are not run; where it was asked for the model may say what it has."""
+        yield from self._close(f"not run: {reason}")
+        if self._rules.on_limit == "answer" and not self._last:
+            self._last = True
+            self._choice = ToolChoice(mode="none")
+            try:
+                yield from self._turn()
+            except EndError as end:
+                if end.outcome in ("cancelled", "refused"):
+                    raise
+                raise EndError(outcome, reason, end.failure) from None
+        raise EndError(outcome, reason)
+
+    # --- what both need
+
+    def _say(self, content: tuple[Part, ...]) -> Steps[None]:
+        self._partial = ()
+        yield from self._add(Message(role="assistant", content=content))
+
+    def _add(self, *messages: Message) -> Steps[None]:
+        self._messages = (*self._messages, *messages)
+        yield Tell(event=Added(messages=messages))
+
+    def _check_time(self) -> Steps[None]:
+        """Look at the clock; where somebody has cancelled the run it ends here."""
+        now = yield Now()
+        if isinstance(now, Cancelled):
+            raise EndError("cancelled", CANCELLED)
+        self._account.tick(expect(float, now))
+
+    def _make_room(self, begun: tuple[Message, ...]) -> Steps[None]:
+        """Make the transcript shorter where the next prompt comes near the window."""
+        settings = self._rules.compaction
+        window = None if settings is None else settings.window or self._window
+        if settings is None or window is None:
+            return
+        size = estimate(replace(self._request, messages=(*self._messages, *begun)))
+        if size > settings.above * window:
+            yield from self._compact(size, int(settings.target * window))
+
+    def _shrink(self, begun: tuple[Message, ...], failure: Failure | None) -> Steps[bool]:
+        """Make the transcript shorter behind an answer that said it is too long; return whether that could be done."""
+        size = estimate(replace(self._request, messages=(*self._messages, *begun)))
+        if failure is not None and failure.limit is not None:
+            self._window = failure.limit
+        share = Compaction().target if self._rules.compaction is None else self._rules.compaction.target
+        return (yield from self._compact(size, int(min(self._window or size, size) * share)))
+
+    def _compact(self, size: int, target: int) -> Steps[bool]:
+        settings = self._rules.compaction or Compaction()
+
+        def weigh(messages: tuple[Message, ...]) -> int:
+            return estimate(replace(self._request, messages=messages))
+
+        cut = shortened(self._messages, settings.keep_turns, target, weigh)
+        note = (yield from self._summary(cut.dropped, target)) if cut.dropped and settings.summarise else None
+        messages = cut.joined(note)
+        after = weigh(messages)
+        if after >= weigh(self._messages):
+            return False
+        self._messages = messages
+        yield Tell(event=Compacted(before=size, after=after, messages=messages))
+        return True
+
+    def _summary(self, dropped: Sequence[Message], target: int) -> Steps[str | None]:
+        """Return what the model says of turns that are dropped; `None` where it says nothing."""
+        request = summary_request(self._request, dropped, target * 3)  # characters: about three for a token
+        try:
+            request = self._sized(request)
+        except EndError:
+            return None
+        asked = yield from self._asked(Ask(request=request, aside=True))
+        if asked.failure is not None or asked.response is None or not asked.response.candidates:
+            return None
+        return words(asked.response.candidates[0].content).strip() or None

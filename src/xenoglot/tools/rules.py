@@ -1,0 +1,45 @@
+"""How a run of the tool loop goes: how far, beside what, within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.response import Usage
+from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.compaction import Compaction
+from xenoglot.tools.output import RESULT_LIMIT
+
+Price: TypeAlias = Callable[[Usage, str, str | None], float | None]
+"""What so many tokens of a model cost; `None` where nobody knows."""
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """How a run goes. `spent` was spent before it, `window` is what is known of the model's, `price` of its prices."""
+
+    max_rounds: int = 16
+    on_limit: Literal["end", "answer"] = "end"
+    budget: Budget = Budget()
+    spent: Spent = Spent()
+    parallel: bool = True
+    time_limit: float | None = None
+    result_limit: int = RESULT_LIMIT
+    continue_length: bool = True
+    compaction: Compaction | None = None
+    window: int | None = None
+    price: Price | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_rounds < 1:
+            raise ConfigurationError(f"`max_rounds`: found {self.max_rounds}; expected at least 1")
+        if self.on_limit not in ("end", "answer"):
+            raise ConfigurationError(f"`on_limit`: found `{self.on_limit}`; expected `end` or `answer`")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ConfigurationError(f"`time_limit`: found {self.time_limit}; expected more than 0 seconds, or `None`")
+        if self.result_limit < 1:
+            raise ConfigurationError(f"`result_limit`: found {self.result_limit}; expected at least 1 character")
+        if self.budget.cost is not None and self.price is None:
+            raise ConfigurationError("`budget.cost`: there are no prices; give the client some")

@@ -1,0 +1,242 @@
+"""What a tool is: something a model may call, and what of ours runs then."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, overload
+
+from msgspec import Struct
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.json import JSONObject
+from xenoglot.model.request import Tool
+from xenoglot.tools.context import ToolContext
+from xenoglot.tools.output import ToolError, ToolOutput
+from xenoglot.tools.signature import Signature, name_of, read_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Approval", "FunctionTool", "GivenTool", "LocalTool", "ToolContext", "ToolError", "ToolOutput", "tool"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """Whether a call may run: `reason` is told to the model, `arguments` take the place of those it wrote."""
+
+    allowed: bool
+    reason: str | None = None
+    arguments: JSONObject | None = None
+
+
+class LocalTool:
+    """A tool that runs here; to be derived from, or see `GivenTool` and `@tool`.
+
+    `spec` is what the model is told. `needs_approval` has somebody asked before each call, `time_limit` is in seconds,
+    an `exclusive` tool runs beside no other. `asynchronous` says that `run` gives something to wait for and blocks
+    nobody; any other runs in a thread. A tool that does not `take_context` may run in the caller's own thread.
+    """
+
+    spec: Tool
+    needs_approval: bool = False
+    time_limit: float | None = None
+    exclusive: bool = False
+    asynchronous: bool = False
+    takes_context: bool = True
+
+    def check(self, arguments: JSONObject) -> None:
+        """Look at the arguments before anybody is asked. A custom tool has its text as `input`.
+
+        Raises:
+            ToolError: they are not what the tool takes; the text says which, and why.
+        """
+
+    def run(self, arguments: JSONObject, context: ToolContext) -> object:
+        """Return the result: any JSON, text, parts of a message, a `ToolOutput`, or something to wait for.
+
+        Whatever is raised is told to the model.
+        """
+        raise NotImplementedError
+
+
+class GivenTool(LocalTool):
+    """A tool of a given `spec`; `function(arguments, context)` runs it, `check(arguments)` looks at them before."""
+
+    def __init__(  # noqa: PLR0913  each is a setting of the tool, and named
+        self,
+        spec: Tool,
+        function: Callable[[JSONObject, ToolContext], object],
+        *,
+        needs_approval: bool = False,
+        time_limit: float | None = None,
+        exclusive: bool = False,
+        asynchronous: bool | None = None,
+        check: Callable[[JSONObject], None] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.needs_approval = needs_approval
+        self.time_limit = time_limit
+        self.exclusive = exclusive
+        self.asynchronous = is_asynchronous(function) if asynchronous is None else asynchronous
+        self._function = function
+        self._check = check
+
+    def check(self, arguments: JSONObject) -> None:
+        """Have the given check look at them."""
+        if self._check is not None:
+            self._check(arguments)
+
+    def run(self, arguments: JSONObject, context: ToolContext) -> object:
+        """Call the function."""
+        return self._function(arguments, context)
+
+
+class FunctionTool(LocalTool, Generic[_P, _R]):
+    """A typed function as a tool; called, it is the function itself. See `tool`."""
+
+    def __init__(  # noqa: PLR0913  as above
+        self,
+        function: Callable[_P, _R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        needs_approval: bool = False,
+        time_limit: float | None = None,
+        exclusive: bool = False,
+    ) -> None:
+        self.function = function
+        self.needs_approval = needs_approval
+        self.time_limit = time_limit
+        self.exclusive = exclusive
+        self.asynchronous = is_asynchronous(function)
+        self._name = name_of(function, name)
+        self._description = description
+        functools.update_wrapper(self, function, updated=())
+        if not _is_method(function):  # a method is read when it is bound: until then it takes `self`
+            self.signature  # noqa: B018  a mistake is told where the function stands
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """What the function takes."""
+        return read_signature(self.function, self._name)
+
+    @functools.cached_property
+    def spec(self) -> Tool:  # type: ignore[override]  # made when it is first asked for
+        """What the model is told of the function."""
+        said = self.signature.description if self._description is None else self._description
+        return Tool(name=self._name, description=said or None, parameters=self.signature.schema)
+
+    @property
+    def takes_context(self) -> bool:  # type: ignore[override]  # as above
+        """Whether one of its parameters is a `ToolContext`."""
+        return self.signature.context is not None
+
+    def check(self, arguments: JSONObject) -> None:
+        """Convert the arguments, to see whether they can be."""
+        self.signature.convert(arguments)
+
+    def run(self, arguments: JSONObject, context: ToolContext) -> object:
+        """Call the function with the arguments converted to what its annotations say."""
+        positional, named = self.signature.call(arguments, context)
+        function: Callable[..., object] = self.function
+        return function(*positional, **named)
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., _R]:
+        """Return the tool of a method that is bound to `instance`."""
+        bind = getattr(self.function, "__get__", None)
+        if instance is None or bind is None:
+            return self
+        return FunctionTool(
+            bind(instance, owner),
+            name=self._name,
+            description=self._description,
+            needs_approval=self.needs_approval,
+            time_limit=self.time_limit,
+            exclusive=self.exclusive,
+        )
+
+
+@overload
+def tool(function: Callable[_P, _R], /) -> FunctionTool[_P, _R]: ...
+
+
+@overload
+def tool(
+    function: Callable[_P, _R],
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    time_limit: float | None = None,
+    exclusive: bool = False,
+) -> FunctionTool[_P, _R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    time_limit: float | None = None,
+    exclusive: bool = False,
+) -> Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]: ...
+
+
+def tool(  # noqa: PLR0913  each is a setting of the tool, and named
+    function: Callable[_P, _R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    time_limit: float | None = None,
+    exclusive: bool = False,
+) -> FunctionTool[_P, _R] | Callable[[Callable[_P, _R]], FunctionTool[_P, _R]]:
+    """Make a tool of a typed function: as a decorator, with settings or without, or called with the function.
+
+    Its name, its docstring (of Google's, NumPy's or Sphinx's style) and its annotations are what the model is told; its
+    arguments are converted to what the annotations say before it is called. It may be asynchronous, a method, a
+    `functools.partial` or an object that can be called. A parameter annotated `ToolContext` is not the model's: it is
+    given the call. `time_limit` is in seconds.
+
+    Raises:
+        ConfigurationError: the function has no name that a tool can have, takes any number of arguments, or has a
+            parameter of a type that no JSON can be read as.
+    """
+    if time_limit is not None and not time_limit > 0:
+        raise ConfigurationError(f"`time_limit`: found {time_limit}; expected more than 0 seconds, or `None`")
+
+    def made(function: Callable[_P, _R]) -> FunctionTool[_P, _R]:
+        return FunctionTool(
+            function,
+            name=name,
+            description=description,
+            needs_approval=needs_approval,
+            time_limit=time_limit,
+            exclusive=exclusive,
+        )
+
+    return made if function is None else made(function)
+
+
+def is_asynchronous(function: Callable[..., object]) -> bool:
+    """Return whether a call of `function` gives something to wait for."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  an object whose `__call__` is a coroutine function
+
+
+def _is_method(function: Callable[..., object]) -> bool:
+    """Return whether `function` is written in a class and not bound yet: it begins with `self` or `cls`."""
+    if not inspect.isfunction(function) or "." not in function.__qualname__.rpartition("<locals>")[2].lstrip("."):
+        return False
+    return next(iter(inspect.signature(function).parameters), None) in ("self", "cls")

@@ -1,0 +1,143 @@
+"""Whether a gateway runs already: whose socket it is, what it says of itself, and who is shown a key."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.matrix.speaker import Speaker
+from xenoglot.codec import dialect as dialects
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.flags import from_flags
+from xenoglot.launching import running
+from xenoglot.launching.hosted import hosted
+from xenoglot.launching.running import Found, is_mine, look, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+KEY = "sk-key-of-a-gateway"
+
+
+@contextmanager
+def impostor(answers: Mapping[str, tuple[int, bytes]]) -> Iterator[tuple[str, list[str]]]:
+    """Give the URL of a server that says `answers`, and what it was shown."""
+    shown: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def do_GET(self) -> None:
+            shown.append(str(self.headers))
+            status, body = answers.get(self.path, (404, b""))
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", shown
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_gateway_is_known_by_what_it_says() -> None:
+    with Speaker(dialects.get("chat")) as speaker, hosted(from_flags({}, upstream=speaker.url)) as door:
+        assert look(door.url, door.key) == Found(ours=True, welcome=True, models=("large",))
+        assert look(door.url, None) == Found(ours=True)
+        assert look(f"{door.url}/", "xg-another") == Found(ours=True)
+        assert named(door.url, door.key) == ("large",)
+        with pytest.raises(ConfigurationError, match="it wants another key: name the variable"):
+            named(door.url, None)
+
+
+HEALTHY = {"/health": (200, b'{"status":"ok"}')}
+
+
+@pytest.mark.parametrize(
+    ("answers", "shows"),
+    [
+        pytest.param({}, False, id="something-else"),
+        pytest.param({"/health": (200, b"{")}, False, id="no-json"),
+        pytest.param({"/health": (500, b'{"status":"ok"}')}, False, id="ill"),
+        pytest.param({**HEALTHY, "/": (200, b"nginx")}, False, id="another-server"),
+        pytest.param({**HEALTHY, "/": (401, b"")}, True, id="another-that-wants-a-key"),
+    ],
+)
+def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int, bytes]], *, shows: bool) -> None:
+    with impostor(answers) as (url, shown):
+        assert look(url, KEY) == Found(ours=shows)
+        with pytest.raises(ConfigurationError, match="it wants another key" if shows else "no Xenoglot answers at"):
+            named(url, KEY)
+        assert any(KEY in head for head in shown) is shows
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        pytest.param(b"{", id="no-json"),
+        pytest.param(b"[]", id="list"),
+        pytest.param(b'{"data": 1}', id="number"),
+        pytest.param(b'{"data": [1, {"id": 2}, {}]}', id="rows"),
+    ],
+)
+def test_a_list_of_models_that_is_none(models: bytes) -> None:
+    with impostor({**HEALTHY, "/": (200, b"Xenoglot: ..."), "/v1/models": (200, models)}) as (url, _):
+        assert look(url, KEY) == Found(ours=True, welcome=True)
+
+
+def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert look(f"http://127.0.0.1:{port}", KEY) == Found()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://a", "http://", "http://a/'b", 'http://a/"b', "http://a\n"])
+def test_what_is_no_address(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="--gateway: found"):
+        named(url, None)
+
+
+def table(*owners: int, port: int = 8080, state: str = "0A") -> str:
+    """Return a table of sockets as the kernel writes it."""
+    rows = [
+        f"{n}: 0100007F:{port:04X} 00000000:0000 {state} 0:0 00:0 00000000 {owner} 0 1"
+        for n, owner in enumerate(owners)
+    ]
+    return "\n".join(("  sl  local_address rem_address st tx_queue tr tm->when retrnsmt uid timeout inode", *rows))
+
+
+@pytest.mark.parametrize(
+    ("sockets", "mine"),
+    [
+        pytest.param(table(os.getuid()), True, id="mine"),
+        pytest.param(table(0), True, id="of-the-administrator"),
+        pytest.param(table(12345), False, id="of-another-user"),
+        pytest.param(table(os.getuid(), 12345), False, id="of-both"),
+        pytest.param(table(os.getuid(), port=8081), False, id="another-port"),
+        pytest.param(table(os.getuid(), state="01"), False, id="does-not-listen"),
+        pytest.param("", False, id="not-told"),
+    ],
+)
+def test_whose_socket_listens(sockets: str, *, mine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tcp").write_text(sockets)
+    monkeypatch.setattr(running, "_TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
+    assert is_mine(8080) is mine
+
+
+def test_our_own_socket_is_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert is_mine(listener.getsockname()[1])

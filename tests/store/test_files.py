@@ -1,0 +1,86 @@
+"""What every store does with files, whatever it is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tests.store.test_conformance import ENDLESS
+from xenoglot.codec.batch import StoredFile
+from xenoglot.store.files import UNFINISHED
+from xenoglot.store.store import Retention, Window
+
+if TYPE_CHECKING:
+    from xenoglot.store.store import Store
+
+FILE = StoredFile(id="file-1", owner="alice", created=100.0, name="a.jsonl", purpose="batch", size=6)
+
+
+async def keep(store: Store, file: StoredFile, *pieces: bytes) -> None:
+    await store.files.begin(file)
+    for number, piece in enumerate(pieces):
+        assert await store.files.add(file.owner, file.id, number, piece)
+    assert await store.files.finish(file)
+
+
+async def names(store: Store, window: Window, purpose: str | None = None) -> list[str]:
+    return [file.id for file in await store.files.listed("alice", window, 200.0, purpose)]
+
+
+async def test_one_is_there_when_all_of_it_is(store: Store) -> None:
+    await store.files.begin(FILE)
+    await store.files.add("alice", "file-1", 0, b"abc")
+    assert await store.files.get("alice", "file-1", 200.0) is None
+    assert await names(store, Window(limit=9)) == []
+    await store.files.add("alice", "file-1", 1, b"\x00ef")
+    await store.files.finish(FILE)
+    assert await store.files.get("alice", "file-1", 200.0) == FILE
+    first = await store.files.pieces("alice", "file-1", -1, 1)
+    assert (first, await store.files.pieces("alice", "file-1", 0, 9)) == ([(0, b"abc")], [(1, b"\x00ef")])
+    assert not await store.files.add("alice", "file-1", 2, b"more")
+
+
+async def test_another_owner_has_nothing(store: Store) -> None:
+    await keep(store, FILE, b"secret")
+    seen = (
+        await store.files.get("bob", "file-1", 200.0),
+        await store.files.listed("bob", Window(limit=9), 200.0),
+        await store.files.pieces("bob", "file-1", -1, 9),
+        await store.files.delete("bob", "file-1"),
+    )
+    assert seen == (None, [], [], False)
+    assert await store.files.pieces("alice", "file-1", -1, 9) == [(0, b"secret")]
+
+
+async def test_they_are_listed_in_pages(store: Store) -> None:
+    for number, purpose in enumerate(("batch", "vision", "batch", "batch")):
+        await keep(store, replace(FILE, id=f"file-{number}", created=float(number // 2), purpose=purpose))
+    assert await names(store, Window(limit=2)) == ["file-3", "file-2"]
+    assert await names(store, Window(limit=9, after="file-2")) == ["file-1", "file-0"]
+    assert await names(store, Window(limit=9, after="file-1", order="asc")) == ["file-2", "file-3"]
+    assert await names(store, Window(limit=9, after="file-3"), "batch") == ["file-2", "file-0"]
+    assert await names(store, Window(limit=9, after="file-9")) == []
+
+
+async def test_one_that_has_expired_is_not_there_and_goes(store: Store) -> None:
+    await keep(store, replace(FILE, expires=150.0), b"abcdef")
+    assert await store.files.get("alice", "file-1", 149.0) is not None
+    assert await store.files.get("alice", "file-1", 150.0) is None
+    assert [await store.sweep(now, ENDLESS, 9) for now in (149.0, 151.0)] == [0, 1]
+    assert await store.files.pieces("alice", "file-1", -1, 9) == []
+
+
+async def test_one_that_never_became_whole_goes_in_the_end(store: Store) -> None:
+    await store.files.begin(FILE)
+    await store.files.add("alice", "file-1", 0, b"abc")
+    full = Retention(max_age=1.0, max_bytes=1)
+    assert [await store.sweep(now, full, 9) for now in (200.0, 101.0 + UNFINISHED)] == [0, 1]
+    assert not await store.files.finish(FILE)
+
+
+async def test_the_oldest_goes_when_there_is_too_much(store: Store) -> None:
+    for number in range(3):
+        await keep(store, replace(FILE, id=f"file-{number}", created=float(number)), b"x" * 10_000)
+    assert await store.sweep(200.0, Retention(max_age=1e6, max_bytes=25_000), 9) == 1
+    assert await names(store, Window(limit=9)) == ["file-2", "file-1"]
