@@ -141,8 +141,8 @@ FORBIDDEN_ATTRIBUTES = {
 }  # fmt: skip
 
 
-SHELLS = {"Permissions", "shtab.complete"}
-"""Where `shell` is something else: a permission, and the shell for which words are completed."""
+SHELLS = {"Permissions", "replace", "shtab.complete"}
+"""Where `shell` is something else: a permission, one that is changed, and the shell for which words are completed."""
 
 
 class Read(NamedTuple):
@@ -202,7 +202,8 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
             {"subprocess.Popen", "subprocess.run", "asyncio.create_subprocess_exec", "os.execv", "os.fork"},
             {
                 # our own processes, and what fetches the weights
-                "xenoglot.engine.child", "xenoglot.engine.weights", "xenoglot.gateway.supervisor",
+                "xenoglot.agent.background", "xenoglot.engine.child", "xenoglot.engine.weights",
+                "xenoglot.gateway.supervisor",
                 # what the person at the terminal lets an agent run, and what they asked to have started
                 "xenoglot.agent.commanding", "xenoglot.agent.keeping", "xenoglot.agent.searching",
                 "xenoglot.launching.starting",

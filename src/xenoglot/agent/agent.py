@@ -10,7 +10,7 @@ from xenoglot.agent.naming import sayable
 from xenoglot.agent.records import Account
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
-from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.budget import Budget, Spent, spent_beside
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import Added, Compacted, RoundEnded
 
@@ -42,7 +42,8 @@ class Manner(Struct, frozen=True, kw_only=True):
 class Agent:
     """Works on one prompt after the other. `session` keeps what is said; without one, nothing is kept.
 
-    `messages` is the conversation, `spent` what it cost so far, with what a resumed session had cost before.
+    `messages` is the conversation, `spent` what it cost so far, with what a resumed session had cost before; `manner`
+    and `tools` hold from the next prompt on.
     """
 
     def __init__(
@@ -53,9 +54,10 @@ class Agent:
         session: SessionFile | None = None,
     ) -> None:
         self._client = client
-        self._tools = tools
-        self._manner = manner
+        self.tools = tools
+        self.manner = manner
         self._session = session
+        self._run: AsyncRunStream | None = None
         self.messages: tuple[Message, ...] = () if session is None else session.session.messages
         self.spent = Spent() if session is None else session.session.spent
 
@@ -76,32 +78,47 @@ class Agent:
         self._add(said)
         run = self._client.run_stream(
             self.messages,
-            self._tools,
-            system=self._manner.system,
-            max_rounds=self._manner.max_rounds,
-            budget=self._manner.budget,
+            self.tools,
+            system=self.manner.system,
+            max_rounds=self.manner.max_rounds,
+            budget=self.manner.budget,
             spent=self.spent,
-            compaction=self._manner.compaction,
+            compaction=self.manner.compaction,
             approve=approve,
-            **self._manner.options,
+            **self.manner.options,
         )
+        self._run = run
         try:
             async with run:
                 async for event in run:
                     self._keep(event, run)
                     feed(event)
         finally:
+            self._run = None
             self._end(run)
         if run.result is None:
             raise RuntimeError("a run that has ended has a result")
         return run.result
+
+    def spend(self, more: Spent) -> None:
+        """Count what one of its tools has spent, as if it had spent that itself."""
+        if self._run is not None:
+            self._run.spend(more)
+            self._account(self._run.spent, None)
+        else:
+            self._account(spent_beside(self.spent, more), None)
+
+    @property
+    def spent_now(self) -> Spent:
+        """What it cost so far, up to this moment of a prompt that is worked on."""
+        return self.spent if self._run is None else self._run.spent
 
     def _keep(self, event: RunEvent, run: AsyncRunStream) -> None:
         match event:
             case Added(messages=messages):
                 self._add(*messages)
             case Compacted(messages=messages):
-                self._rewrite(_spoken(messages))
+                self.rewrite(_spoken(messages))
             case RoundEnded():
                 self._account(run.spent, None)
             case _:
@@ -114,7 +131,7 @@ class Agent:
             return
         messages = _spoken(result.messages)
         if messages != self.messages:
-            self._rewrite(messages)
+            self.rewrite(messages)
         self._account(result.spent, result.outcome)
 
     def _add(self, *messages: Message) -> None:
@@ -122,7 +139,8 @@ class Agent:
         if self._session is not None:
             self._session.add(*messages)
 
-    def _rewrite(self, messages: tuple[Message, ...]) -> None:
+    def rewrite(self, messages: tuple[Message, ...]) -> None:
+        """Have the conversation be another from here on; not to be called while a prompt is worked on."""
         self.messages = messages
         if self._session is not None:
             self._session.rewrite(messages)

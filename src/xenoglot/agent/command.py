@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from xenoglot.agent.screen import Screen
 
 ROUNDS = 50
+DELEGATED = 16
+_OF_BACKGROUND = ("background", "ps", "logs", "kill", "follow", "detached")
 _EPILOG = (
     "It ends with 0 when the model is done, 2 where no answer comes or something is wrong, 4 after --max-rounds, 5 "
     "where a budget is spent, 6 where the model refuses, 130 where it was interrupted."
@@ -36,6 +38,7 @@ def add_command(
     )
     _add_permissions(parser)
     _add_session(parser)
+    _add_background(parser)
     _add_limits(parser)
     parser.add_argument("--system", metavar="TEXT", help="instructions beside the usual ones")
     parser.add_argument("--no-notes", action="store_true", help="do not read AGENTS.md or CLAUDE.md of the folder")
@@ -43,7 +46,7 @@ def add_command(
     parser.add_argument("--plain", action="store_true", help="print plain lines, also on a terminal")
     choosing.add_config(parser)
     choosing.add_upstream(parser)
-    parser.set_defaults(run=lambda options: _run(options, screen_of))
+    parser.set_defaults(run=lambda options: _run(options, screen_of), begun=None)
 
 
 def _add_permissions(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +61,10 @@ def _add_permissions(parser: argparse.ArgumentParser) -> None:
         "--mcp", metavar="FILE", help="a JSON file of MCP servers (`mcpServers`), whose tools it is given"
     )
     group.add_argument("--allow-mcp", action="store_true", help="call the tools of these without asking")
+    group.add_argument(
+        "--policy", metavar="FILE", help="a TOML file of yours that denies tools, asks, allows, and limits"
+    )
+    group.add_argument("--delegate", action="store_true", help="have parts of the work done by others, with less leave")
     group.add_argument("--read-only", action="store_true", help="neither change files nor run commands; ask nothing")
 
 
@@ -70,12 +77,26 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--no-session", action="store_true", help="keep nothing")
 
 
+def _add_background(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("background")
+    what = group.add_mutually_exclusive_group()
+    what.add_argument("--background", action="store_true", help="work on while you do something else; print the ID")
+    what.add_argument("--ps", action="store_true", help="list the sessions that are worked in, and end")
+    what.add_argument("--logs", metavar="ID", help="print what a background run has printed, and end")
+    what.add_argument("--kill", metavar="ID", help="end whoever works in that session")
+    what.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)  # what `--background` starts
+    group.add_argument("--follow", action="store_true", help="with --logs: until the run has ended")
+
+
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits (those of tokens, cost, calls and seconds hold for a session as a whole)")
     group.add_argument("--max-rounds", metavar="N", type=_count, default=ROUNDS, help=f"answers to a prompt ({ROUNDS})")
     group.add_argument("--max-tokens-total", metavar="N", type=_count, help="tokens of all prompts and answers")
     group.add_argument("--max-cost", metavar="AMOUNT", type=_amount, help="what it may cost, as known prices have it")
     group.add_argument("--max-calls", metavar="N", type=_count, help="calls of tools")
+    group.add_argument(
+        "--max-delegated", metavar="N", type=_count, default=DELEGATED, help=f"tasks for --delegate ({DELEGATED})"
+    )
     group.add_argument("--max-seconds", metavar="S", type=_amount, help="seconds of work")
     group.add_argument("--max-tokens", metavar="N", type=_count, help="tokens of one answer")
     group.add_argument("--temperature", metavar="T", type=_amount, help="how daring the choice of words is")
@@ -95,6 +116,10 @@ def _amount(text: str) -> float:
 
 
 def _run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
+    if any(getattr(options, name) not in {None, False} for name in _OF_BACKGROUND):
+        from xenoglot.agent import background  # noqa: PLC0415  only this needs it
+
+        return background.run(options)
     from xenoglot.agent.program import run  # noqa: PLC0415  only this command needs it
 
     return run(options, screen_of)

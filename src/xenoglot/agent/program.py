@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 import platform
-import re
 import secrets
 import sys
 import time
@@ -18,12 +17,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot import choosing
+from xenoglot.agent import slash
 from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.delegating import Delegation
 from xenoglot.agent.environment import for_command
 from xenoglot.agent.environment import secrets as secrets_of
 from xenoglot.agent.naming import sayable
 from xenoglot.agent.permissions import Leave, Permissions, tools_for
-from xenoglot.agent.prompt import Surroundings, project_notes, system_prompt
+from xenoglot.agent.policy import Policy, policy_of
+from xenoglot.agent.prompt import Surroundings, notes_name, project_notes, system_prompt
 from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
 from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
 from xenoglot.agent.workspace import Workspace
@@ -48,8 +50,7 @@ CODES: dict[Outcome, int] = {"answered": 0, "failed": 2, "limit": 4, "budget": 5
 MOST_LISTED = 20
 LONGEST_TITLE = 60
 
-_COMMAND = re.compile(r"/[a-z]*")
-HELP = "/exit leaves, /usage tells what was spent, /tools what the model may use; anything else is a prompt"
+HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -62,6 +63,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     sessions: Sessions
     screen: Screen
     can_ask: bool
+    policy: Policy
 
 
 def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
@@ -80,23 +82,40 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
         client = AsyncClient(partial(routed, setting.config), on_loss="ignore")
         agent = Agent(client, [*setting.tools, *tools], setting.manner, session)
+        if options.delegate:
+            delegate = Delegation(client, agent, options.max_delegated).tool
+            agent.tools = [*agent.tools, *setting.policy.applied([delegate], can_ask=setting.can_ask)]
         try:
             if prompt is not None:
                 return CODES[_worked(runner, agent, prompt, setting)]
-            return _converse(runner, agent, setting)
+            here = slash.Here(
+                agent=agent,
+                folder=for_log(Path(setting.workspace.root).name),
+                window=client.context_window,
+                notes=None if options.no_notes else notes_name(setting.workspace),
+                session=None if session is None else session.id,
+                outside=tools,
+            )
+            return _converse(runner, here, setting)
         finally:
             runner.run(client.aclose())
 
 
 def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> Setting:
+    policy = policy_of(options, os.environ)
+    options = policy.narrowed(options)
     config = _config(options)
     known = frozenset(key for value in config.secrets for key in (value, *value.split()))  # a variable may hold several
-    redactor = Redactor([*known, *secrets_of(os.environ, known)])
+    redactor = Redactor([*known, *secrets_of(os.environ, known), *policy.secrets])
     workspace = Workspace(Path(options.folder), allow_secrets=options.allow_secrets)
     can_ask = not options.json and sys.stdin.isatty() and sys.stderr.isatty()
-    tools = tools_for(
-        workspace, _permissions(options, can_ask=can_ask), environ=for_command(os.environ, known), redactor=redactor
+    made = tools_for(
+        workspace,
+        policy.widened(_permissions(options, can_ask=can_ask)),
+        environ=for_command(os.environ, known) | policy.env,
+        redactor=redactor,
     )
+    tools = policy.applied(made, can_ask=can_ask)
     return Setting(
         config=config,
         workspace=workspace,
@@ -105,15 +124,16 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
         sessions=Sessions(folder_of(os.environ), redactor),
         screen=_screen(options, redactor, screen_of),
         can_ask=can_ask,
+        policy=policy,
     )
 
 
 def _config(options: argparse.Namespace) -> Config:
-    """Return the configuration; beside a file, `--model` is one of the names that stand in it."""
-    if options.config is None:
-        if options.upstream is not None and options.model is None:
-            raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
+    """Return the configuration; `--model` is not in it, for each request names one, and `/model` may change it."""
+    if options.config is None and options.upstream is None:
         return choosing.config_of(options)
+    if options.config is None and options.model is None:
+        raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
     return choosing.config_of(argparse.Namespace(**{**vars(options), "model": None}))
 
 
@@ -178,6 +198,8 @@ def _session(options: argparse.Namespace, setting: Setting) -> Iterator[SessionF
         return
     file = _opened(options, setting)
     try:
+        if options.begun is not None:
+            options.begun(setting.sessions.path(file.id))
         if file.session.damaged:
             setting.screen.note(f"[{file.session.damaged} lines of the session cannot be read, and are passed over]")
         yield file
@@ -205,12 +227,12 @@ def _outside(options: argparse.Namespace, setting: Setting) -> Iterator[Sequence
     if options.mcp is None:
         yield ()
         return
-    if not options.allow_mcp and not setting.can_ask:
+    if not (options.allow_mcp or setting.can_ask or setting.policy.allow):
         raise ConfigurationError("`--mcp` needs `--allow-mcp` where nobody can be asked")
     from xenoglot.tools.mcp import mcp_tools  # noqa: PLC0415  an extra
 
     with mcp_tools(file=options.mcp, needs_approval=not options.allow_mcp) as tools:
-        yield tools
+        yield setting.policy.applied(tools, can_ask=setting.can_ask, outside=True)
 
 
 def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting) -> Outcome:
@@ -228,7 +250,7 @@ def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting)
     return result.outcome
 
 
-def _converse(runner: asyncio.Runner, agent: Agent, setting: Setting) -> int:
+def _converse(runner: asyncio.Runner, here: slash.Here, setting: Setting) -> int:
     """Work on one prompt after the other until the person leaves."""
     setting.screen.note(HELP)
     while True:
@@ -238,25 +260,16 @@ def _converse(runner: asyncio.Runner, agent: Agent, setting: Setting) -> int:
                 continue
             case None | "/exit" | "/quit":
                 return 0
-            case "/usage":
-                spent = agent.spent
-                setting.screen.note(
-                    f"{spent.input_tokens} tokens in, {spent.output_tokens} out, {spent.model_calls} answers, "
-                    f"{spent.calls} calls"
-                )
-            case "/tools":
-                setting.screen.note(", ".join(_offered(tool) for tool in setting.tools))
-            case command if _COMMAND.fullmatch(command):
-                setting.screen.note(HELP)
-            case prompt:
+            case typed:
                 try:
-                    _worked(runner, agent, prompt, setting)
+                    lines = slash.answered(here, typed)
+                    if lines is None:
+                        _worked(runner, here.agent, typed, setting)
+                    else:
+                        for line in lines:
+                            setting.screen.note(line)
                 except XenoglotError as error:  # the next prompt may fare better
                     setting.screen.problem(str(error))
-
-
-def _offered(tool: LocalTool) -> str:
-    return f"{tool.spec.name} (asks)" if tool.needs_approval else tool.spec.name
 
 
 def _list_sessions() -> None:

@@ -64,6 +64,17 @@ def project_notes(workspace: Workspace) -> str | None:
     return None
 
 
+def notes_name(workspace: Workspace) -> str | None:
+    """Return the name of the file whose notes are told; `None` if there is none."""
+    for name in NOTES:
+        try:
+            with workspace.opened(name):
+                return name
+        except WorkspaceError:
+            continue
+    return None
+
+
 def _sections(
     surroundings: Surroundings, tools: Collection[str], notes: str | None, extra: str | None
 ) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xenoglot.agent.locking import holder, lock, tell_again
 from xenoglot.agent.records import VERSION, Begun, Rewritten, Session, Turns, decode, encode
 from xenoglot.errors import ConfigurationError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 _ENDING = ".jsonl"
+_PIECE = 1 << 20
 
 
 def folder_of(environ: Mapping[str, str]) -> Path:
@@ -64,6 +66,7 @@ class SessionFile:
 
     def _append(self, record: Record) -> None:
         line = memoryview(encode(record, self._redactor))
+        tell_again(self._descriptor)
         try:
             while line:
                 line = line[os.write(self._descriptor, line) :]
@@ -91,7 +94,7 @@ class Sessions:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigurationError(f"no session can be kept: {os.strerror(error.errno or 0)}") from None
-        _lock(descriptor, name)
+        lock(descriptor, name)
         file = SessionFile(Session(begun=begun), descriptor, self._redactor)
         file._append(begun)  # noqa: SLF001  its first line
         return file
@@ -102,14 +105,14 @@ class Sessions:
         Raises:
             ConfigurationError: there is none, it cannot be read, or another process works in it.
         """
-        path = self._path(name)
+        path = self.path(name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             raise ConfigurationError(f"there is no session `{name}`: `xenoglot agent --sessions` lists them") from None
         try:
-            _lock(descriptor, name)
-            data = path.read_bytes()
+            lock(descriptor, name)
+            data = _read(descriptor)
             session = _decoded(data, name)
             if data and not data.endswith(b"\n"):
                 os.write(descriptor, b"\n")  # half a line is a line of its own then, and passed over
@@ -117,6 +120,15 @@ class Sessions:
             os.close(descriptor)
             raise
         return SessionFile(session, descriptor, self._redactor)
+
+    def running(self) -> Iterator[tuple[int, Session]]:
+        """Yield the sessions that other processes work in, the newest first, and the numbers of these."""
+        for path in sorted(self._folder.glob(f"*{_ENDING}"), reverse=True):
+            if _ID.fullmatch(path.stem) and (pid := holder(path)) is not None:
+                try:
+                    yield pid, _decoded(path.read_bytes(), path.stem)
+                except (ConfigurationError, OSError):
+                    continue
 
     def listed(self) -> Iterator[Session]:
         """Yield what is there and can be read, the newest first."""
@@ -138,10 +150,23 @@ class Sessions:
                 return session.begun.id
         raise ConfigurationError("there is no session of this folder to go on with")
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Return where the session of that name is kept.
+
+        Raises:
+            ConfigurationError: sessions have no such names.
+        """
         if not _ID.fullmatch(name):
             raise ConfigurationError("that is no name of a session: `xenoglot agent --sessions` lists them")
         return self._folder / f"{name}{_ENDING}"
+
+
+def _read(descriptor: int) -> bytes:
+    """Return all of a file; to open it once more, and close it, would lose the lock on it."""
+    pieces: list[bytes] = []
+    while piece := os.read(descriptor, _PIECE):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _decoded(data: bytes, name: str) -> Session:
@@ -152,12 +177,3 @@ def _decoded(data: bytes, name: str) -> Session:
     if session.begun.id != name:
         raise ConfigurationError(f"the session `{name}` cannot be read: its file was renamed")
     return session
-
-
-def _lock(descriptor: int, name: str) -> None:
-    import fcntl  # noqa: PLC0415  POSIX alone has it
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise ConfigurationError(f"another process works in the session `{name}`") from None

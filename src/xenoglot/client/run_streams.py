@@ -148,6 +148,11 @@ class AsyncRunStream:
         """What was spent so far."""
         return Spent() if self._flow is None else self._flow.spent
 
+    def spend(self, more: Spent) -> None:
+        """Count what a tool of the run has spent beside it, but for the seconds; to be called in its event loop."""
+        if self._flow is not None:
+            self._flow.spend(more)
+
     def cancel(self) -> None:
         """End the run, its outcome `cancelled`; to be called in its event loop. The last events still come."""
         self._cancelled = True

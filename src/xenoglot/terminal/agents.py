@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from xenoglot.agent.slash import COMMANDS
 from xenoglot.terminal.counts import counted, priced
 from xenoglot.terminal.faces import face_of
 from xenoglot.terminal.leaving import leave_well
@@ -13,9 +14,6 @@ from xenoglot.terminal.runs import Run
 if TYPE_CHECKING:
     from xenoglot.terminal.faces import Face
     from xenoglot.tools.result import RunResult
-
-NAMES = ("/exit", "/help", "/tools", "/usage")
-"""The commands that the agent knows between two prompts."""
 
 
 class AgentScreen(Run):
@@ -48,7 +46,7 @@ class AgentScreen(Run):
 def screen_of() -> AgentScreen:
     """Return the best screen that this terminal allows, the only one of the process; without the extra, lines."""
     try:
-        face = face_of(names=NAMES)
+        face = face_of(names=tuple(COMMANDS))
     except ModuleNotFoundError:
         face = face_of(plain=True)
     if face.interactive:

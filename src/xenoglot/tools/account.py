@@ -10,13 +10,23 @@ from xenoglot.model.content import Reasoning
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Usage
 from xenoglot.policy.estimate import estimate
-from xenoglot.tools.budget import Next, answered, no_answer_left, no_call_left, seconds_left, sum_usage, tokens_left
+from xenoglot.tools.budget import (
+    Next,
+    answered,
+    no_answer_left,
+    no_call_left,
+    seconds_left,
+    spent_beside,
+    sum_usage,
+    tokens_left,
+)
 from xenoglot.tools.effects import Ready, Settled
 from xenoglot.tools.output import failed
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.response import Response
+    from xenoglot.tools.budget import Spent
     from xenoglot.tools.rules import Rules
 
 
@@ -57,6 +67,10 @@ class Account:
     def call(self) -> None:
         """Note one call of a tool."""
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
+
+    def spend(self, more: Spent) -> None:
+        """Note what was spent beside this run, while it went on."""
+        self.spent = spent_beside(self.spent, more)
 
     def no_call_left(self, running: int) -> str | None:
         """Return why no tool may be called beside `running` others, or `None`."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SUMS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("estimated", "extra"))
+_COUNTS: Final = ("input_tokens", "output_tokens", "reasoning_tokens", "calls", "model_calls")
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -76,6 +77,15 @@ def answered(spent: Spent, usage: Usage, cost: float | None) -> Spent:
         reasoning_tokens=spent.reasoning_tokens + (usage.reasoning or 0),
         cost=None if cost is None or spent.cost is None else spent.cost + cost,
         model_calls=spent.model_calls + 1,
+    )
+
+
+def spent_beside(spent: Spent, more: Spent) -> Spent:
+    """Return what is spent with `more`, which was spent meanwhile: its seconds are counted already."""
+    return Spent(
+        **{name: getattr(spent, name) + getattr(more, name) for name in _COUNTS},
+        cost=None if spent.cost is None or more.cost is None else spent.cost + more.cost,
+        seconds=spent.seconds,
     )
 
 

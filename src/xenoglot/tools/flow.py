@@ -104,6 +104,10 @@ class Flow:
         """What was spent so far."""
         return self._account.spent
 
+    def spend(self, more: Spent) -> None:
+        """Count what a tool has spent, too."""
+        self._account.spend(more)
+
     @property
     def messages(self) -> tuple[Message, ...]:
         """The transcript so far, whole turns alone."""
