@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 BY_SIGNAL = 128
 """The exit code of a process that a signal ended is so much more than the signal."""
+
+PATIENCE: Final = 5.0
+"""Seconds in which a program that is sent away has to leave: not all can be undone where its terminal is gone."""
 
 
 def leave_well(canvas: Canvas) -> None:
@@ -28,4 +32,7 @@ def leave_well(canvas: Canvas) -> None:
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(BY_SIGNAL + number))
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     raise SystemExit(BY_SIGNAL + number)

@@ -1,0 +1,41 @@
+"""A program that is sent away leaves, also where something in it will not be cancelled."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+STUBBORN = """
+import asyncio
+from unittest.mock import Mock
+from xenoglot.terminal import leaving
+
+leaving.PATIENCE = 0.1
+
+async def stays():
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    leaving.leave_well(Mock())
+    asyncio.create_task(stays())
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_will_not_be_cancelled_keeps_nobody(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
