@@ -1,5 +1,6 @@
 """The blocking client: the same calls, from wherever, and nothing left behind."""
 
+import asyncio
 import gc
 import inspect
 import signal
@@ -19,6 +20,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.blocking import Client
 from xenoglot.client.blocking_streams import Items, ReplyStream
+from xenoglot.client.portal import Portal
 from xenoglot.client.streams import AsyncItems, AsyncReplyStream
 from xenoglot.errors import IncompleteError, InvalidRequestError
 from xenoglot.model.content import Text
@@ -196,6 +198,38 @@ def test_an_interrupted_call_closes_the_connection() -> None:
             client.complete("Hi")
         thread.join()
         server.wait(server.connections[0].lost.is_set)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_interrupt_before_the_call_waits_cancels_it(begun: bool) -> None:  # noqa: FBT001  a case
+    told = []
+
+    async def works() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("cancelled")
+
+    async def nothing() -> None:
+        pass
+
+    portal = Portal(nothing)
+    portal.call(nothing)
+    loop = portal._loop
+    assert loop is not None
+    schedule = loop.call_soon_threadsafe
+
+    def interrupted(callback: Any, *arguments: Any) -> None:  # noqa: ANN401  the loop's own
+        loop.call_soon_threadsafe = schedule  # type: ignore[method-assign]
+        if begun:
+            schedule(callback, *arguments)
+        raise KeyboardInterrupt
+
+    loop.call_soon_threadsafe = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        portal.call(works)
+    assert (portal._tasks, told) in ((set(), []), (set(), ["cancelled"]))
+    portal.close()
 
 
 def test_it_may_not_be_called_from_its_own_loop() -> None:

@@ -56,14 +56,16 @@ class Portal:
         if self.foreign:
             raise RuntimeError("what belongs to another process was called")
         call = _Call(work, self._tasks)
-        with self._lock:
-            loop = self._started()
-            loop.call_soon_threadsafe(call.start)
-        try:
+        loop = None
+        try:  # from here on: it may be at work before this thread has come back from saying so
+            with self._lock:
+                loop = self._started()
+                loop.call_soon_threadsafe(call.start)
             call.over.acquire()
         except BaseException:
-            loop.call_soon_threadsafe(call.cancel)
-            call.over.acquire(timeout=PATIENCE)
+            if loop is not None:
+                loop.call_soon_threadsafe(call.cancel)
+                call.over.acquire(timeout=PATIENCE)
             raise
         try:
             return call.result()
@@ -122,7 +124,9 @@ class _Call(Generic[T]):
         self._task.add_done_callback(self._tell)
 
     def cancel(self) -> None:
-        if self._task is not None:
+        if self._task is None:  # it was never begun
+            self.over.release()
+        else:
             self._task.cancel()
 
     def result(self) -> T:
