@@ -109,3 +109,10 @@ async def test_a_server_may_be_at_a_unix_socket(tmp_path: Path) -> None:
     ):
         assert (await client.complete("Hi")).text == "Hello."
     assert asked_for[0].startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
+
+
+def test_neither_a_key_nor_a_header_is_in_what_a_traceback_may_show() -> None:
+    naming = Naming(key="canary-key", headers={"x-secret": "canary-header"})
+    address = address_of("http://127.0.0.1:9", naming)
+    assert [repr(naming), repr(address)] == ["Naming(dialect=None)", f"Address(name={address.name!r}, dialect='chat')"]
+    assert "canary" not in repr(address)

@@ -17,6 +17,8 @@ from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.text.syntax import AUTO, OFF, names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xenoglot.backends.transport import Transport
     from xenoglot.client.upstreams import Naming, Opening, Upstream
 
@@ -36,16 +38,7 @@ class Connection:
         emulate: Emulation | None,
     ) -> None:
         """Raises `ConfigurationError` for what can never be asked."""
-        if not (upstream is None or isinstance(upstream, str | Backend) or callable(upstream)):
-            found = type(upstream).__name__
-            raise ConfigurationError(f"`upstream`: found a `{found}`; expected a name, a URL or a backend")
-        for name, value, kind in (
-            ("deadlines", deadlines, Deadlines),
-            ("proxy", proxy, str),
-            ("emulate", emulate, Emulation),
-        ):
-            if not isinstance(value, kind | None):
-                raise ConfigurationError(f"`{name}`: found a `{type(value).__name__}`; expected a `{kind.__name__}`")
+        _check(upstream, {"deadlines": (deadlines, Deadlines), "proxy": (proxy, str), "emulate": (emulate, Emulation)})
         self.address: Address | None = address_of(upstream, naming) if isinstance(upstream, str) else None
         if self.address is None and any(value is not None for value in _fields(naming)):
             raise ConfigurationError("`dialect`, keys, `headers` and `settings` are of servers: name one, or its URL")
@@ -148,3 +141,13 @@ class Connection:
 
 def _fields(naming: Naming) -> tuple[object, ...]:
     return (naming.dialect, naming.key, naming.key_env, naming.headers, naming.settings)
+
+
+def _check(upstream: object, said: Mapping[str, tuple[object, type]]) -> None:
+    """Hold what was said to the types that it may have; raise `ConfigurationError` for another."""
+    if not (upstream is None or isinstance(upstream, str | Backend) or callable(upstream)):
+        found = type(upstream).__name__
+        raise ConfigurationError(f"`upstream`: found a `{found}`; expected a name, a URL or a backend")
+    for name, (value, kind) in said.items():
+        if not isinstance(value, kind | None):
+            raise ConfigurationError(f"`{name}`: found a `{type(value).__name__}`; expected a `{kind.__name__}`")

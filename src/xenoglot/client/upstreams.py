@@ -63,6 +63,10 @@ class Address(Struct, frozen=True, kw_only=True):
     syntaxes: tuple[tuple[tuple[str, ...], str], ...] = ()
     contexts: tuple[tuple[tuple[str, ...], int], ...] = ()
 
+    def __repr__(self) -> str:
+        """Leave out keys and headers: a traceback may be shown with what is in it."""
+        return f"Address(name={self.name!r}, dialect={self.dialect.name!r})"
+
     def syntax_of(self, model: str) -> str:
         """Return how `model` writes calls and thoughts in text."""
         return _first(self.syntaxes, model) or self.syntax
@@ -101,6 +105,10 @@ class Naming(Struct, frozen=True, kw_only=True):
     key_env: str | None = None
     headers: Mapping[str, str] | None = None
     settings: Mapping[str, str] | None = None
+
+    def __repr__(self) -> str:
+        """Leave out keys and headers, as above."""
+        return f"Naming(dialect={self.dialect!r})"
 
 
 def address_of(upstream: str, naming: Naming, environ: Mapping[str, str] = os.environ) -> Address:
