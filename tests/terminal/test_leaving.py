@@ -25,6 +25,7 @@ async def stays():
 async def main():
     leaving.leave_well(Mock())
     asyncio.create_task(stays())
+    await asyncio.sleep(0)  # a task that is cancelled before it begins does not run at all
     print("ready", flush=True)
     await asyncio.Event().wait()
 
@@ -39,3 +40,20 @@ def test_what_will_not_be_cancelled_keeps_nobody(number: signal.Signals) -> None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.wait(60) == 128 + number
+
+
+ORDERLY = """
+import atexit, signal
+from unittest.mock import Mock
+from xenoglot.terminal import leaving
+
+atexit.register(lambda: print(signal.getitimer(signal.ITIMER_REAL)))  # registered first, so it runs last
+leaving.leave_well(Mock())
+signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_the_deadline_ends_with_the_program() -> None:
+    """A timer that fires in a finalizing interpreter would kill it, and its exit code with it."""
+    done = subprocess.run([sys.executable, "-c", ORDERLY], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "(0.0, 0.0)\n")

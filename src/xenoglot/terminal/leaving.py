@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -34,5 +35,7 @@ def leave_well(canvas: Canvas) -> None:
 def _leave(number: int, _: FrameType | None) -> NoReturn:
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda *_: os._exit(BY_SIGNAL + number))
+        # A finalizing interpreter restores the default handlers, and the default of SIGALRM is to kill the process.
+        atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     raise SystemExit(BY_SIGNAL + number)
