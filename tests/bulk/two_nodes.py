@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
@@ -12,7 +14,11 @@ MEMORY = 80 * 1024 * 1024
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
-        head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False, "temp_dir": folder}
+        # Ray writes the address of a running cluster into its default folder, whatever `temp_dir` says, and expects
+        # that folder to exist. So the default folder itself is this one.
+        os.environ["RAY_TMPDIR"] = folder
+        Path(folder, "ray").mkdir()
+        head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
         try:
