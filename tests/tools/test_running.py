@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,12 +13,16 @@ from tests.tools.scenes import answer, call, results, run, run_blocking
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.blocking import Client
+from xenoglot.client.run_calls import Execution
 from xenoglot.errors import ConfigurationError, InvalidRequestError
 from xenoglot.model.request import Tool
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
 from xenoglot.tools.tool import GivenTool, ToolContext, tool
+
+if TYPE_CHECKING:
+    from xenoglot.tools.output import ToolOutput
 
 PATIENCE = 20.0
 """Seconds after which a test is stuck."""
@@ -110,15 +114,27 @@ async def test_a_call_has_a_time_limit_when_it_waits() -> None:
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["async", "sync"])
-async def test_k20_a_call_that_hangs_in_a_thread_is_left_to_itself(blocking: bool) -> None:  # noqa: FBT001  a case
-    stopped = threading.Event()
+async def test_k20_a_call_that_hangs_in_a_thread_is_left_to_itself(
+    blocking: bool,  # noqa: FBT001  a case
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, stopped = threading.Event(), threading.Event()
 
     @tool
     def hang(context: ToolContext) -> str:
         context.on_stop(stopped.set)
+        began.set()
         stopped.wait(PATIENCE)
         return "too late"
 
+    async def expired(
+        tasks: set[asyncio.Task[ToolOutput]], seconds: float
+    ) -> tuple[set[asyncio.Task[ToolOutput]], set[asyncio.Task[ToolOutput]]]:
+        assert (seconds, await asyncio.to_thread(began.wait, PATIENCE)) == (0.01, True)
+        return set(), tasks
+
+    # The limit passes when the tool has begun: by the clock it could pass before the thread has.
+    monkeypatch.setattr(Execution, "wait", staticmethod(expired))
     turns = [answer(call("hang")), answer("on")]
     options = {"time_limit": 0.01}
     result, _ = run_blocking(turns, [hang], **options) if blocking else await run(turns, [hang], **options)

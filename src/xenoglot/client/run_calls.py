@@ -125,7 +125,7 @@ class Execution:
     async def _timed(self, ready: Ready, context: ToolContext) -> ToolOutput:
         task = asyncio.create_task(self._attempt(ready, context))
         try:
-            done, _ = await asyncio.wait({task}, timeout=ready.seconds)
+            done, _ = await self.wait({task}, ready.seconds)
             if done:
                 return task.result()
             await self._stop(task, context)
@@ -133,6 +133,13 @@ class Execution:
             await self._stop(task, context)
             raise
         return failed(f"the tool was stopped: it took longer than {ready.seconds:g} seconds")
+
+    @staticmethod
+    async def wait(
+        tasks: set[asyncio.Task[ToolOutput]], seconds: float | None
+    ) -> tuple[set[asyncio.Task[ToolOutput]], set[asyncio.Task[ToolOutput]]]:
+        """Wait until the tasks are done or the time limit has passed; return those done, and the others."""
+        return await asyncio.wait(tasks, timeout=seconds)
 
     async def _stop(self, task: asyncio.Task[ToolOutput], context: ToolContext) -> None:
         context.stop()
