@@ -12,9 +12,11 @@ import msgspec
 import pydantic
 import pytest
 
+from tests.tools.scenes import answer, call, results, run
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.json import JSONObject  # noqa: TC001  as above
+from xenoglot.model.request import Tool
 from xenoglot.tools.tool import FunctionTool, GivenTool, LocalTool, ToolContext, ToolError, tool
 
 CONTEXT = ToolContext(ToolCall(id="1", name="any"))
@@ -375,13 +377,30 @@ def unknown(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
         pytest.param(unknown, None, "an annotation that cannot be read: name 'Nowhere'", id="unknown"),
         pytest.param(lambda: None, None, "found `<lambda>`", id="lambda"),
         pytest.param(takes, "a b", "found `a b`", id="blank"),
-        pytest.param(takes, "a" * 65, "found `aaa", id="long"),
+        pytest.param(takes, "a" * 257, "found `aaa", id="long"),
+        pytest.param(takes, "a\nb", "found `a\nb`", id="control"),
         pytest.param(takes, "", "found ``", id="empty"),
     ],
 )
 def test_what_can_be_no_tool(function: Callable[..., object], name: str | None, expected: str) -> None:
     with pytest.raises(ConfigurationError, match=expected):
         tool(function, name=name)
+
+
+@pytest.mark.parametrize("name", ["a b", "a" * 257, "a\nb", ""], ids=["blank", "long", "control", "empty"])
+def test_the_same_rule_holds_for_a_given_tool(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="the name of a tool"):
+        GivenTool(Tool(name=name), lambda arguments, _: arguments)
+
+
+@pytest.mark.parametrize("name", ["web.search", "mcp/files/read", "wetter_für", "a" * 65])
+async def test_r_s3_a_tool_keeps_a_name_that_wires_do_not_take(name: str) -> None:
+    """A model that only writes text is told the name; for a wire it is fitted, and restored in the answer."""
+    made = tool(takes, name=name)
+    turns = [answer(call(name, '{"number": 1}', "a")), answer(".")]
+    result, _ = await run(turns, [made])
+    assert (made.spec.name, results(result.messages)[0][0]) == (name, "a")
+    assert result.text == "."
 
 
 def test_a_given_tool_checks() -> None:

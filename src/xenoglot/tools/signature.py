@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSON, JSONObject
 
-_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
-"""What every provider takes (https://platform.openai.com/docs/api-reference/chat/create#chat_create-tools)."""
+LONGEST_NAME: Final = 256
+"""Characters of a tool's name. Where a wire takes less, a name is fitted, and restored in answers."""
 
 _MANY: Final[Mapping[object, str]] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -117,21 +116,31 @@ def read_signature(function: Callable[..., object], name: str) -> Signature:
 
 
 def name_of(function: Callable[..., object], name: str | None = None) -> str:
-    """Return the name of the tool that `function` is.
+    """Return the name of the tool made of `function`: the given one, or the function's own.
 
     Raises:
-        ConfigurationError: no model can call it by that.
+        ConfigurationError: it is not a name that a model could write.
     """
     inner: object = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    found = name if name is not None else getattr(inner, "__name__", type(inner).__name__)
-    if not _NAME.fullmatch(found):
-        raise ConfigurationError(
-            f"the name of a tool: found `{found}`; expected a letter, then up to 63 letters, digits, `_` and `-`: "
-            "give it one by `name`"
-        )
-    return found
+    own: str = getattr(inner, "__name__", type(inner).__name__)
+    if name is None and not own.isidentifier():
+        raise ConfigurationError(f"the name of a tool: found `{own}`, which is not an identifier; set one with `name`")
+    return checked_name(own if name is None else name)
+
+
+def checked_name(name: str) -> str:
+    """Return `name`.
+
+    Raises:
+        ConfigurationError: it is empty or too long, or has blanks or control characters.
+    """
+    if 0 < len(name) <= LONGEST_NAME and name.isprintable() and " " not in name:
+        return name
+    raise ConfigurationError(
+        f"the name of a tool: found `{name}`; expected 1 to {LONGEST_NAME} printable characters without spaces"
+    )
 
 
 def _documentation(function: Callable[..., object]) -> str | None:

@@ -13,7 +13,7 @@ from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Tool
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.output import ToolError, ToolOutput
-from xenoglot.tools.signature import Signature, name_of, read_signature
+from xenoglot.tools.signature import Signature, checked_name, name_of, read_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,11 @@ class LocalTool:
 
 
 class GivenTool(LocalTool):
-    """A tool of a given `spec`; `function(arguments, context)` runs it, `check(arguments)` looks at them before."""
+    """A tool of a given `spec`; `function(arguments, context)` runs it, `check(arguments)` looks at them before.
+
+    Raises:
+        ConfigurationError: no model could write its name.
+    """
 
     def __init__(  # noqa: PLR0913  each is a setting of the tool, and named
         self,
@@ -76,6 +80,7 @@ class GivenTool(LocalTool):
         asynchronous: bool | None = None,
         check: Callable[[JSONObject], None] | None = None,
     ) -> None:
+        checked_name(spec.name)
         self.spec = spec
         self.needs_approval = needs_approval
         self.time_limit = time_limit
