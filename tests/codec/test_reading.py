@@ -109,6 +109,29 @@ def test_counts_and_paddings_may_differ() -> None:
     assert decoder.fed == [one.encode() for one in (*said[:2], '{"n":07,"text":"m","pad":""}')]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"text":"{text}","n":{n}}}',
+        '{{"text":"{text}","pad":"{pad}","n":{n}}}',
+        '{{"text":"{text}","n":{n},"pad":"{pad}"}}',
+        '{{"n":{n},"text":"{text}","pad":"{pad}"}}',
+        '{{"pad":"{pad}","n":{n},"text":"{text}"}}',
+    ],
+    ids=["findings-A1-count-last", "padding-then-count", "count-then-padding", "around", "before"],
+)
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"], ids=["lf", "crlf"])
+def test_a_read_may_end_anywhere_in_an_event(form: str, end: str) -> None:
+    """The counts grow from 8 to 12, so that one of them is cut inside as well."""
+    words = ["One", " two", " three", " four", " five"]
+    events = [form.format(text=word, n=8 + n, pad="7" * n) for n, word in enumerate(words)]
+    stream = "".join(f"event: e\ndata: {event}{end}" for event in events).encode()
+    for at in range(len(stream)):
+        assert (at, read(Decoder(), [stream[:at], stream[at:]])) == (at, words)
+    pieces = [stream[at : at + 1] for at in range(len(stream))]
+    assert read(Decoder(), pieces) == words
+
+
 def test_another_state_is_learned_anew() -> None:
     decoder = Decoder()
     said = [f'{{"text":"{text}","state":{state}}}' for text, state in zip("abcdef", (1, 1, 1, 2, 2, 2), strict=True)]

@@ -65,7 +65,7 @@ class Likely:
                 start = at + len(first)
                 if before:
                     start = self._pass(chunk, start, before)
-                end = chunk.find(literal, start)
+                end = chunk.index(literal, start)
                 text = _decode_text(chunk[start - 1 : end + 1])  # a quote on either side
                 end += len(literal)
                 if behind:
@@ -75,15 +75,22 @@ class Likely:
                 events.append(self._take(text))
                 at = end
                 self.used = True
-        except (DecodeError, UnicodeDecodeError):
+        except (DecodeError, ValueError):  # a value is another one, no UTF-8, or cut
             pass
         return at
 
     @staticmethod
     def _pass(chunk: bytes, start: int, holes: Sequence[tuple[bool, bytes]]) -> int:
-        """Return what stands behind `holes` that say nothing, each of them given with what follows it: its place."""
+        """Return where the literal ends that follows the last of the silent `holes`.
+
+        Each hole is given as whether it holds a count, and the literal that follows it.
+
+        Raises:
+            DecodeError: a value is not of its kind.
+            ValueError: the chunk ends before a literal.
+        """
         for is_count, literal in holes:
-            end = chunk.find(literal, start)
+            end = chunk.index(literal, start)  # not `find`, whose -1 is a position, too
             if is_count:
                 _decode_count(chunk[start:end] if chunk[start:end].isdigit() else b"")
             else:
