@@ -7,6 +7,7 @@ It writes the page anew between its marks; all else on the page stays.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -24,17 +25,54 @@ PAGE = ROOT / "docs" / "text-models.md"
 VECTORS = ROOT / "tests" / "vectors" / "text"
 
 BEGIN, END = "<!-- made by `make text-models`: begin -->\n", "<!-- made by `make text-models`: end -->\n"
+AGREEMENT, AGREEMENT_END = BEGIN.replace("begin", "agreement"), END.replace("end", "end of agreement")
+SERVERS = ("vLLM", "SGLang", "llama.cpp", "Ollama")
 UNSAID = "-"
 
 
 def page(text: str) -> str:
     """Return the page `text` with its tables as they are to be now."""
-    head, _, rest = text.partition(BEGIN)
-    _, found, tail = rest.partition(END)
+    for begin, end, made in ((BEGIN, END, tables()), (AGREEMENT, AGREEMENT_END, agreement())):
+        text = _replaced(text, begin, end, made)
+    return text
+
+
+def _replaced(text: str, begin: str, end: str, made: str) -> str:
+    head, _, rest = text.partition(begin)
+    _, found, tail = rest.partition(end)
     if not found:
         message = f"{PAGE.name} has lost the marks between which its tables stand"
         raise ValueError(message)
-    return f"{head}{BEGIN}\n{tables()}\n{END}{tail}"
+    return f"{head}{begin}\n{made}\n{end}{tail}"
+
+
+def agreement() -> str:
+    """Return, per family, how many test cases of each server agree of how many, and the judged differences."""
+    counts: Counter[tuple[str, str]] = Counter()
+    differences: list[tuple[str, str, str, str]] = []
+    for path in sorted(VECTORS.glob("*/*.json")):
+        row, vector = path.parent.name, json.loads(path.read_text(encoding="utf-8"))
+        for server in vector.get("agrees", {}):
+            counts[row, server] += 1
+        differences += [
+            (row, server, one["case"], one["why"]) for server, one in sorted(vector.get("differs", {}).items())
+        ]
+    differing = Counter((row, server) for row, server, _, _ in differences)
+    rows = [row for row in ROWS if any(counts[row.name, server] + differing[row.name, server] for server in SERVERS)]
+    lines = [f"| `text_syntax` | {' | '.join(SERVERS)} |", f"|---|{'---|' * len(SERVERS)}"]
+    for row in sorted(rows, key=lambda row: row.name):
+        cells = (_share(counts[row.name, server], differing[row.name, server]) for server in SERVERS)
+        lines.append(f"| {code(row.name)} | {' | '.join(cells)} |")
+    lines += ["", "| `text_syntax` | server and case | why Xenoglot differs |", "|---|---|---|"]
+    lines += [
+        f"| {code(row)} | {server}, {code(case.partition('::')[2])} | {_cell(why)} |"
+        for row, server, case, why in differences
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _share(agreeing: int, differing: int) -> str:
+    return f"{agreeing} of {agreeing + differing}" if agreeing + differing else UNSAID
 
 
 def tables() -> str:

@@ -23,6 +23,7 @@ def cases(chosen: Iterable[tuple[str, str]] = ALL) -> list[ParameterSet]:
     return [pytest.param(row, case, id=f"{row}/{case}") for row, case in chosen]
 
 
+SERVERS: Final = {"vLLM", "SGLang", "llama.cpp", "Ollama"}
 CUT_OFF: Final = frozenset({"cut_off", "cut_off_arguments"})
 REQUIRED: Final = ("plain", "two_calls", "prose_around", "marker_in_string", "malformed", "undeclared", "no_arguments")
 EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  # thoughts alone: no form of calls
@@ -30,7 +31,8 @@ EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  #
 
 def read(row: str, vector: Vector, *chunks: str) -> Outcome:
     """Return what `row` makes of `chunks`."""
-    return made(syntax.get(row), declared(vector.tools), chunks, vector.finish, repaired if vector.repair else None)
+    repair = repaired if vector.repair else None
+    return made(syntax.get(row), declared(vector.tools), chunks, vector.finish, repair, thinking=vector.thinking)
 
 
 @pytest.mark.parametrize(("row", "case"), cases())
@@ -59,8 +61,18 @@ def test_marker_tells_form(row: str, case: str) -> None:
 
 @pytest.mark.parametrize(("row", "case"), cases())
 def test_note_tells_where_from(row: str, case: str) -> None:
-    note = load(row, case).note
-    assert "https://" in note or "F-" in note or "L-" in note or "R" in note
+    vector = load(row, case)
+    note = vector.note
+    assert vector.agrees or vector.differs or "https://" in note or "F-" in note or "L-" in note or "R" in note
+
+
+@pytest.mark.parametrize(("row", "case"), cases(name for name in ALL if load(*name).agrees or load(*name).differs))
+def test_cases_of_servers_are_named_and_judged(row: str, case: str) -> None:
+    vector = load(row, case)
+    assert {*vector.agrees, *vector.differs} <= SERVERS
+    assert not {*vector.agrees} & {*vector.differs}
+    assert all("::" in named for named in (*vector.agrees.values(), *(one.case for one in vector.differs.values())))
+    assert all(one.why and one.parts != vector.parts for one in vector.differs.values())
 
 
 @pytest.mark.parametrize("row", syntax.names())

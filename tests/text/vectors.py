@@ -42,16 +42,29 @@ class Declaration(Struct, frozen=True):
     parameters: JSON = None
 
 
+class Difference(Struct, frozen=True, kw_only=True):
+    """What the parser of a server makes of a text in its own test `case`, and why (`why`) ours makes something else."""
+
+    case: str
+    parts: list[Made]
+    why: str
+
+
 class Vector(Struct, frozen=True, kw_only=True):
     """One text, where it is from (`note`), and what is to be made of it.
 
-    `marker` is whether the family can be told by the markers alone, `model` a name of a model that tells it.
+    `marker` is whether the family can be told by the markers alone, `model` a name of a model that tells it. `thinking`
+    is whether the request asked for thoughts. `agrees` names, for each server, the test case that has this text and
+    expects the same; `differs` the one that expects something else.
     """
 
     note: str
     text: str
     parts: list[Made]
     model: str | None = None
+    thinking: bool | None = None
+    agrees: dict[str, str] = {}
+    differs: dict[str, Difference] = {}
     tools: list[Declaration] | None = None
     finish: FinishReason = "stop"
     ends: FinishReason | None = None
@@ -110,12 +123,25 @@ def events(chunks: Iterable[str], finish: FinishReason = "stop") -> Iterator[Eve
     yield Finished(finish=Finish(reason=finish, raw="as it came"))
 
 
-def made(
-    syntax: Syntax, known: Declared, chunks: Sequence[str], finish: FinishReason = "stop", repair: Repair | None = None
+def made(  # noqa: PLR0913  what a vector tells
+    syntax: Syntax,
+    known: Declared,
+    chunks: Sequence[str],
+    finish: FinishReason = "stop",
+    repair: Repair | None = None,
+    *,
+    thinking: bool | None = None,
 ) -> Outcome:
     """Return what `syntax` makes of a lawful stream of `chunks`; what it makes has to be lawful too."""
     losses = Losses()
-    stage = TextStage(syntax, known, lambda candidate, number: f"call_{candidate}_{number}", losses, repair=repair)
+    stage = TextStage(
+        syntax,
+        known,
+        lambda candidate, number: f"call_{candidate}_{number}",
+        losses,
+        repair=repair,
+        thinking=thinking,
+    )
     response = fold(through(events(chunks, finish), Pipeline(stage, Grammar())))
     assert isinstance(response, Response)
     answer = response.candidates[0]

@@ -187,7 +187,10 @@ ROWS: Final[tuple[Syntax, ...]] = (
         name="minimax_m3",
         title="MiniMax M3",
         source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/minimax_m3.py",
-        note="A tag is a parameter's name, and every tag has a mark before it; lists and objects are tags in tags.",
+        note=(
+            "A tag is a parameter's name, and every tag has a mark before it; lists and objects are tags in tags. "
+            "The model decides whether it thinks; only a request that asks for thoughts begins inside one."
+        ),
         models=("*minimax-m3*",),
         calls=(
             Calls(
@@ -196,7 +199,15 @@ ROWS: Final[tuple[Syntax, ...]] = (
                 payload=Nested(mark="]<]minimax[>["),
             ),
         ),
-        thoughts=(_THINK_IMPLIED,),
+        thoughts=(
+            Thoughts(
+                open=("<mm:think>", "<think>"),
+                close=("</mm:think>", "</think>"),
+                implied=True,
+                asked=True,
+                calls=True,
+            ),
+        ),
         dropped=("[e~[",),
         telling=Telling(
             tools=(
