@@ -70,13 +70,19 @@ class Declared:
         return iter(self._known)
 
     def resolve(self, name: str) -> str | None:
-        """Return the declared name that `name` means: itself, or without `functions.` before it and `:3` behind."""
+        """Return the declared name that `name` means: itself, or without `functions.` before it and `:3` after it.
+
+        A namespace may be repeated: `read.read` is `read`, `repo.repo.read` is `repo.read` (Muse Glimmer).
+        """
         name = name.strip()
         if name in self._known:
             return name
         bare = _NUMBERED.sub("", name)
         for prefix in _PREFIXES:
             bare = bare.removeprefix(prefix)
+        space, _, rest = bare.partition(".")
+        if bare not in self._known and rest.partition(".")[0] == space:
+            bare = rest
         return bare if bare in self._known else None
 
     def tool(self, name: str) -> Known:

@@ -14,7 +14,7 @@ from xenoglot.text.scanner import Markers
 from xenoglot.text.syntax import Calls, Syntax, Thoughts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from xenoglot.text.declared import Declared
     from xenoglot.text.pieces import Piece
@@ -23,13 +23,15 @@ _START: Final = "<|start|>assistant"
 _MESSAGE: Final = "<|message|>"
 _ENDS: Final = ("<|eom|>", "<|eot|>")
 _THINK: Final = f"{_START} to=self{_MESSAGE}"
+_SECTION: Final = "<atem:function_calls>"
 
 FORM: Final = Calls(
-    begin=("<atem:function_calls>",),
+    begin=(_SECTION,),
     end=("</atem:function_calls>",),
+    place="start",
     payload=Markup(
         call=('<atem:invoke name="',),
-        call_name_end=('">', f'{_MESSAGE}">'),
+        call_name_end=('">', *(f'{_MESSAGE * count}">' for count in (1, 2)), _MESSAGE),
         call_end=("</atem:invoke>",),
         parameter=('<atem:parameter name="',),
         name_end=('">',),
@@ -37,14 +39,14 @@ FORM: Final = Calls(
         trim="nothing",
     ),
 )
-"""How calls are written, whoever the message is for."""
+"""How calls are written, at the start of a message to any recipient: models confuse recipients."""
 
 
 class Glimmer:
     """A stage from text to pieces. It holds the text until it is known whether that begins with the end of a header."""
 
     def __init__(self, declared: Declared) -> None:
-        heads = (f" to={name}{_MESSAGE}" for name in ("self", "user", *declared))
+        heads = (f" to={name}{_MESSAGE}" for name in ("self", "user", _SECTION[1:-1], *_recipients(declared)))
         self._headers = {head: f"{_START}{head}" for head in (*heads, _MESSAGE)}
         self._markers = Markers(self._headers)
         self._parser = Parser(_syntax(tuple(self._headers.values())), declared)
@@ -72,13 +74,22 @@ class Glimmer:
         return self._parser.feed(text)
 
 
+def _recipients(declared: Declared) -> Iterator[str]:
+    """Yield the recipients that may mean a tool: its name, that in its namespace, and the namespace alone."""
+    for name in declared:
+        space = name.partition(".")[0]
+        yield from (name, f"{space}.{name}", space)
+
+
 def _syntax(headers: tuple[str, ...]) -> Syntax:
     """Return the form of an answer whose messages begin with one of `headers`."""
+    others = tuple(header for header in headers if header != _THINK)
     return Syntax(
         name="muse_glimmer",
         title="",
         source="",
         calls=(FORM,),
-        thoughts=(Thoughts(open=(_THINK,), close=_ENDS, calls=True, place="anywhere"),),
-        dropped=(*(header for header in headers if header != _THINK), *_ENDS),
+        thoughts=(Thoughts(open=(_THINK,), close=(*_ENDS, *others), place="anywhere"),),
+        headers=others,
+        dropped=_ENDS,
     )

@@ -189,6 +189,9 @@ class Parser:
         if not at_start:
             self._say(place)
             place = 0
+        if marker in self._table.headers:
+            self._after_markup(place + len(marker))
+            return True
         self._text = self._text[:place] + self._text[place + len(marker) :]
         self._checked = 0
         self._marked = True

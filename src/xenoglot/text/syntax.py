@@ -148,6 +148,8 @@ class Syntax(Struct, frozen=True, kw_only=True):
     """Forms that its models are not taught, and slip into: they are read, and never asked for."""
     thoughts: tuple[Thoughts, ...] = ()
     dropped: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    """Control tokens after which a message begins: what counts at the start of an answer counts there too."""
     telling: Telling | None = None
     own: Callable[[Declared], TextParser] | None = None
     """A parser of its own, for a format that is no section of calls between words."""

@@ -17,7 +17,8 @@ class Table:
     """The markers of a syntax; those of its `calls` only where there is somebody to call."""
 
     def __init__(self, syntax: Syntax, *, calls: bool) -> None:
-        self.dropped = frozenset(syntax.dropped)
+        self.headers = frozenset(syntax.headers)
+        self.dropped = frozenset(syntax.dropped) | self.headers
         self.orphans = frozenset(close for thoughts in syntax.thoughts for close in thoughts.close)
         self._syntax = syntax
         self._calls = (*syntax.calls, *syntax.slips) if calls else ()

@@ -134,7 +134,10 @@ _GLIMMER: Final = Syntax(
     name="muse_glimmer",
     title="Muse Glimmer",
     source="https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go",
-    note="Every message has a recipient: `self` for thoughts, `user` for words, a tool for its calls.",
+    note=(
+        "Every message has a recipient: `self` for thoughts, `user` for words, a tool for its calls. A call counts at "
+        "the start of a message alone; a name may have its namespace before it, `read.read`."
+    ),
     models=("*muse-glimmer*", "*glimmer*"),
     calls=(glimmer.FORM,),
     own=glimmer.Glimmer,
