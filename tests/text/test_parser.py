@@ -87,7 +87,7 @@ def test_markers_count_in_their_place(place: str, text: str, pieces: list[Piece]
         pytest.param(f"{NOW} \n {NOW}", [*called(), *called()], id="between-calls"),
         pytest.param(f"a \n{NOW}", [Words("a \n"), *called()], id="behind-words"),
         pytest.param(f"{NOW}\n a", [*called(), Words("\n a")], id="before-words"),
-        pytest.param("<think>\n t \n</think>\n\n a", [*thought("t "), Words("a")], id="around-a-thought"),
+        pytest.param("<think>\n t \n</think>\n\n a", [*thought("t"), Words("a")], id="around-a-thought"),
         pytest.param("<think>\n\n</think>\na", [ThoughtEnded(), Words("a")], id="empty-thought"),
         pytest.param(" <|end|>\n", [], id="around-a-control-token"),
         pytest.param("a <|end|>\nb", [Words("a \nb")], id="control-token-in-words"),

@@ -36,8 +36,8 @@ _QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})
 
 _HTML: Final = frozenset({"</s>"})
 
-_BREAKS: Final = re.compile(r"[\r\n]{1,8}\Z")
-"""Line breaks before the end of a thought; more than anybody writes are part of it."""
+_BREAKS: Final = re.compile(r"[ \t\r\n]{1,16}\Z")
+"""Blanks before the end of a thought; more than models write are part of it."""
 
 
 def parser(syntax: Syntax, declared: Declared, *, thinking: bool | None = None) -> TextParser:

@@ -148,7 +148,10 @@ class _Call:
         form, section = self._form, self._section
         name, mark = self._unclosed().get(opening) or (yield from self._key())
         yield from self._stray(form.name_end)
-        yield from section.accept(form.value)
+        following = yield from self._valueless()
+        if following is not None:
+            section.lost(name, "its key had no value")
+            return following
         section.arguments(f'{", " if self._given else "{"}"{escaped(name)}": ')
         self._given.add(name)
         schema = property_schema(self._schema, name, self._schema)
@@ -157,6 +160,21 @@ class _Call:
         if form.wrapped is not None and (yield from section.accept((form.wrapped[0],))):
             closers = tuple(form.wrapped[1] + end for end in closers)
         return (yield from self._value(value, closers))
+
+    def _valueless(self) -> Generator[None, None, str | None]:
+        """Read the tag before a value; where the call goes on or ends instead, return the tag that says so.
+
+        `None`: a value follows, with its tag or without.
+        """
+        section, form = self._section, self._form
+        if not form.value or (yield from section.accept(form.value)):
+            return None
+        try:
+            return (yield from self._following())
+        except CutError:
+            if section.stopped:
+                return ""
+            raise
 
     def _stray(self, tags: tuple[str, ...]) -> Reading:
         """Pass over tags that have no place here, where keys and values have tags of their own (GLM 4.7 stutters)."""

@@ -107,6 +107,8 @@ def typed(text: str, schema: JSON, root: JSON) -> str:
     if admitted == _TEXT:
         return f'"{escaped(text)}"'
     found, kind = _literal(text.strip(), loose=admitted is not None)
+    if not found and admitted is not None and "string" not in admitted:
+        found, kind = _literal(_unescaped(text.strip()), loose=True)
     return found if found and _fits(admitted, kind) else f'"{escaped(text)}"'
 
 
@@ -220,6 +222,15 @@ def _literal(value: str, *, loose: bool) -> tuple[str, str]:
         return "", ""
     found = value if _is_json(value) else _from_python(value) if loose else ""
     return found, {"{": "object", "[": "array", '"': "string"}[found[0]] if found else ""
+
+
+def _unescaped(text: str) -> str:
+    """Return what `text` is where it was escaped as for a JSON string, without the quotes of one."""
+    try:
+        inner = decode_json(f'"{text}"')
+    except (WireError, UnicodeError):
+        return ""
+    return inner if isinstance(inner, str) else ""
 
 
 def _is_json(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from xenoglot.text.payload_json import JSONCalls
 from xenoglot.text.payload_markup import Markup
 from xenoglot.text.rows import invoke
 from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
@@ -171,6 +172,12 @@ def _pairs(*, line: str, name_end: tuple[str, ...] = ()) -> Markup:
     )
 
 
+_USER_TAGS: Final = tuple(
+    Calls(open=("<user>",), close=("</user>",), payload=payload, auto=False)
+    for payload in (_pairs(line="\n"), JSONCalls())
+)
+"""Laguna writes the tag of another role in place of its own."""
+
 _GLM: Final = (
     Syntax(
         name="glm45",
@@ -190,7 +197,7 @@ _GLM: Final = (
             "poolside*",
         ),
         calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),),
-        slips=_SLIPS,
+        slips=(*_SLIPS, *_USER_TAGS),
         thoughts=(_THINK,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
         telling=Telling(
