@@ -71,14 +71,14 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 @settings(max_examples=400)
 @given(st.sampled_from(FORMS), MIXED, st.lists(st.integers(0, 2000), max_size=6))
 def test_text_without_calls_stays_as_it_was(name: str, text: str, places: list[int]) -> None:
-    row = replace(syntax.get(name), own=None, thoughts=(), dropped=())
+    row = replace(syntax.get(name), own=None, thoughts=(), dropped=(), strays=())
     assert read(row, NOBODY, *cut(text, places)) == ([Words(text)] if text else [])
 
 
 @settings(max_examples=200)
 @given(st.sampled_from(FORMS), MIXED)
 def test_without_tools_nothing_is_a_call(name: str, text: str) -> None:
-    row = replace(syntax.get(name), own=None, thoughts=(), dropped=())
+    row = replace(syntax.get(name), own=None, thoughts=(), dropped=(), strays=())
     assert read(row, declared([]), text) == ([Words(text)] if text else [])
 
 

@@ -64,6 +64,7 @@ class Parser:
         self._checked = 0  # up to here the text holds no marker that counts
         self._lead = False  # the blanks that come now belong to the marker before them
         self._mused = False  # there was a thought
+        self._spoken = False  # the beginning of a call was left among the words: what ends it is spoken of, too
         self._stopped = False  # the model ended the text of itself
         self._thoughts = next((thoughts for thoughts in syntax.thoughts if thoughts.begun(thinking)), None)
         self._lead = self._thoughts is not None
@@ -156,7 +157,7 @@ class Parser:
         at_line = at_start or before.endswith("\n")
         if not at_start and _QUOTED.search(before) is not None:
             return self._pass_over(place, marker)
-        if marker in self._table.dropped:
+        if self._removable(marker):
             return self._take_dropped(place, marker, at_start=at_start, ended=ended)
         if (thoughts := self._table.opening(marker, start=at_start)) is not None:
             self._open(place, marker, thoughts)
@@ -172,8 +173,13 @@ class Parser:
     def _pass_over(self, place: int, marker: str) -> bool:
         """Leave a marker among the words. Where it opens a thought, the one that ends it is one of words too."""
         self._mused = self._mused or self._table.opening(marker, start=True) is not None
+        self._spoken = self._spoken or bool(self._table.forms(marker))
         self._checked = place + 1
         return True
+
+    def _removable(self, marker: str) -> bool:
+        """Return whether `marker` is a control token that is neither text nor the beginning of anything."""
+        return marker in self._table.dropped or (marker in self._table.strays and not self._spoken)
 
     def _take_dropped(self, place: int, marker: str, *, at_start: bool, ended: bool) -> bool:
         """Remove a control token; blanks before it that no word precedes go on waiting.
@@ -276,7 +282,7 @@ class Parser:
         if marker in thoughts.close:
             self._muse(kept)
             self._end_thought(place + len(marker))
-        elif marker in self._table.dropped:
+        elif self._removable(marker):
             self._text = inner + self._text[place + len(marker) :]
         elif marker:
             self._call_in_thought(thoughts, place, marker, len(kept))
@@ -293,6 +299,7 @@ class Parser:
         at_line = before.endswith("\n")
         forms = [form for form in self._table.forms(marker) if counts(form.place, start=at_line, line=at_line)]
         if not forms or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
+            self._spoken = self._spoken or bool(self._table.forms(marker))
             self._checked = place + 1
             return
         self._muse(self._text[:kept])
@@ -354,6 +361,7 @@ class Parser:
         blanks = self._text
         if pieces:
             self._text = ""
+            self._spoken = self._spoken or (attempt.marked and isinstance(pieces[0], Words))
             if isinstance(pieces[0], Words) and blanks:  # they stood before words after all
                 pieces = [Words(blanks), *pieces]
             self._made += self._in_thought(pieces) if self._thoughts is not None else pieces

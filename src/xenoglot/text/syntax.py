@@ -150,6 +150,10 @@ class Syntax(Struct, frozen=True, kw_only=True):
     dropped: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     """Control tokens after which a message begins: what counts at the start of an answer counts there too."""
+    strays: tuple[str, ...] = ()
+    """Control tokens inside of calls and at their ends: removed among words, where no begun call was left as words.
+
+    A row need not name those that end its calls (`rows.ROWS` adds them)."""
     telling: Telling | None = None
     own: Callable[[Declared], TextParser] | None = None
     """A parser of its own, for a format that is no section of calls between words."""
@@ -243,7 +247,9 @@ def _usual() -> Syntax:
     """Return the forms of all rows that their markers tell, and all thoughts."""
     calls: dict[Calls, None] = {}
     thoughts: list[Thoughts] = []
+    strays: dict[str, None] = {}
     for row in _rows().values():
+        strays |= dict.fromkeys(row.strays)
         calls |= dict.fromkeys(form for form in (*row.calls, *row.slips) if form.auto)
         known = {marker for one in thoughts for marker in one.open}
         for one in row.thoughts:
@@ -251,5 +257,17 @@ def _usual() -> Syntax:
             if opens:
                 thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, line=one.line))
     return Syntax(
-        name=AUTO, title="any", source="", note="by the first marker seen", calls=tuple(calls), thoughts=tuple(thoughts)
+        name=AUTO,
+        title="any",
+        source="",
+        note="by the first marker seen",
+        calls=tuple(calls),
+        thoughts=tuple(thoughts),
+        strays=without_openings(tuple(strays), tuple(calls)),
     )
+
+
+def without_openings(tokens: tuple[str, ...], calls: Sequence[Calls]) -> tuple[str, ...]:
+    """Return those of `tokens` that begin none of `calls`."""
+    begins = {marker for form in calls for marker in form.markers}
+    return tuple(token for token in tokens if token not in begins)

@@ -19,15 +19,16 @@ class Table:
     def __init__(self, syntax: Syntax, *, calls: bool) -> None:
         self.headers = frozenset(syntax.headers)
         self.dropped = frozenset(syntax.dropped) | self.headers
+        self.strays = frozenset(syntax.strays)
         self.orphans = frozenset(close for thoughts in syntax.thoughts for close in thoughts.close)
         self._syntax = syntax
         self._calls = (*syntax.calls, *syntax.slips) if calls else ()
         begins = {marker for form in self._calls for marker in form.markers}
         opens = {marker for thoughts in syntax.thoughts for marker in thoughts.open}
-        self.words = Markers({*self.dropped, *self.orphans, *begins, *opens})
+        self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *opens})
         self._opens = {thoughts: Markers(thoughts.open) for thoughts in syntax.thoughts}
         self._thinking = {
-            thoughts: Markers({*thoughts.close, *self.dropped, *(begins if thoughts.calls else ())})
+            thoughts: Markers({*thoughts.close, *self.dropped, *({*begins, *self.strays} if thoughts.calls else ())})
             for thoughts in syntax.thoughts
         }
 

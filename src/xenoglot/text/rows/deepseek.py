@@ -22,6 +22,11 @@ _OPEN: Final = _token("tool▁call▁begin", "tool_call_begin")
 _CLOSE: Final = _token("tool▁call▁end", "tool_call_end")
 _SEPARATOR: Final = _token("tool▁sep", "tool_sep")
 _STOPS: Final = _token("end▁of▁sentence")
+_INNER: Final = (
+    *_SEPARATOR,
+    *(f"<{_BAR}tool▁output{plural}▁{end}{_BAR}>" for plural in ("", "s") for end in ("begin", "end")),
+)
+"""Tokens between name and arguments, and around results."""
 
 _FENCED: Final = Calls(
     begin=_BEGIN,
@@ -55,12 +60,16 @@ ROWS: Final = (
         name="deepseek_v3",
         title="DeepSeek V2.5 and V3, Cogito 2",
         source="https://github.com/vllm-project/vllm/blob/main/examples/tool_chat_template_deepseekv3.jinja",
-        note="The kind, a separator, the name, and the object in a code block. The bars are U+FF5C, the blanks U+2581.",
+        note=(
+            "The kind, a separator, the name, and the object in a code block. The bars are U+FF5C, the blanks U+2581. "
+            "Cogito thinks where the prompt says so."
+        ),
         models=("deepseek-v2.5*", "deepseek-v3*", "deepseek-coder-v2*", "cogito-2.1*", "cogito-v2.1*", "cogito*671b*"),
         calls=(_FENCED,),
         slips=(_UNFENCED, *_LONE),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_STOPS,
+        strays=_INNER,
         telling=_FENCED_TOLD,
     ),
     Syntax(
@@ -73,6 +82,7 @@ ROWS: Final = (
         slips=(_UNFENCED, *_LONE, *FORGOTTEN),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True),),
         dropped=_STOPS,
+        strays=_INNER,
         telling=_FENCED_TOLD,
     ),
     Syntax(
@@ -85,6 +95,7 @@ ROWS: Final = (
         slips=(_FENCED, *reversed(_LONE)),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_STOPS,
+        strays=_INNER,
         telling=Telling(
             tools=(
                 f'{_TOLD}{_BEGIN[0]}{_OPEN[0]}function_name{_SEPARATOR[0]}{{"argument": "value"}}{_CLOSE[0]}{_END[0]}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from xenoglot.text.payload_code import Code
 from xenoglot.text.payload_json import JSONCalls, Named
 from xenoglot.text.payload_reframr import FreeText
 from xenoglot.text.rows import json_lists
@@ -154,13 +155,21 @@ _OTHERS: Final = (
         name="internlm",
         title="InternLM 2 and 3, Intern-S1",
         source=f"{_HUB}internlm/internlm2_5-7b-chat/blob/main/tokenizer_config.json",
-        note="Arguments are called parameters. Intern-S1 puts a blank between the two markers, and thinks.",
+        note=(
+            "Arguments are called parameters. Intern-S1 puts a blank between the two markers, and thinks. "
+            "Code for its interpreter calls a declared `code_interpreter` or `python`."
+        ),
         models=("internlm2*", "internlm3*", "intern-s1*", "interns1*"),
         calls=(
             Calls(
                 open=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"),
                 close=("<|action_end|>",),
                 payload=JSONCalls(arguments=("parameters", "arguments")),
+            ),
+            Calls(
+                open=("<|action_start|><|interpreter|>", "<|action_start|> <|interpreter|>"),
+                close=("<|action_end|>",),
+                payload=Code(),
             ),
         ),
         thoughts=(_THINK,),

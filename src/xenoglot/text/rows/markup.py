@@ -127,6 +127,10 @@ _QWEN: Final = (
             ),
         ),
         thoughts=(_THINK,),
+        strays=(
+            *(f"<|tool_call{mark}|>" for mark in ("_begin", "_argument_begin", "_end")),
+            *(f"<|tool_calls_section_{mark}|>" for mark in ("begin", "end")),
+        ),
         telling=Telling(tools=f"{_TOOLS}● <function=NAME><parameter=KEY>VALUE</parameter></function>"),
     ),
     Syntax(

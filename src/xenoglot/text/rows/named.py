@@ -23,7 +23,7 @@ _LLAMA_CPP: Final = "https://github.com/ggml-org/llama.cpp/blob/master/"
 
 # ---- Llama 3
 
-_LLAMA3_ENDS: Final = ("<|eom_id|>", "<|eot_id|>")
+_LLAMA3_ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|end_of_text|>")
 _LLAMA3_JSON: Final = JSONCalls(arguments=("parameters", "arguments"))
 _LLAMA3_BARE: Final = JSONCalls(arguments=("parameters", "arguments"), strict=True)
 _FUNCTION_TAG: Final = Calls(open=("<function=",), close=("</function>",), payload=Named(infix=(">",)))
@@ -109,13 +109,14 @@ _MISTRAL: Final = Syntax(
 
 # ---- Kimi
 
+_KIMI_ARGUMENTS: Final = ("<|tool_call_argument_begin|>",)
 _KIMI_CALLS: Final = Calls(
     begin=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
     end=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     open=("<|tool_call_begin|>",),
     close=("<|tool_call_end|>",),
     joint="",
-    payload=Named(infix=("<|tool_call_argument_begin|>",), spelled="functions.{name}:{number}"),
+    payload=Named(infix=_KIMI_ARGUMENTS, spelled="functions.{name}:{number}"),
 )
 _KIMI_LONE: Final = Calls(
     open=_KIMI_CALLS.open, close=_KIMI_CALLS.close, end=_KIMI_CALLS.end, payload=_KIMI_CALLS.payload
@@ -142,6 +143,7 @@ _KIMI: Final = (
         slips=(_KIMI_LONE,),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
         dropped=("<|im_end|>",),
+        strays=_KIMI_ARGUMENTS,
         telling=_KIMI_TOLD,
     ),
     Syntax(
@@ -154,6 +156,7 @@ _KIMI: Final = (
         slips=(_KIMI_LONE,),
         thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True, implied=True),),
         dropped=("<|im_end|>",),
+        strays=_KIMI_ARGUMENTS,
         telling=_KIMI_TOLD,
     ),
 )
@@ -173,8 +176,10 @@ def _actions(calls: Sequence[tuple[str, str]]) -> str:
     return f"<|START_ACTION|>[\n{said}\n]<|END_ACTION|>"
 
 
+_COHERE_TURNS: Final = ("<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>")
 _COHERE_TOKENS: Final = (
-    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"),
+    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+    *_COHERE_TURNS,
 )
 _ACTIONS_TOLD: Final = Telling(
     tools=(
@@ -209,7 +214,7 @@ _COHERE: Final = (
                 place="line",
             ),
         ),
-        dropped=("<|END_OF_TURN_TOKEN|>",),
+        dropped=_COHERE_TURNS,
         telling=Telling(
             tools=(
                 "## Available Tools\n{tools}\n\nTo use tools, write `Action:` and a list of JSON objects:\n"
