@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.dialect import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
+    from xenoglot.backends.backend import Backend
+    from xenoglot.client.costs import Prices
     from xenoglot.gateway.config import Config
 
 ANY_MODEL = "any"
@@ -21,6 +26,9 @@ FLAGS = ("host", "port", "workers", "client_key_env", "upstream", "dialect", "mo
 
 _BESIDE = ("host", "port", "workers")
 """Those of them that may stand beside a file."""
+
+_BESIDE_PYTHON = ("host", "port", "client_key_env", "text_syntax")
+"""Those of them that may stand beside `--python`."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +52,80 @@ def add_upstream(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gguf", metavar="PATH", help="a model file for the embedded engine")
 
 
+def add_python(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names a model of the user's own."""
+    parser.add_argument("--python", metavar="MODULE:OBJECT", help="a model of your own: a Python object to import")
+
+
+def add_price(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that sets the prices of a model that no table lists."""
+    parser.add_argument(
+        "--price",
+        metavar="IN/OUT",
+        help="US dollars per million tokens of prompts and answers, as in 0.25/2 "
+        "(IN/OUT/CACHE_READ/CACHE_WRITE where cached tokens have prices of their own)",
+    )
+
+
+class Chosen(NamedTuple):
+    """Which model a command uses: `open` gives its backend; `own` and `embedded` answer to every model name."""
+
+    config: Config
+    open: Callable[[], AbstractAsyncContextManager[Backend]]
+    own: bool
+    embedded: bool
+
+
+def chosen(options: argparse.Namespace, *, ready: bool = True) -> Chosen:
+    """Return the model that flags choose: with `ready`, the embedded one is loaded as it is opened.
+
+    Raises:
+        ConfigurationError: a flag or the configuration is wrong, or the object of `--python` is no model.
+    """
+    from xenoglot.gateway.routed import routed  # noqa: PLC0415  `translate` must not need the extra
+
+    backend = own_backend(options)
+    config = config_of(options)
+    embedded = backend is None and options.upstream is None and getattr(options, "config", None) is None
+    return Chosen(config, partial(routed, config, ready=ready, own=backend), backend is not None, embedded)
+
+
+def own_backend(options: argparse.Namespace) -> Backend | None:
+    """Return the backend of the object that `--python` names, if it is given.
+
+    Raises:
+        ConfigurationError: it cannot be imported, is no model, or another flag says which model answers.
+    """
+    if options.python is None:
+        return None
+    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only for models of one's own
+    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415
+
+    for name in ("config", *FLAGS):
+        if name not in _BESIDE_PYTHON and getattr(options, name, None) is not None:
+            raise ConfigurationError(f"`--{name.replace('_', '-')}` and `--python` exclude each other")
+    return backend_of(load(options.python), text_syntax=options.text_syntax or "auto")
+
+
+def prices_of(options: argparse.Namespace) -> Prices | None:
+    """Return the prices that `--price` sets for every model, if it is given.
+
+    Raises:
+        ConfigurationError: they are no prices.
+    """
+    if options.price is None:
+        return None
+    from xenoglot.client.costs import Price, Prices  # noqa: PLC0415  only where something is counted
+
+    fields = dict(zip(("input", "output", "cache_read", "cache_write"), options.price.split("/"), strict=False))
+    if not 2 <= options.price.count("/") + 1 <= 4 or not all(text.strip() for text in fields.values()):  # noqa: PLR2004  see the flag
+        raise ConfigurationError(f"`--price {options.price}`: expected IN/OUT, as in 0.25/2")
+    try:
+        return Prices({"*": Price(**fields)}, packaged=False)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"`--price {options.price}`: {error}") from None
+
+
 def config_of(options: argparse.Namespace) -> Config:
     """Return the configuration that flags say: that of a file, or of one upstream, or of the embedded model.
 
@@ -54,6 +136,8 @@ def config_of(options: argparse.Namespace) -> Config:
     from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
 
     flags = {name: value for name in FLAGS if (value := getattr(options, name, None)) is not None}
+    if getattr(options, "python", None) is not None:
+        flags.pop("text_syntax", None)  # it is the backend's, see `own_backend`
     path = getattr(options, "config", None)
     if path is None:
         return from_flags(os.environ, **flags)

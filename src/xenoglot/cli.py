@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.agent.screen import Screen
+    from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.source import FileSource
     from xenoglot.model.request import Tool
@@ -55,7 +56,6 @@ REPORTS: dict[str | None, Callable[[Losses], Iterator[str]]] = {"table": report.
 
 _STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65536
-_OWN_FLAGS = ("host", "port", "client_key_env", "text_syntax")
 _EXTRAS = {
     "httptools": "gateway",
     "xllamacpp": "local",
@@ -159,9 +159,7 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     choosing.add_config(serve)
     _add_address(serve)
     serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
-    serve.add_argument(
-        "--python", metavar="MODULE:OBJECT", help="a model of your own, a Python object that is imported"
-    )
+    choosing.add_python(serve)
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
     choosing.add_upstream(serve)
     serve.set_defaults(run=_serve)
@@ -212,12 +210,13 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.guard import shown  # noqa: PLC0415  only this command needs a server
 
-    if options.print_config and options.python is None:
+    backend = choosing.own_backend(options)
+    if backend is not None:
+        _serve_own(options, backend)
+    elif options.print_config:
         _say(shown(choosing.config_of(options)))
-    elif options.python is None:
-        _serve_configured(choosing.config_of(options), options)
     else:
-        _serve_own(options)
+        _serve_configured(choosing.config_of(options), options)
     return 0
 
 
@@ -248,19 +247,11 @@ def _source(options: argparse.Namespace) -> FileSource | None:
     return FileSource(options.config, os.environ, options.host, options.port, options.workers)
 
 
-def _serve_own(options: argparse.Namespace) -> None:
-    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only here
-    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415
-    from xenoglot.gateway.alone import alone  # noqa: PLC0415
-    from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
+def _serve_own(options: argparse.Namespace, backend: Backend) -> None:
+    from xenoglot.gateway.alone import alone  # noqa: PLC0415  only here
     from xenoglot.gateway.server import serve  # noqa: PLC0415
 
-    for name in ("config", *choosing.FLAGS):
-        if name not in _OWN_FLAGS and getattr(options, name) is not None:
-            raise ConfigurationError(f"`--{name.replace('_', '-')}` and `--python` exclude each other")
-    config = from_flags(os.environ, host=options.host, port=options.port, client_key_env=options.client_key_env)
-    backend = backend_of(load(options.python), text_syntax=options.text_syntax or "auto")
-    serve(config, say=_say, assemble=alone(backend))
+    serve(choosing.config_of(options), say=_say, assemble=alone(backend))
 
 
 def _models(options: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.agent.working import ALL, assert_valid, called, results, said
 from xenoglot import cli
-from xenoglot.agent import program
 from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.delegating import MOST_BESIDE, MOST_ROUNDS, Delegation
 from xenoglot.agent.permissions import Permissions, tools_for
@@ -21,6 +20,7 @@ from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
+from xenoglot.gateway import routed
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.tools.budget import Budget
@@ -317,10 +317,10 @@ def test_a_flag_gives_the_tool(
     model = Scripted(said("ok"))
 
     @asynccontextmanager
-    async def opening(_: Config) -> AsyncGenerator[Scripted]:
+    async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
         yield model
 
-    monkeypatch.setattr(program, "routed", opening)
+    monkeypatch.setattr(routed, "routed", opening)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     (folder := tmp_path / "project").mkdir()
     (policy := tmp_path / "policy.toml").write_text(f'deny = ["{denied}"]\n' if denied else "")

@@ -14,12 +14,12 @@ import pytest
 
 from tests.agent.working import ALL, called, results, said
 from xenoglot import cli
-from xenoglot.agent import program
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import OWN, Policy, checked, policy_of
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway import routed
 from xenoglot.model.request import Tool
 from xenoglot.tools.tool import GivenTool, LocalTool
 
@@ -47,10 +47,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
         model = Scripted(*turns)
 
         @asynccontextmanager
-        async def opening(_: Config) -> AsyncGenerator[Scripted]:
+        async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(program, "routed", opening)
+        monkeypatch.setattr(routed, "routed", opening)
         code = cli.main(["agent", "go", "--plain", "--no-session", "--policy", "../policy.toml", *flags])
         return code, model
 

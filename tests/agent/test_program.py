@@ -17,8 +17,8 @@ import pytest
 from tests.agent.working import called, said
 from tests.architecture.tree import ROOT
 from xenoglot import cli
-from xenoglot.agent import program
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway import routed
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response
 
@@ -53,10 +53,10 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scripte
         model = Scripted(*turns)
 
         @asynccontextmanager
-        async def opening(_: Config) -> AsyncGenerator[Scripted]:
+        async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(program, "routed", opening)
+        monkeypatch.setattr(routed, "routed", opening)
         return model
 
     return play
@@ -328,14 +328,14 @@ import sys
 from contextlib import asynccontextmanager
 from tests.agent.working import called
 from xenoglot import cli
-from xenoglot.agent import program
+from xenoglot.gateway import routed
 from xenoglot.backends.scripted import Scripted
 
 @asynccontextmanager
-async def opening(config):
+async def opening(config, **others):
     yield Scripted(called(("run", {"command": "echo x >> log; sleep 0.01"})))
 
-program.routed = opening
+routed.routed = opening
 sys.exit(cli.main(["agent", "go", "--plain", "--allow-shell", "--max-rounds", "100000"]))
 """
 

@@ -11,13 +11,14 @@ import pytest
 
 from tests.agent.working import agent_in, assert_valid, called, said
 from xenoglot import cli
-from xenoglot.agent import program, slash
+from xenoglot.agent import slash
 from xenoglot.agent.agent import Manner
 from xenoglot.agent.permissions import Permissions
 from xenoglot.agent.sessions import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway import routed
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message
 from xenoglot.model.request import Tool as Spec
@@ -201,14 +202,14 @@ def test_commands_stand_between_prompts(
     model = Scripted(said("one"), said("two"))
 
     @asynccontextmanager
-    async def opening(_: Config) -> AsyncGenerator[Scripted]:
+    async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
         yield model
 
     lines = ["/memory", "/modle", "first", "/model large", "/clear", "second", "/session", "/help", "/exit"]
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(program, "routed", opening)
+    monkeypatch.setattr(routed, "routed", opening)
     monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     flags = ["--upstream", "http://127.0.0.1:9", "--model", "small"]

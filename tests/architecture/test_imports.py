@@ -39,7 +39,7 @@ ARROWS = {
     "client": ROOMS | {"tools"},
     "bulk": ROOMS | {"tools", "client", "choosing", "gateway"},
     "gateway": ROOMS | {"bulk"},
-    "choosing": MACHINERY | {"gateway"},
+    "choosing": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},
     "launching": PROGRAMS,

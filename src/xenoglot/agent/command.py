@@ -46,6 +46,8 @@ def add_command(
     parser.add_argument("--plain", action="store_true", help="print plain lines, also on a terminal")
     choosing.add_config(parser)
     choosing.add_upstream(parser)
+    choosing.add_python(parser)
+    choosing.add_price(parser)
     parser.set_defaults(run=lambda options: _run(options, screen_of), begun=None)
 
 
@@ -92,7 +94,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits (those of tokens, cost, calls and seconds hold for a session as a whole)")
     group.add_argument("--max-rounds", metavar="N", type=_count, default=ROUNDS, help=f"answers to a prompt ({ROUNDS})")
     group.add_argument("--max-tokens-total", metavar="N", type=_count, help="tokens of all prompts and answers")
-    group.add_argument("--max-cost", metavar="AMOUNT", type=_amount, help="what it may cost, as known prices have it")
+    group.add_argument(
+        "--max-cost",
+        metavar="AMOUNT",
+        type=_amount,
+        help="what it may cost: see --price for a model that is not listed",
+    )
     group.add_argument("--max-calls", metavar="N", type=_count, help="calls of tools")
     group.add_argument(
         "--max-delegated", metavar="N", type=_count, default=DELEGATED, help=f"tasks for --delegate ({DELEGATED})"

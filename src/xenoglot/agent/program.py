@@ -10,7 +10,6 @@ import secrets
 import sys
 import time
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +31,7 @@ from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.client.aio import AsyncClient
 from xenoglot.errors import ConfigurationError, XenoglotError
-from xenoglot.gateway.config import Config
 from xenoglot.gateway.printable import for_log
-from xenoglot.gateway.routed import routed
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.tool import LocalTool
@@ -56,7 +53,7 @@ HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 class Setting(Struct, frozen=True, kw_only=True):
     """What flags say, before a model is there: where, with what, what is kept, and who looks on."""
 
-    config: Config
+    chosen: choosing.Chosen
     workspace: Workspace
     tools: list[LocalTool]
     manner: Manner
@@ -80,7 +77,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
     setting = _setting(options, screen_of)
     prompt = _prompt(options, setting)
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
-        client = AsyncClient(partial(routed, setting.config), on_loss="ignore")
+        client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=choosing.prices_of(options))
         agent = Agent(client, [*setting.tools, *tools], setting.manner, session)
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
@@ -104,8 +101,10 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
 def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> Setting:
     policy = policy_of(options, os.environ)
     options = policy.narrowed(options)
-    config = _config(options)
-    known = frozenset(key for value in config.secrets for key in (value, *value.split()))  # a variable may hold several
+    chosen = _chosen(options)
+    known = frozenset(
+        key for value in chosen.config.secrets for key in (value, *value.split())
+    )  # a variable may hold several
     redactor = Redactor([*known, *secrets_of(os.environ, known), *policy.secrets])
     workspace = Workspace(Path(options.folder), allow_secrets=options.allow_secrets)
     can_ask = not options.json and sys.stdin.isatty() and sys.stderr.isatty()
@@ -117,7 +116,7 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     )
     tools = policy.applied(made, can_ask=can_ask)
     return Setting(
-        config=config,
+        chosen=chosen,
         workspace=workspace,
         tools=tools,
         manner=_manner(options, workspace, tools),
@@ -128,13 +127,13 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     )
 
 
-def _config(options: argparse.Namespace) -> Config:
-    """Return the configuration; `--model` is not in it, for each request names one, and `/model` may change it."""
-    if options.config is None and options.upstream is None:
-        return choosing.config_of(options)
+def _chosen(options: argparse.Namespace) -> choosing.Chosen:
+    """Return the model; `--model` is not configured: each request names one, and `/model` may change it."""
+    if options.python is not None or (options.config is None and options.upstream is None):
+        return choosing.chosen(options)
     if options.config is None and options.model is None:
         raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
-    return choosing.config_of(argparse.Namespace(**{**vars(options), "model": None}))
+    return choosing.chosen(argparse.Namespace(**{**vars(options), "model": None}))
 
 
 def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:

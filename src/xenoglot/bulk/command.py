@@ -73,6 +73,8 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar
     parser.add_argument("--actors", type=int, metavar="N", help="processes on the cluster (one for each machine)")
     choosing.add_config(parser)
     choosing.add_upstream(parser)
+    choosing.add_python(parser)
+    choosing.add_price(parser)
     parser.set_defaults(run=partial(_batch, bar))
 
 
@@ -84,9 +86,9 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
     from xenoglot.bulk.survey import survey  # noqa: PLC0415
 
     _check(options)
-    config = choosing.config_of(options)
-    own = options.upstream is None and options.config is None
-    read = partial(decode_line, dialect=options.lines, model=choosing.ANY_MODEL if own else options.model)
+    chosen = choosing.chosen(options)
+    any_name = chosen.own or chosen.embedded
+    read = partial(decode_line, dialect=options.lines, model=choosing.ANY_MODEL if any_name else options.model)
     rules = Rules(
         concurrency=options.concurrency,
         requests_per_minute=options.rpm,
@@ -97,7 +99,7 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
         found = survey(source, read)
         with Journal(options.output, options.errors, source, found, again=options.retry_failed) as journal:
             plan = Plan(
-                config,
+                chosen,
                 rules,
                 source,
                 found,
@@ -106,6 +108,7 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
                 ray=options.ray,
                 actors=options.actors,
                 ordered=options.ordered,
+                prices=choosing.prices_of(options),
             )
             ending = work(plan, None if bar is None else bar())
     print(ending.summary, file=sys.stderr)  # noqa: T201  for whoever started it
@@ -131,6 +134,10 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigurationError(f"--timeout: found {options.timeout:g}; expected more than 0")
     if options.ray is not None and not options.ray.strip():
         raise ConfigurationError("--ray: found nothing; expected `auto`, or the address of a cluster")
+    if options.ray is not None and options.python is not None:
+        raise ConfigurationError(
+            "`--ray` and `--python` exclude each other: machines of a cluster may not have the model"
+        )
     if options.actors is not None and options.ray is None:
         raise ConfigurationError("--actors: of a cluster, and none is given; say which with `--ray ADDRESS`")
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from xenoglot.bulk.lines import Line
     from xenoglot.bulk.runner import Rules
     from xenoglot.bulk.survey import Survey
-    from xenoglot.gateway.config import Config
+    from xenoglot.choosing import Chosen
+    from xenoglot.client.costs import Prices
     from xenoglot.model.response import Usage
 
 INTERRUPTED: Final = "stopped"
@@ -42,10 +43,11 @@ NOTED_SECONDS = 0.5
 class Plan(NamedTuple):
     """What is to be done: the lines of `source`, as `survey` found them, that `journal` does not have yet.
 
-    Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`).
+    Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`). `prices` are
+    the known ones where none are given.
     """
 
-    config: Config
+    chosen: Chosen
     rules: Rules
     source: BinaryIO
     survey: Survey
@@ -54,6 +56,7 @@ class Plan(NamedTuple):
     ray: str | None = None
     actors: int | None = None
     ordered: bool = False
+    prices: Prices | None = None
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -73,7 +76,7 @@ def work(plan: Plan, bar: Bar | None) -> Ending:
     """
     now, done = time.monotonic(), plan.journal.done
     tally = Tally(total=plan.survey.count, began=now, before=done, done=done, failed=plan.journal.failed)
-    shown = _Shown(tally, bar)
+    shown = _Shown(tally, bar, _price(plan.prices))
     stopped = asyncio.run(_work(plan, shown)) if done < tally.total else None
     shown.over()
     if plan.ordered and plan.journal.done == tally.total:
@@ -115,12 +118,10 @@ async def _asking(plan: Plan) -> AsyncGenerator[Callable[[Line], Awaitable[Asked
     if plan.ray is not None:
         from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra
 
-        async with cluster(plan.config, plan.ray, plan.actors, plan.rules.concurrency) as ask:
+        async with cluster(plan.chosen.config, plan.ray, plan.actors, plan.rules.concurrency) as ask:
             yield ask
         return
-    from xenoglot.gateway.routed import routed  # noqa: PLC0415  only where lines are asked here
-
-    async with routed(plan.config) as backend:
+    async with plan.chosen.open() as backend:
         yield partial(asked, backend=backend)
 
 
@@ -142,11 +143,13 @@ def _heed_signals(runner: Runner) -> None:
 class _Shown:
     """What is shown of a run."""
 
-    def __init__(self, tally: Tally, bar: Bar | None) -> None:
+    def __init__(
+        self, tally: Tally, bar: Bar | None, price: Callable[[Usage | None, str | None], float | None]
+    ) -> None:
         self._tally = tally
         self._bar = bar
         self._noted = tally.began
-        self._price = _price()
+        self._price = price
 
     def begin(self) -> None:
         """Show how much there is to do."""
@@ -174,11 +177,11 @@ class _Shown:
             self._bar.done()
 
 
-def _price() -> Callable[[Usage | None, str | None], float | None]:
+def _price(given: Prices | None) -> Callable[[Usage | None, str | None], float | None]:
     """Return what knows the price of an answer in US dollars."""
     from xenoglot.client.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
 
-    prices = Prices()
+    prices = given or Prices()
 
     def price(usage: Usage | None, model: str | None) -> float | None:
         cost = prices.cost(usage, model)

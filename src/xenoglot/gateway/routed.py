@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.embedding import Embedder, none_made
 from xenoglot.codec.dialect import get
+from xenoglot.gateway.alone import alone
 from xenoglot.gateway.asking import Asking, passed_on
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.dispatch import Dispatch, ordered
@@ -36,14 +37,16 @@ USUAL = "chat"
 
 
 @asynccontextmanager
-async def routed(config: Config, *, ready: bool = True) -> AsyncGenerator[Backend]:
+async def routed(config: Config, *, ready: bool = True, own: Backend | None = None) -> AsyncGenerator[Backend]:
     """Give a backend that answers as the gateway of `config` does, and let go of all that it opened.
+
+    A backend of the caller's `own` takes the place of the embedded model, which is then not loaded.
 
     Raises:
         ConfigurationError: one of its backends cannot be made.
         EngineError: the embedded model cannot be had.
     """
-    async with assembled(config, ready=ready) as gateway:
+    async with assembled(config, ready=ready) if own is None else alone(own)(config) as gateway:
         yield Routed(gateway)
 
 

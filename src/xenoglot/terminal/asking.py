@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import choosing
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from xenoglot.client.replies import Reply
-    from xenoglot.gateway.config import Config
     from xenoglot.model.request import Message
 
 LONGEST_ANSWER = 512
@@ -34,6 +32,7 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
     ask.add_argument("--json", action="store_true", help="print the whole answer as one line of JSON")
     choosing.add_upstream(ask)
+    choosing.add_python(ask)
     ask.set_defaults(run=_ask)
 
 
@@ -44,10 +43,11 @@ def _ask(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
     from xenoglot.terminal.pulling import see_to_weights  # noqa: PLC0415  only this command needs it
 
-    config = choosing.config_of(options)
+    chosen = choosing.chosen(options)
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
-    see_to_weights(config)
-    reply = asyncio.run(_answer(config, _question(prompt, options), options))
+    if chosen.embedded:
+        see_to_weights(chosen.config)
+    reply = asyncio.run(_answer(chosen, _question(prompt, options), options))
     for line in report.lines(reply.losses):
         print(line, file=sys.stderr)
     return 0
@@ -62,19 +62,18 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
     return Message(role="user", content=(*files, Text(text=prompt)))
 
 
-async def _answer(config: Config, question: Message, options: argparse.Namespace) -> Reply:
+async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
     from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
-    from xenoglot.gateway.routed import routed  # noqa: PLC0415
     from xenoglot.terminal.canvas import PlainCanvas  # noqa: PLC0415
 
     wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}
     said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     canvas = PlainCanvas(sys.stdout, raw=not sys.stdout.isatty())
-    async with AsyncClient(partial(routed, config), on_loss="ignore") as client:
+    async with AsyncClient(chosen.open, on_loss="ignore") as client:
         stream = client.stream((question,), model=options.model or choosing.ANY_MODEL, **said)
         async with AsyncExitStack() as stack:
-            with _loading(config):
+            with _loading(chosen):
                 await stack.enter_async_context(stream)
             if not options.json:
                 async for text in stream.texts():
@@ -85,11 +84,11 @@ async def _answer(config: Config, question: Message, options: argparse.Namespace
 
 
 @contextmanager
-def _loading(config: Config) -> Generator[None]:
+def _loading(chosen: choosing.Chosen) -> Generator[None]:
     """Show a person that the embedded model is being loaded, which tells nobody how far it is."""
     from xenoglot.terminal.screen import can_paint  # noqa: PLC0415  only this command needs it
 
-    if not config.has_embedded or not can_paint(sys.stderr):
+    if not chosen.embedded or not can_paint(sys.stderr):
         yield
         return
     from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on

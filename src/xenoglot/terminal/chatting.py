@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import choosing
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from xenoglot.client.aio import AsyncClient
     from xenoglot.client.costs import Prices
-    from xenoglot.gateway.config import Config
     from xenoglot.terminal.chat import Chat
     from xenoglot.terminal.conversation import Conversation
     from xenoglot.tools.tool import LocalTool
@@ -30,6 +28,8 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     chat = commands.add_parser("chat", help="talk with a model in the terminal")
     choosing.add_config(chat)
     choosing.add_upstream(chat)
+    choosing.add_python(chat)
+    choosing.add_price(chat)
     chat.add_argument("--system", metavar="TEXT", help="instructions for the model")
     chat.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
     chat.add_argument(
@@ -46,10 +46,12 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _chat(options: argparse.Namespace) -> int:
-    model, options.model = options.model, None  # in the configuration it would stand for every name, `/model` included
-    config = choosing.config_of(options)
+    model = options.model
+    if options.python is None:
+        options.model = None  # in the configuration it would stand for every name, `/model` included
+    chosen = choosing.chosen(options, ready=False)
     conversation = _conversation(options, model)
-    return asyncio.run(_talk(config, conversation, options))
+    return asyncio.run(_talk(chosen, conversation, options))
 
 
 def _conversation(options: argparse.Namespace, model: str | None) -> Conversation:
@@ -67,9 +69,8 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
     return conversation
 
 
-async def _talk(config: Config, conversation: Conversation, options: argparse.Namespace) -> int:
+async def _talk(chosen: choosing.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
     from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
-    from xenoglot.gateway.routed import routed  # noqa: PLC0415
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
     from xenoglot.terminal.faces import face_of  # noqa: PLC0415
     from xenoglot.terminal.history import History, state_directory  # noqa: PLC0415
@@ -82,14 +83,14 @@ async def _talk(config: Config, conversation: Conversation, options: argparse.Na
     face = face_of(history, names=tuple(COMMANDS), models=names, plain=options.plain)
     if face.interactive:
         leave_well(face.canvas)
-    see_to_weights(config)
+    if chosen.embedded:
+        see_to_weights(chosen.config)
     async with AsyncExitStack() as stack:
-        opening = partial(routed, config, ready=False)
-        client = await stack.enter_async_context(AsyncClient(opening, on_loss="ignore", prices=_prices(options)))
+        client = await stack.enter_async_context(AsyncClient(chosen.open, on_loss="ignore", prices=_prices(options)))
         tools = await _tools(options, stack)
-        embedded = options.upstream is None and options.config is None
+        embedded = chosen.embedded
         face.canvas.passing("asking for the models …", waiting=True)
-        conversation.model = conversation.model or await _only_model(client, names, embedded=embedded)
+        conversation.model = conversation.model or await _only_model(client, names, any_name=embedded or chosen.own)
         if conversation.model is None and not face.interactive:
             raise ConfigurationError("`--model` is needed: `xenoglot models` lists them")
         chat = Chat(client, face, conversation, tools=tools)
@@ -122,9 +123,9 @@ async def _loading(chat: Chat) -> AsyncGenerator[None]:
         await asyncio.wait({task})
 
 
-async def _only_model(client: AsyncClient, names: list[str], *, embedded: bool) -> str | None:
+async def _only_model(client: AsyncClient, names: list[str], *, any_name: bool) -> str | None:
     """Return the model that is meant where none was named; `names` takes in what there is."""
-    if embedded:
+    if any_name:
         return choosing.ANY_MODEL
     try:
         names += [model.id for model in await client.models()]
@@ -145,7 +146,9 @@ def _greet(chat: Chat, names: Sequence[str], *, embedded: bool) -> None:
 
 
 def _prices(options: argparse.Namespace) -> Prices | None:
-    """Return the known prices where a known provider is asked: a model of one's own costs nothing that a list knows."""
+    """Return the prices that are set, or the known ones where a known provider is asked: no list has others."""
+    if options.price is not None:
+        return choosing.prices_of(options)
     if options.upstream is None or "://" in options.upstream:
         return None
     from xenoglot.client.costs import Prices  # noqa: PLC0415  an extra, and a large table
