@@ -20,6 +20,8 @@ from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.native import Connection
 from xenoglot.gateway.native_acceptor import PAUSE_SECONDS
 from xenoglot.gateway.native_bounds import HIGH_WATER, OVERFLOW, Connections
+from xenoglot.gateway.native_server import BATCH
+from xenoglot.model.fold import unfold
 
 CHAT_PATH = "/v1/chat/completions"
 READ = 256 * 1024
@@ -313,20 +315,32 @@ async def test_k17_without_descriptors_the_line_stands_still_and_goes_on(
     async with serving(Scripted(HELLO)) as stage:
         idle = await stage.connect()
         (acceptor,) = stage.server._acceptors
-        acceptor._listener = listener = Exhausted(acceptor._listener, number, 2)  # type: ignore[assignment]  # as one
+        acceptor._listener = listener = Exhausted(acceptor._listener, number, 3)  # type: ignore[assignment]  # as one
         coming = Client(*await asyncio.open_connection(*stage._address))
         stage.clients.append(coming)
         coming.send(HEALTH)
+        await becomes(2, lambda: listener.asked)  # at once: the one without a request was evicted
         await turns(200)
-        assert (listener.asked, len(stage.server.connections)) == (1, 0)  # the one without a request made room
+        assert (listener.asked, len(stage.server.connections)) == (2, 0)  # and now there is none to evict
         assert await idle.rest() in (b"", b"<reset>")
         await push(PAUSE_SECONDS)
         await turns(200)
-        assert listener.asked == 2
+        assert listener.asked == 3
         await push(PAUSE_SECONDS)
         assert HEALTHY in await coming.until(HEALTHY)
     told = [line for line in caplog.messages if line.startswith("no connection can be taken for now")]
     assert len(told) == 1
+
+
+@leakless
+async def test_findings_2_idle_connections_are_evicted_in_batches_and_no_time_passes() -> None:
+    async with serving(Scripted(HELLO)) as stage:
+        for _ in range(BATCH + 1):
+            await stage.connect()
+        (acceptor,) = stage.server._acceptors
+        acceptor._listener = listener = Exhausted(acceptor._listener, errno.EMFILE, 1)  # type: ignore[assignment]  # as one
+        assert HEALTHY in await (await stage.connect()).ask(HEALTH.replace(b"Host", b"Connection: close\r\nHost"))
+        assert (listener.asked, len(stage.server.connections)) == (3, 1)  # one batch; then one, and the end of the line
 
 
 @leakless
@@ -342,3 +356,23 @@ async def test_k17_nobody_makes_room_where_room_is_not_what_is_wanting() -> None
         for client in (coming, idle):
             client.send(HEALTH)
             assert HEALTHY in await client.until(HEALTHY)
+
+
+@leakless
+async def test_findings_2_a_connection_that_becomes_idle_makes_room() -> None:
+    events = tuple(unfold(HELLO))
+    backend = Hanging(events[:1], events[1:])
+    async with serving(backend, most=1) as stage:
+        first = await stage.connect()
+        first.send(post(CHAT_PATH, CHAT))
+        await becomes([True], lambda: [backend.asked.is_set()])
+        for _ in range(OVERFLOW):
+            await _busy(stage)
+        waiting = Client(*await asyncio.open_connection(*stage._address))
+        stage.clients.append(waiting)
+        waiting.send(HEALTH)
+        await turns(100)
+        assert stage.server.crowded
+        backend.go_on()
+        assert responses(await first.until(b"\r\n\r\n")) == [200]
+        assert HEALTHY in await waiting.rest()

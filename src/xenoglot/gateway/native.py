@@ -71,6 +71,8 @@ class Connection(Outflow):
         """Whether what comes is thrown away: it cannot be understood any more."""
         self._head_end = inf
         self._body_end = inf
+        self._evicted = False
+        """Whether it was closed to free its descriptor."""
 
     # What the loop tells.
 
@@ -110,6 +112,8 @@ class Connection(Outflow):
         self.due = inf
         self._out.clear()
         self.forget()
+        if self._evicted:
+            self.server.evicted()
         self._abandon()
         self._let_write()
 
@@ -168,6 +172,12 @@ class Connection(Outflow):
             self._refuse(Refused("the request's head does not come in time", REQUEST_TIMEOUT))
         else:
             self.close()
+
+    def evict(self) -> bool:
+        """Close at once to free the descriptor; return whether that is still to happen."""
+        self._evicted = self._connected and not self._lost
+        self.drop()
+        return self._evicted
 
     def hurry(self) -> None:
         """Have a task wait for what is still to come of a request, so that somebody can be told to stop."""
@@ -237,6 +247,8 @@ class Connection(Outflow):
 
     def _begin(self, head: Head, rest: bytes, seen: Seen | None) -> None:
         """Have a request served; `rest` came behind its head."""
+        if self._overflow and self.server.admit(self):
+            self._overflow = False
         if self._overflow and head.path != HEALTH:
             problem = "the gateway has as many connections as it takes; try again"
             self._refuse(Refused(problem, UNAVAILABLE, method=head.method, path=head.path))

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.gateway.native import Connection
@@ -20,7 +21,10 @@ BATCH: Final = 64
 """Connections taken in one turn of the loop."""
 
 PAUSE_SECONDS: Final = 0.25
-"""How long nobody is let in where the system has no descriptor, or no memory, for one more."""
+"""How long no connection is accepted where there is no descriptor or memory for one more, and no idle one to evict."""
+
+SILENCE_SECONDS: Final = 60.0
+"""How long the same is not logged again."""
 
 SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 """What `accept` says where a descriptor, or memory, is wanting."""
@@ -35,7 +39,8 @@ class Acceptor:
     """Lets clients of one listening socket in.
 
     The loops' own way would be to close whom there is no descriptor for (uvloop), or to complain with a trace
-    (asyncio). Here the line stands still for a moment, and whoever waits longest without a request makes room.
+    (asyncio). Here a batch of the connections that have been idle longest is evicted, and accepting goes on at once;
+    it pauses only where none is idle.
     """
 
     def __init__(self, server: NativeServer, listener: socket.socket) -> None:
@@ -44,7 +49,7 @@ class Acceptor:
         self._loop = server.loop
         self._timer: asyncio.TimerHandle | None = None
         self._open = False
-        self._complained = False
+        self._complained_at = -inf
         self._coming: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -75,27 +80,33 @@ class Acceptor:
     def _ready(self) -> None:
         for _ in range(BATCH):
             if not self._server.roomy:
-                self._hold()  # until somebody leaves
+                self._too_many()
                 return
             try:
                 connection, address = self._listener.accept()
             except OSError as error:
                 if error.errno not in _NOBODY:
-                    self._rest(error)
+                    self._out_of_room(error)
                 return
-            self._complained = False
             self._let_in(connection, address)
 
-    def _rest(self, error: OSError) -> None:
-        """Stand still for a moment."""
-        if error.errno in SCARCE:
-            self._server.drop_oldest()
-        self._hold()
-        self._timer = self._loop.call_later(PAUSE_SECONDS, self._go_on)
-        if not self._complained:
-            self._complained = True
+    def _too_many(self) -> None:
+        """Evict idle connections, or stop until there is one; those that are coming up are idle in a moment."""
+        if not self._coming and not self._server.evict():
+            self._server.crowded = True
+            self._hold()
+
+    def _out_of_room(self, error: OSError) -> None:
+        """Free descriptors, if that is what is missing, or pause. The listener stays readable until then."""
+        now = self._loop.time()
+        if now - self._complained_at >= SILENCE_SECONDS:
+            self._complained_at = now
             reason = os.strerror(error.errno or 0)
             _logger.warning("no connection can be taken for now: %s", reason)
+        if error.errno in SCARCE and self._server.evict():
+            return
+        self._hold()
+        self._timer = self._loop.call_later(PAUSE_SECONDS, self._go_on)
 
     def _go_on(self) -> None:
         self._timer = None

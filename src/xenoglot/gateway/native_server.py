@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from xenoglot.gateway import open_files
 from xenoglot.gateway.native_acceptor import Acceptor
 from xenoglot.gateway.native_bounds import OVERFLOW, Connections
 
@@ -20,6 +25,11 @@ if TYPE_CHECKING:
 
 SWEEP_SECONDS: Final = 1.0
 """How often deadlines are looked at."""
+
+BATCH: Final = 64
+"""Connections that are evicted together where the process, or the system, is out of descriptors."""
+
+_logger = logging.getLogger("xenoglot.gateway")
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -50,11 +60,19 @@ class NativeServer:
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
+        self._files = 0
+        """Descriptors that were open before the first connection."""
+        self.crowded = False
+        """Whether accepting has stopped until a connection closes or becomes idle."""
+        self._closing = 0
+        """Connections that were evicted and whose sockets are not closed yet."""
 
     def open(self, listeners: Sequence[socket.socket]) -> None:
         """Begin to let clients in."""
         self.loop = asyncio.get_running_loop()
         self.gathers = not type(self.loop).__module__.startswith("uvloop")  # which does that by itself
+        self._files = open_files.open_now()
+        self.bounds = self._fitted(self.bounds)
         self._sweep()
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
         for acceptor in self._acceptors:
@@ -70,11 +88,10 @@ class NativeServer:
         self.former.add(self.gateway)
         self.gateway.begin_nothing()
         gateway.draining = self.draining
-        self.bounds = gateway.config.server.connections
+        self.bounds = self._fitted(gateway.config.server.connections)
         self.gateway = gateway
         gateway.take_up()
-        for acceptor in self._acceptors:
-            acceptor.room()  # there may be more of it than there was
+        self._accept_again()  # there may be more room than there was
 
     def redact(self, text: str) -> str:
         """Return `text` without the secrets of any gateway that is at work."""
@@ -132,6 +149,8 @@ class NativeServer:
     def waits(self, connection: Connection) -> None:
         """It has no request."""
         self._waiting[connection] = None
+        if self.crowded:
+            self._accept_again()
 
     def busy(self, connection: Connection) -> None:
         """It has one."""
@@ -141,12 +160,15 @@ class NativeServer:
         """It is gone."""
         self._waiting.pop(connection, None)
         if connection in self.connections:
-            was_full = len(self.connections) >= self.bounds.most + OVERFLOW
             self.connections.discard(connection)
-            if was_full and not self.draining:
-                for acceptor in self._acceptors:
-                    acceptor.room()
+            if self.crowded:
+                self._accept_again()
         self._look_if_empty()
+
+    def _accept_again(self) -> None:
+        self.crowded = False
+        for acceptor in self._acceptors:
+            acceptor.room()
 
     # What the acceptor asks.
 
@@ -165,11 +187,45 @@ class NativeServer:
         if self.full:
             self.drop_oldest()
 
-    def drop_oldest(self) -> None:
-        """Let the one go that waits longest without a request."""
+    def admit(self, connection: Connection) -> bool:
+        """Return whether one that came beyond the most may be served: there is room by now, or an idle one makes it."""
+        self.busy(connection)
+        return len(self.connections) <= self.bounds.most or self.drop_oldest()
+
+    def drop_oldest(self) -> bool:
+        """Close the connection that has been idle longest; return whether there is one."""
         oldest = next(iter(self._waiting), None)
-        if oldest is not None:
-            oldest.drop()
+        if oldest is None:
+            return False
+        oldest.drop()
+        return True
+
+    def evict(self) -> bool:
+        """Close the connections that have been idle longest, a batch of them; return whether descriptors come free.
+
+        While those of the last batch are still closing, no more are evicted.
+        """
+        if not self._closing:
+            for connection in list(islice(self._waiting, BATCH)):
+                self._closing += connection.evict()
+        return self._closing > 0
+
+    def evicted(self) -> None:
+        """The socket of an evicted connection is closed."""
+        self._closing -= 1
+
+    def _fitted(self, bounds: Connections) -> Connections:
+        """Raise the limit on open files for `bounds`, or fit `bounds` to it."""
+        limit = open_files.raise_limit(open_files.needed(bounds.most, self._files))
+        most = open_files.fitted(bounds.most, self._files, limit)
+        if most == bounds.most:
+            return bounds
+        _logger.warning(
+            "server.connections.most is %d instead of %d: the process may open %s files, and each connection needs %d; "
+            "raise the hard limit (ulimit -Hn) to %d",
+            *(most, bounds.most, limit, open_files.PER_CONNECTION, open_files.needed(bounds.most, self._files)),
+        )
+        return replace(bounds, most=most)
 
     def _break_off(self) -> None:
         for gateway in (self.gateway, *self.former):
