@@ -37,6 +37,7 @@ def told(kind: FailureKind, status: int | None = None, code: str | None = None) 
         pytest.param(upstream("closed", unsent=True), BROKEN, id="U06-provably-not-processed"),
         pytest.param(upstream("timeout"), UNFIT, id="U07-U08-first-byte-timeout"),
         pytest.param(upstream("garbled"), BROKEN, id="U17-U24-U25-garbled"),
+        pytest.param(upstream("exhausted", unsent=True), PASSING, id="K17-no-descriptor-left"),
         pytest.param(upstream("too_large"), UNFIT, id="U27-U36-too-large"),
         pytest.param(upstream("protocol"), UNFIT, id="U42-U43-U44-U45-protocol"),
         pytest.param(upstream("protocol", unsent=True), ELSEWHERE, id="U43-our-own-request-is-no-http"),

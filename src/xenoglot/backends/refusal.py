@@ -34,6 +34,7 @@ _KINDS: Mapping[str, FailureKind] = {
     "protocol": "upstream",
     "closed": "upstream",
     "too_large": "upstream",
+    "exhausted": "internal",
 }
 _WORDS: Mapping[str, str] = {
     "connect": "the upstream cannot be reached",
@@ -42,6 +43,7 @@ _WORDS: Mapping[str, str] = {
     "protocol": "the upstream's answer is not lawful HTTP",
     "closed": "the upstream broke the connection off",
     "too_large": "the upstream's answer is larger than allowed",
+    "exhausted": "too many files are open here to connect to the upstream; retry later",
 }
 
 

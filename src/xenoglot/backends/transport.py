@@ -19,7 +19,7 @@ from xenoglot.backends.transport_bounds import Deadlines, Limits, TransportError
 from xenoglot.backends.transport_connection import Connection, Pool
 from xenoglot.backends.transport_exchange import Exchange, Patience, seconds
 from xenoglot.backends.transport_lookup import Lookup
-from xenoglot.backends.transport_problems import connect_problem
+from xenoglot.backends.transport_problems import connect_problem, is_exhausted
 from xenoglot.backends.transport_reply import Reply, Sink
 from xenoglot.backends.transport_tunnel import UNKNOWN_TO_PROXY, Passage, wants_credentials
 
@@ -171,7 +171,7 @@ class Transport:
         until = min(pool.loop.time() + seconds(self.deadlines.connect), total_at)
         try:
             async with asyncio.timeout_at(None if until == inf else until):
-                connection = await self._dial(pool, origin, until)
+                connection = await self._dialled(pool, origin, until)
         except TimeoutError:
             error = TransportError("timeout", "connect", "no connection within the deadline", sent=sent)
         except OSError as failure:
@@ -184,6 +184,16 @@ class Transport:
             connection.close()
             error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
         raise error
+
+    async def _dialled(self, pool: Pool, origin: Origin, until: float) -> Connection:
+        """Call `_dial`; where no descriptor is left, close idle connections and call it again. Raises `OSError`."""
+        try:
+            return await self._dial(pool, origin, until)
+        except OSError as failure:
+            if not is_exhausted(failure) or not pool.close_idle():
+                raise
+        await asyncio.sleep(0)  # their sockets are closed in the next turn of the loop
+        return await self._dial(pool, origin, until)
 
     async def _dial(self, pool: Pool, origin: Origin, until: float) -> Connection:
         """Connect to the first of the host's addresses that lets us; each has its share of the time there is.

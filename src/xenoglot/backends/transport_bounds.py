@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["connect", "tls", "timeout", "protocol", "closed", "too_large"]
+Kind = Literal["connect", "tls", "timeout", "protocol", "closed", "too_large", "exhausted"]
 Stage = Literal["request", "connect", "head", "body"]
 
 MEBIBYTE = 1024 * 1024

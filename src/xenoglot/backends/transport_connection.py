@@ -175,6 +175,13 @@ class Pool:
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(self.limits.idle_seconds, self._sweep)
 
+    def close_idle(self) -> int:
+        """Close the connections that wait for a request, to free their descriptors; return how many."""
+        idle = [connection for waiting in self._idle.values() for connection in waiting]
+        for connection in idle:
+            connection.close()
+        return len(idle)
+
     def look_after(self, exchange: Exchange, now: float) -> None:
         """See to it that the exchange keeps its deadlines."""
         if exchange.patience.soonest < SOON or exchange.total_at - now < SOON:

@@ -27,9 +27,10 @@ FailureKind: TypeAlias = Literal[
 ]
 
 FailureCause: TypeAlias = Literal[
-    "connect", "tls", "timeout", "protocol", "closed", "too_large", "credentials", "forbidden", "garbled"
+    "connect", "tls", "timeout", "protocol", "closed", "too_large", "credentials", "forbidden", "garbled", "exhausted"
 ]
-"""What was to blame where a server did not answer in its own words: the way to it, our key for it, or its bytes."""
+"""What was to blame where a server did not answer in its own words: the way to it, our key for it, or its bytes;
+`exhausted` is our own machine, which can open no more files."""
 
 STATUS: dict[FailureKind, int] = {
     "invalid_request": 400,

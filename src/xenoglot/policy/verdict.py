@@ -55,6 +55,7 @@ CAUSES: Mapping[FailureCause, Verdict] = {
     "garbled": _BROKEN,  # U17, U24, U25
     "credentials": _REFUSED,  # U40
     "forbidden": _REFUSED,  # U40
+    "exhausted": _PASSING,  # K17: we are out of descriptors, which says nothing of any server
 }
 """What became of a request to which the server gave no answer in words of its own."""
 
