@@ -36,6 +36,12 @@ WIRE_CALL = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 WIRE_RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
 
 
+def history(call_id: str) -> tuple[Message, Message]:
+    """A call and its result."""
+    answered = ToolResult(call_id=call_id, content=(Text(text="ok"),))
+    return said("assistant", ToolCall(id=call_id, name="f", arguments='{"a":1}')), said("tool", answered)
+
+
 def user(*content: JSONObject | str) -> JSONObject:
     return {"role": "user", "content": content[0] if isinstance(content[0], str) else list(content)}
 
@@ -169,6 +175,24 @@ FIRST = user("(The conversation begins.)")
             ],
             ["$.messages id emulated (ids of calls must be unique: used ones get a number)"],
             id="pitfall-41-id-used-twice",
+        ),
+        pytest.param(
+            [
+                said("user", "Q"),
+                *(part for name in ("c1", "c1-2", "c1", "c1") for part in history(name)),
+            ],
+            {},
+            None,
+            [
+                user("Q"),
+                *(
+                    turn
+                    for name in ("c1", "c1-2", "c1-3", "c1-4")
+                    for turn in (assistant({**WIRE_CALL, "id": name}), user({**WIRE_RESULT, "tool_use_id": name}))
+                ),
+            ],
+            ["$.messages id emulated (ids of calls must be unique: used ones get a number)"],
+            id="findings-1-id-used-often",
         ),
         pytest.param(
             [

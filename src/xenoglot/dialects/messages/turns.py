@@ -88,8 +88,7 @@ def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
     """Return the turns in lawful order."""
     mended = _merge(turns)
     if _has_tools(mended):
-        _answer_calls(mended, losses)
-        mended = _merge(mended)
+        mended = _merge(_answer_calls(mended, losses))
     if not mended or mended[0].role != "user":
         _begin(mended, losses)
     if mended[-1].role == "assistant":
@@ -123,42 +122,44 @@ def _merge(turns: Iterable[Turn]) -> list[Turn]:
     return merged
 
 
-def _answer_calls(turns: list[Turn], losses: Losses) -> None:
-    """Give every call exactly one result in the next turn, and every other result a place as text (pitfall-44)."""
-    seen: set[str] = set()
-    calls: dict[str, str] = {}  # ids of the calls that wait for a result -> what they are called on the wire
+def _answer_calls(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
+    """Return the turns, every call with exactly one result in the next turn, any other result as text (pitfall-44)."""
+    answered: list[Turn] = []
+    used: dict[str, int] = {}
+    calls: dict[str, str] = {}  # ids of the calls that wait for a result -> their ids on the wire
     where = ""
-    index = 0
-    while index < len(turns):
-        turn = turns[index]
+    for turn in turns:
         if calls and turn.role != "user":
-            turns.insert(index, Turn("user", [], where))
-            continue
+            answered.append(Turn("user", _missing(calls, where, losses), where))
+            calls = {}
         if turn.role == "user":
             if calls or any(block["type"] == "tool_result" for block in turn.blocks):
                 _place_results(turn, calls, where, losses)
                 calls = {}
         elif turn.role == "assistant":
-            calls, where = _calls(turn, seen), turn.where
+            calls, where = _calls(turn, used), turn.where
             if any(old != new for old, new in calls.items()):
                 losses.emulated("$.messages", "id", "ids of calls must be unique: used ones get a number")
-        index += 1
+        answered.append(turn)
     if calls:
-        turns.append(Turn("user", _missing(calls, where, losses), where))
+        answered.append(Turn("user", _missing(calls, where, losses), where))
+    return answered
 
 
-def _calls(turn: Turn, seen: set[str]) -> dict[str, str]:
-    """Return the calls of a turn, those whose id an earlier turn used up under a new one."""
+def _calls(turn: Turn, used: dict[str, int]) -> dict[str, str]:
+    """Return the calls of a turn, and give each whose id an earlier turn used a new one.
+
+    `used` has every id so far with the last number that was tried for it, so that none is tried twice.
+    """
     calls: dict[str, str] = {}
     for block in turn.blocks:
         if block["type"] != "tool_use" or block["id"] in calls:
             continue
         old = new = block["id"]
-        number = 1
-        while new in seen:
-            number += 1
-            new = f"{old}-{number}"
-        seen.add(new)
+        while new in used:
+            used[old] += 1
+            new = f"{old}-{used[old]}"
+        used[new] = 1
         block["id"] = calls[old] = new
     return calls
 
