@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.names import RestoreNames, fit, namespace_of, qualified
+from xenoglot.codec.names import RestoreNames, fit, namespace_of, namespaces_of, qualified
 from xenoglot.codec.stage import through
 from xenoglot.model.content import Opaque, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -108,3 +108,4 @@ def test_where_all_names_fit_there_is_nothing_to_do() -> None:
 def test_pitfall_63_the_tool_that_a_choice_means(spaces: tuple[str | None, ...], meant: str | None) -> None:
     tools: list[Tool | Opaque] = [Opaque(dialect="x", data={}), Tool(name="g", namespace="z")]
     assert namespace_of("f", [*tools, *(Tool(name="f", namespace=space) for space in spaces)]) == meant
+    assert namespaces_of(tools) == {"g": "z"}

@@ -44,12 +44,20 @@ def qualified(name: str, namespace: str | None) -> str:
 
 
 def namespace_of(name: str, tools: Iterable[Tool | Opaque]) -> str | None:
-    """Return the namespace of the tool that a choice calls `name`, for a choice says none.
+    """Return the namespace of the tool that a choice calls `name`, for a choice says none."""
+    return namespaces_of(tools).get(name)
 
-    Of several such tools one that lies in no namespace is meant, else the first.
+
+def namespaces_of(tools: Iterable[Tool | Opaque]) -> dict[str, str | None]:
+    """Return the namespaces of all tools by the names that a choice calls them.
+
+    Of several tools with one name, the one without a namespace is meant, else the first.
     """
-    spaces = [tool.namespace for tool in tools if isinstance(tool, Tool) and tool.name == name]
-    return None if not spaces or None in spaces else spaces[0]
+    spaces: dict[str, str | None] = {}
+    for tool in tools:
+        if isinstance(tool, Tool):
+            spaces[tool.name] = None if tool.namespace is None else spaces.get(tool.name, tool.namespace)
+    return spaces
 
 
 class RestoreNames:

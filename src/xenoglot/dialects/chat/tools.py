@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, namespace_of, qualified
+from xenoglot.codec.names import fit, namespaces_of, qualified
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
@@ -111,7 +111,8 @@ def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: 
         return {"type": form["type"], **own}
     if not choice.names:
         return form.get("word", choice.mode)
-    names = [tool_name(name, namespace_of(name, tools), where, crossing) for name in choice.names]
+    spaces = namespaces_of(tools)
+    names = [tool_name(name, spaces.get(name), where, crossing) for name in choice.names]
     key = choice.kind
     if choice.mode == "required" and len(names) == 1 and "allowed_tools" not in form:
         return {"type": key, key: {"name": names[0], **left(own, form, key)}, **own}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import namespace_of
+from xenoglot.codec.names import namespaces_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
@@ -182,7 +182,6 @@ def encode_choice(request: Request, parts: PartEncoder, crossing: Crossing, *, t
         losses.approximated(where, "mode", "calls among some of the tools are held to their schemas too")
     own: JSONObject = {"mode": mode}
     if choice.names or "names" in form:
-        own["allowedFunctionNames"] = [
-            parts.tool_name(name, namespace_of(name, request.tools), where) for name in choice.names
-        ]
+        spaces = namespaces_of(request.tools)
+        own["allowedFunctionNames"] = [parts.tool_name(name, spaces.get(name), where) for name in choice.names]
     return {_CONFIG: {_CALLING: with_rest(own, choice.extra, where, losses)}}

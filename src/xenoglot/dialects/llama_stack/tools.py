@@ -166,9 +166,9 @@ def _word(request: Request, crossing: Crossing, *, tools: bool) -> str | None:
     return choice.mode
 
 
-def _narrowed(choice: ToolChoice | None) -> tuple[str, ...]:
+def _narrowed(choice: ToolChoice | None) -> frozenset[str]:
     """Return the names of the only tools that may be called, where that can be said only by sending no others."""
     if choice is None or choice.mode == "none":
-        return ()
+        return frozenset()
     named = choice.mode == "required" and len(choice.names) == 1 and choice.names[0] not in _MODES
-    return () if named else choice.names
+    return frozenset() if named else frozenset(choice.names)

@@ -280,14 +280,15 @@ def _limit_marks(body: JSONObject, losses: Losses) -> None:
     """Take away the first of the cache marks where there are more than allowed: the later, the longer the prefix."""
     marked = _marked(body)
     spare = len(marked) + ("cache_control" in body) - MARK_LIMIT
-    for block in marked[: max(0, spare)]:
+    tools = sum("cache_control" in tool for tool in body.get("tools", ()))
+    for place, block in enumerate(marked[: max(0, spare)]):
         del block["cache_control"]
-        where = "$.tools" if any(block is tool for tool in body.get("tools", ())) else "$.messages"
+        where = "$.tools" if place < tools else "$.messages"
         losses.dropped(where, "cache", f"the dialect allows {MARK_LIMIT} marks")
 
 
 def _marked(body: JSONObject) -> list[JSONObject]:
-    """Return all that a cache mark stands on, in the order of the prompt."""
+    """Return all that a cache mark stands on, in the order of the prompt: tools first."""
     marked = [tool for tool in body.get("tools", ()) if "cache_control" in tool]
     contents: list[JSON] = [body.get("system"), *(message.get("content") for message in body["messages"])]
     for content in contents:

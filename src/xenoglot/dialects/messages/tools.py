@@ -22,7 +22,7 @@ _MODES = {"auto": "auto", "required": "any", "none": "none"}
 
 def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: bool, strict: bool) -> list[JSONObject]:
     """Return the tools; `strict` says whether the server can hold to a schema."""
-    allowed = () if home else _narrowed(request, losses)
+    allowed = frozenset() if home else _narrowed(request, losses)
     tools: list[JSONObject] = []
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
@@ -36,16 +36,16 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
     return tools
 
 
-def _narrowed(request: Request, losses: Losses) -> tuple[str, ...]:
+def _narrowed(request: Request, losses: Losses) -> frozenset[str]:
     """Return the names of the only tools that may be called, where that can be said only by sending no others."""
     choice = request.tool_choice
     if choice is None or not choice.names or choice.mode == "none" or _forced(choice.mode, choice.names):
-        return ()
+        return frozenset()
     known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     if not known.issubset(choice.names):
         losses.emulated("$", "tools", "only those allowed by `tool_choice` are sent")
     losses.emulated("$.tool_choice", "names", "only the tools allowed are sent")
-    return choice.names
+    return frozenset(choice.names)
 
 
 def _forced(mode: str, names: tuple[str, ...]) -> bool:
