@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.call_ids import Before, nine
+from xenoglot.codec.call_ids import Before, Waiting, nine
 from xenoglot.codec.loss import Losses
 from xenoglot.model.content import ToolCall, ToolResult
 from xenoglot.model.request import Message
@@ -63,3 +63,20 @@ def test_the_last_call_before_a_result() -> None:
         before.messages.append(Message(role="assistant", content=calls))
         asked += [before.last_call("f"), before.last_call("g"), before.last_call(None)]
     assert asked == [None, "b", None, "b", "b", "c", "c", "d", "c", "d"]
+
+
+def test_results_find_their_calls_by_id_by_name_and_in_order() -> None:
+    waiting = Waiting()
+    for call_id, name in [("1", "f"), ("2", "g"), ("3", "f"), ("3", "f"), ("4", "g")]:
+        waiting.add(call_id, name)
+    assert [waiting.answer("3"), waiting.first("g"), waiting.first(), waiting.first("f"), waiting.first()] == [
+        True,
+        "2",
+        "1",
+        "3",
+        "4",
+    ]
+    assert [waiting.first(), waiting.first("f"), waiting.first("h"), waiting.answer("3")] == [None, None, None, False]
+    waiting.add("5", "f")
+    waiting.clear()
+    assert waiting.first() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from hashlib import sha256
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING
@@ -22,6 +23,56 @@ LENGTH = 9
 
 _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _ALPHABET = digits + ascii_letters
+
+
+class Waiting:
+    """The calls of a history that have no result yet, found by id, by name or in their order, each in one step."""
+
+    __slots__ = ("_by_id", "_by_name", "_in_order")
+
+    def __init__(self) -> None:
+        self._in_order: deque[_Call] = deque()
+        self._by_id: dict[str, deque[_Call]] = {}
+        self._by_name: dict[str, deque[_Call]] = {}
+
+    def add(self, call_id: str, name: str) -> None:
+        """Note a call."""
+        call = _Call(call_id)
+        self._in_order.append(call)
+        self._by_id.setdefault(call_id, deque()).append(call)
+        self._by_name.setdefault(name, deque()).append(call)
+
+    def answer(self, call_id: str) -> bool:
+        """Note a result of the call `call_id`; false where no such call waits."""
+        return _next(self._by_id.get(call_id)) is not None
+
+    def first(self, name: str | None = None) -> str | None:
+        """Note a result without an id; return that of the first call that waits for one (of the tool `name`)."""
+        return _next(self._in_order if name is None else self._by_name.get(name))
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._in_order.clear()
+        self._by_id.clear()
+        self._by_name.clear()
+
+
+class _Call:
+    __slots__ = ("answered", "id")
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.answered = False
+
+
+def _next(calls: deque[_Call] | None) -> str | None:
+    """Return the id of the first call without a result, which it has from now on; other queues skip it later."""
+    while calls:
+        call = calls.popleft()
+        if not call.answered:
+            call.answered = True
+            return call.id
+    return None
 
 
 class Before:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.call_ids import Waiting
 from xenoglot.codec.custom import WRAPPED
 from xenoglot.codec.leftovers import need_object
 from xenoglot.codec.wire import decode_json, to_text
@@ -42,24 +43,22 @@ class CallIds:
     def __init__(self, scope: str) -> None:
         self._scope = scope
         self._count = 0
-        self._pending: dict[str, str] = {}  # id and name of the calls that wait for a result
+        self._pending = Waiting()
 
     def call(self, given: str | None, name: str) -> str:
         """Return the id of the next call."""
         call_id = given or derived_id(self._scope, self._count)
         self._count += 1
-        self._pending[call_id] = name
+        self._pending.add(call_id, name)
         return call_id
 
     def result(self, given: str | None, name: str) -> str:
         """Return the id of the call that the next result belongs to: one of its name, else the first that waits."""
         if given:
-            self._pending.pop(given, None)
+            self._pending.answer(given)
             return given
-        named = (call_id for call_id, called in self._pending.items() if called == name)
-        found = next(named, None) or next(iter(self._pending), None)
+        found = self._pending.first(name) or self._pending.first()
         if found is not None:
-            del self._pending[found]
             return found
         self._count += 1
         return derived_id(self._scope, self._count - 1)

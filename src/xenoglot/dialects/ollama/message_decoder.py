@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.call_ids import Waiting
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.dialects.ollama.calls import decode_call, derived_id
 from xenoglot.dialects.ollama.family import FAMILY, extra_of
@@ -31,7 +32,7 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
     Raises:
         WireError: a message has no role, or a field of a wrong type.
     """
-    waiting = _Waiting()
+    waiting = Waiting()
     return tuple(_decode_message(item, index, waiting) for index, item in enumerate(reader.objects("messages")))
 
 
@@ -58,25 +59,18 @@ def _take_content(reader: Reader, words: str, form: JSONObject) -> list[Part]:
     return [*(decode_media(data) for data in media or ()), *([Text(text=text)] if text else [])]
 
 
-class _Waiting:
-    """The calls of a history that have no result yet: results came without their ids before there were any."""
+def _answered(waiting: Waiting, call_id: str | None, name: str | None, fallback: str) -> str:
+    """Return the id of the call that a result belongs to: its own, or that of the first that waits for it.
 
-    def __init__(self) -> None:
-        self._calls: list[ToolCall] = []
-
-    def ask(self, parts: list[Part]) -> None:
-        self._calls += [part for part in parts if isinstance(part, ToolCall)]
-
-    def answer(self, call_id: str | None, name: str | None, fallback: str) -> str:
-        """Return the id of the call that a result belongs to: its own, or that of the first that waits for it."""
-        for call in self._calls:
-            if call.id == call_id or (call_id is None and name in (None, call.name)):
-                self._calls.remove(call)
-                return call.id
-        return fallback if call_id is None else call_id
+    Results came without their ids before calls had any.
+    """
+    if call_id is None:
+        return waiting.first(name) or fallback
+    waiting.answer(call_id)
+    return call_id
 
 
-def _decode_message(reader: Reader, index: int, waiting: _Waiting) -> Message:
+def _decode_message(reader: Reader, index: int, waiting: Waiting) -> Message:
     said = reader.need("role", str)
     role = _ROLES.get(said.lower())  # the server does so too (`Message.UnmarshalJSON`)
     if role is None:  # templates know roles of their own, such as `control`
@@ -84,7 +78,9 @@ def _decode_message(reader: Reader, index: int, waiting: _Waiting) -> Message:
     if role == "tool":
         return _decode_result(reader, said, waiting, derived_id(f"result:{index}"))
     parts, form = take_parts(reader, "content", str(index))
-    waiting.ask(parts)
+    for part in parts:
+        if isinstance(part, ToolCall):
+            waiting.add(part.id, part.name)
     return Message(role=role, content=tuple(parts), extra=extra_of(reader, FAMILY, form | _role(said, role)))
 
 
@@ -92,12 +88,12 @@ def _role(said: str, role: Role) -> JSONObject:
     return {} if said == role else {"role": said}
 
 
-def _decode_result(reader: Reader, said: str, waiting: _Waiting, fallback: str) -> Message:
+def _decode_result(reader: Reader, said: str, waiting: Waiting, fallback: str) -> Message:
     form = {"blanks": take_blanks(reader, "images", "tool_name", "tool_call_id"), **_role(said, "tool")}
     content, is_error = _take_error(_take_content(reader, "content", form))
     name, call_id = reader.take("tool_name", str), reader.take("tool_call_id", str)
     form["derived"] = call_id is None
-    answered = waiting.answer(call_id, name, fallback)
+    answered = _answered(waiting, call_id, name, fallback)
     result = ToolResult(call_id=answered, content=tuple(content), is_error=is_error, name=name)
     return Message(role="tool", content=(result,), extra=extra_of(reader, FAMILY, form))
 
