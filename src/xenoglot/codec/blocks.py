@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.object_text import ObjectText
 from xenoglot.errors import WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted
@@ -25,33 +25,22 @@ if TYPE_CHECKING:
 
 
 class _Block:
-    __slots__ = ("_arguments", "_may_close", "header", "key", "waiting")
+    __slots__ = ("_arguments", "header", "key", "waiting")
 
     def __init__(self, key: Hashable, header: Part) -> None:
         self.key = key
         self.header = header
         self.waiting: list[Event] = []  # for the block's turn
-        self._arguments = [header.arguments] if isinstance(header, ToolCall) else []
-        self._may_close: bool | None = None  # not known
+        self._arguments = ObjectText(header.arguments if isinstance(header, ToolCall) else "")
 
     def note(self, event: Event) -> None:
         if type(event) is ArgumentsDelta:
-            self._arguments.append(event.text)
-            self._may_close = None
+            self._arguments.pieces.append(event.text)
 
     def may_close(self) -> bool:
-        if self._may_close is None:
-            self._may_close = not isinstance(self.header, ToolCall) or self._complete(self.header)
-        return self._may_close
-
-    def _complete(self, call: ToolCall) -> bool:
-        text = "".join(self._arguments)
-        if call.kind != "function" or not text.rstrip().endswith("}"):
-            return False
-        try:
-            return isinstance(decode_json(text), dict)
-        except WireError:
-            return False
+        if not isinstance(self.header, ToolCall):
+            return True
+        return self.header.kind == "function" and self._arguments.is_complete()
 
 
 class Blocks:

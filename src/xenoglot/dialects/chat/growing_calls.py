@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.object_text import ObjectText
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, derived_id, take_arguments
-from xenoglot.dialects.chat.leftovers import NAME, extra_of
+from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, ToolCall
 from xenoglot.model.events import ArgumentsDelta, Event, OpaqueDelta
@@ -34,35 +34,53 @@ def _place(index: JSON) -> int | None:
 
 
 class _Call:
-    __slots__ = ("arguments", "extra", "index", "kind", "name", "position", "raw_id", "shown")
+    __slots__ = ("_names", "_size", "arguments", "fields", "form", "index", "kind", "position", "raw_id", "shown")
 
-    def __init__(self, index: int | None, position: int, raw_id: str | None) -> None:
+    def __init__(self, index: int | None, position: int) -> None:
         self.index = index
         self.position = position
-        self.raw_id = raw_id
-        self.name = ""
+        self.raw_id: str | None = None
         self.kind: Literal["function", "custom"] = "function"
-        self.arguments: list[str] = []
-        self.extra: Extra | None = None
+        self.arguments = ObjectText()
+        self.fields: JSONObject = {}  # of its entries, that nobody took
+        self.form: JSONObject = {}
         self.shown = False
+        self._names: list[str] = []
+        self._size = 0
 
-    def is_complete(self) -> bool:
-        try:
-            return isinstance(decode_json("".join(self.arguments)), dict)
-        except WireError:
-            return False
+    @property
+    def is_named(self) -> bool:
+        return bool(self._names)
+
+    def header(self, call_id: str) -> ToolCall:
+        """Return what is known of the call when it becomes visible."""
+        extra = Extra(dialect=NAME, fields=self.fields, form=self.form) if self.fields or self.form else None
+        return ToolCall(id=call_id, name="".join(self._names), kind=self.kind, extra=extra)
+
+    def is_name(self, text: str) -> bool:
+        """Whether `text` is the name so far; names are put together only where that can be."""
+        return len(text) == self._size and "".join(self._names) == text
+
+    def add_name(self, text: str) -> None:
+        """Take a piece of the name, or the name so far once more."""
+        if not self.is_name(text):
+            self._names.append(text)
+            self._size += len(text)
 
 
 class GrowingCalls:
     """The tool calls of one candidate; their events come out of its `blocks`."""
 
-    __slots__ = ("_blocks", "_calls", "_candidate", "_ids", "_scope")
+    __slots__ = ("_blocks", "_calls", "_candidate", "_hidden", "_ids", "_known", "_last", "_scope")
 
     def __init__(self, blocks: Blocks, candidate: int, scope: str) -> None:
         self._blocks = blocks
         self._candidate = candidate
         self._scope = scope
         self._calls: list[_Call] = []
+        self._last: dict[int | None, _Call] = {}  # by index; `None` is for any
+        self._known: dict[tuple[int | None, str], _Call] = {}  # the last by index and id
+        self._hidden: list[_Call] = []  # with a name, and not shown
         self._ids: set[str] = set()
 
     def __bool__(self) -> bool:
@@ -92,7 +110,7 @@ class GrowingCalls:
         call = self._find(place, raw_id, name, arguments)
         events: list[Event] = []
         if call is None:
-            events, call = self._begin(place, raw_id)
+            events, call = self._begin(place)
         call.kind = "custom" if kind == "custom" else "function"
         return [*events, *self._keep(call, item), *self._grow(call, raw_id, name, arguments)]
 
@@ -100,17 +118,17 @@ class GrowingCalls:
         """Take a deprecated `function_call`."""
         name = item.take("name", str) or ""
         arguments, _ = take_arguments(item, "arguments")
-        call = next((call for call in self._calls if call.index == _LEGACY), None)
+        call = self._last.get(_LEGACY)
         events: list[Event] = []
         if call is None:
-            events, call = self._begin(_LEGACY, None)
-            call.extra = extra_of(item, {"legacy": True})
+            events, call = self._begin(_LEGACY)
+            call.fields, call.form = item.rest(), {"legacy": True}
         return [*events, *self._grow(call, None, name, arguments)]
 
     def taker(self, item: JSONObject) -> Callable[[str], Event]:
         """Return what takes more arguments of the open call, of which `item` said some and nothing else."""
         call = self._find(_place(item.get("index")), item.get("id") or None, "", "more")
-        arguments = [] if call is None else call.arguments
+        arguments = [] if call is None else call.arguments.pieces
 
         def take(text: str) -> Event:
             arguments.append(text)
@@ -126,7 +144,7 @@ class GrowingCalls:
         """
         events: list[Event] = []
         for call in self._calls:
-            if not call.shown and not call.name:
+            if not call.is_named:
                 raise WireError("$.choices", "a tool call has no name")
             events += self._show(call)
             if not call.arguments and call.kind == "function":
@@ -135,37 +153,41 @@ class GrowingCalls:
 
     def _find(self, index: int | None, raw_id: str | None, name: str, arguments: str) -> _Call | None:
         """Return the call a fragment goes on with, or `None` if it begins one."""
-        here = [call for call in self._calls if index is None or call.index == index]
+        last = self._last.get(index)
         if raw_id is not None:
-            known = [call for call in here if call.raw_id == raw_id]
-            if not known and (index is None or (here and here[-1].raw_id is not None)):
+            known = self._known.get((index, raw_id))
+            if known is None and (index is None or (last is not None and last.raw_id is not None)):
                 return None
-            here = known or here
-        if not here:
+            last = known or last
+        if last is None:
             return None
-        last = here[-1]
-        repeated = name == last.name and not arguments
-        return None if name and last.arguments and not repeated and last.is_complete() else last
+        repeated = last.is_name(name) and not arguments
+        return None if name and last.arguments and not repeated and last.arguments.is_complete() else last
 
-    def _begin(self, index: int | None, raw_id: str | None) -> tuple[list[Event], _Call]:
+    def _begin(self, index: int | None) -> tuple[list[Event], _Call]:
         events: list[Event] = []
-        for earlier in self._calls:
-            if earlier.name:
-                events += self._show(earlier)
-        call = _Call(index, len(self._calls), raw_id)
+        for earlier in sorted(self._hidden, key=lambda call: call.position):
+            events += self._show(earlier)
+        self._hidden.clear()
+        call = _Call(index, len(self._calls))
         self._calls.append(call)
+        self._last[index] = self._last[None] = call
         return events, call
 
     def _grow(self, call: _Call, raw_id: str | None, name: str, arguments: str) -> list[Event]:
-        call.raw_id = call.raw_id or raw_id
-        if name and not call.shown and name != call.name:
-            call.name += name
+        if raw_id is not None and call.raw_id is None:
+            call.raw_id = raw_id
+            self._known[call.index, raw_id] = self._known[None, raw_id] = call
+        if name and not call.shown:
+            if not call.is_named:
+                self._hidden.append(call)
+            call.add_name(name)
         if not arguments:
             return []
-        call.arguments.append(arguments)
+        call.arguments.pieces.append(arguments)
         if call.shown:
             return self._blocks.grow(call.position, self._delta(arguments))
-        return self._show(call) if call.name else []
+        return self._show(call) if call.is_named else []
 
     def _show(self, call: _Call) -> list[Event]:
         if call.shown:
@@ -175,9 +197,8 @@ class GrowingCalls:
         if call_id is None or call_id in self._ids:
             call_id = derived_id(self._scope, call.position)
         self._ids.add(call_id)
-        header = ToolCall(id=call_id, name=call.name, kind=call.kind, extra=call.extra)
-        events = self._blocks.open(call.position, header)
-        for arguments in call.arguments:
+        events = self._blocks.open(call.position, call.header(call_id))
+        for arguments in call.arguments.pieces:
             events += self._blocks.grow(call.position, self._delta(arguments))
         return events
 
@@ -187,7 +208,7 @@ class GrowingCalls:
         if not rest:
             return []
         if not call.shown:
-            call.extra = Extra(dialect=NAME, fields=(call.extra.fields if call.extra is not None else {}) | rest)
+            call.fields |= rest
             return []
         delta = {"tool_calls": [{"index": call.position, **rest}]}
         data = {"choices": [{"index": self._candidate, "delta": delta, "finish_reason": None}]}
