@@ -54,7 +54,7 @@ class StreamDecoder:
         self._waiting: dict[int, list[JSONObject]] = {}  # events of blocks that are not open yet, by index
         self._usage: JSONObject = {}
         self._late: JSONObject = {}  # fields of `message_start` that `message_delta` tells anew
-        self._calls: list[Part] = []
+        self._calls: dict[str, Part] = {}
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one server-sent event; return what it tells."""
@@ -152,11 +152,10 @@ class StreamDecoder:
         block = self._block
         if data["type"] == "content_block_start":
             closed = self._stop()
-            taken = [call.id for call in self._calls if isinstance(call, ToolCall)]
-            content = with_own_id(event.need("content_block", dict), taken)
+            content = with_own_id(event.need("content_block", dict), self._calls)
             self._block, events = begin(content, f"$.content[{index}]", index, self._answer_id)
             if isinstance(self._block.header, ToolCall):
-                self._calls.append(self._block.header)
+                self._calls[self._block.header.id] = self._block.header
             return (*closed, *events)
         if data["type"] == "content_block_stop":
             return self._stop()
@@ -182,7 +181,7 @@ class StreamDecoder:
         self._must_have_started()
         usage, _ = self._report(event.take_any("usage"))
         delta = Reader(event.take("delta", dict) or {}, event.at("delta"))
-        finish = take_finish(delta, self._calls)
+        finish = take_finish(delta, self._calls.values())
         if finish is None or self._finished:
             rest = event.rest() or delta.rest()
             return (*usage, OpaqueDelta(dialect=NAME, data=data, name="message_delta")) if rest else usage

@@ -19,7 +19,7 @@ from xenoglot.model.content import Extra, Part, Refusal, ToolCall
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
@@ -87,7 +87,7 @@ def take_head(reader: Reader) -> tuple[str | None, str | None]:
     return reader.take("id", str), reader.take("model", str)
 
 
-def take_finish(reader: Reader, parts: Sequence[Part]) -> Finish | None:
+def take_finish(reader: Reader, parts: Iterable[Part]) -> Finish | None:
     """Take why the answer ended, or return `None` where it has not; beside calls the end is theirs (pitfall-69)."""
     raw = reader.take("stop_reason", str)
     if raw is None:
