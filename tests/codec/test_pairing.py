@@ -8,6 +8,7 @@ PAIRING = Pairing(
     answers=lambda message: message.get("answers"),
     missing=lambda call_id: {"missing": call_id},
     told=lambda message: {"told": message["answers"]},
+    late=lambda: None,
 )
 
 

@@ -73,7 +73,7 @@ CONTENT_FIELDS = {name for part in (Message, Tool, Text, ToolCall) for name in p
 WHOLE = {"role", "content"}
 """Fields of a turn whose loss is one of all that it says."""
 
-NAMED = {"prefill", "order", "turns"}
+NAMED = {"prefill", "order", "turn", "turns"}
 """What losses name that is no field: nothing is gone for it, and it excuses nothing that is."""
 
 SPOKEN = ("$.messages[", "$.candidates[")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["dropped", "approximated", "emulated"]
 
 _PART = re.compile(r"\$\.messages\[\d+\]\.content\[\d+\]")
+_TURN = re.compile(r"\$\.messages\[\d+\]")
 
 
 class Loss(Struct, frozen=True, order=True):
@@ -49,7 +50,8 @@ class Losses:
         self.strict = strict
         self._seen: dict[Loss, bool] = {}
         """Each with whether it is a field that only its own dialect knows."""
-        self._moved: Mapping[str, str | None] = {}
+        self._moved: tuple[Mapping[str, str | None], ...] = ()
+        """The moves of parts and turns, the last first."""
 
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._seen)
@@ -70,21 +72,21 @@ class Losses:
         self._note(where, what, "emulated", why)
 
     def moved(self, places: Mapping[str, str | None]) -> Losses:
-        """Return these same losses, for a request whose parts stand elsewhere than they did.
+        """Return these same losses, for a request whose parts or turns stand elsewhere than they did.
 
-        `places` are paths of parts as they are now, with the paths that they had; `None` is for a part that was not
-        there: what becomes of it nobody lost.
+        `places` are paths of parts and turns as they are now, with the paths that they had; `None` is for a part that
+        did not exist: its losses are not recorded.
         """
         view = Losses(strict=self.strict)
-        view._seen, view._moved = self._seen, places
+        view._seen, view._moved = self._seen, (places, *self._moved)
         return view
 
     def _note(self, where: str, what: str, how: How, why: str, *, unknown: bool = False) -> None:
-        if self._moved and (part := _PART.match(where)) is not None and part[0] in self._moved:
-            stood = self._moved[part[0]]
+        for places in self._moved:
+            stood = _stood(where, places)
             if stood is None:
                 return
-            where = stood + where[part.end() :]
+            where = stood
         self._seen[Loss(where, what, how, why)] = unknown
 
     def rewind(self, count: int) -> None:
@@ -112,6 +114,16 @@ class Losses:
             if value is not None:
                 self._note(where, name, "dropped", f"only {extra.dialect} has it", unknown=True)
         return {}
+
+
+def _stood(where: str, places: Mapping[str, str | None]) -> str | None:
+    """Return the path that `where` had before a move; `None` where its part did not exist."""
+    for pattern in (_PART, _TURN):
+        found = pattern.match(where)
+        if found is not None and found[0] in places:
+            stood = places[found[0]]
+            return None if stood is None else stood + where[found.end() :]
+    return where
 
 
 def form_of(extra: Extra | None, dialect: str) -> JSONObject:

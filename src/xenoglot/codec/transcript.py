@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from xenoglot.codec.assistant_turns import join_assistant_turns
 from xenoglot.errors import WireError
 from xenoglot.model.content import Audio, File, Nested, Opaque, Plain, Reasoning, Refusal, Text, ToolCall, ToolResult
 
@@ -57,10 +58,9 @@ def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Tra
     Raises:
         WireError: the user gives something that is no text.
     """
+    messages, told = join_assistant_turns(messages, losses, dialect)
     turns = [
-        turn
-        for index, message in enumerate(messages)
-        for turn in _turns(message, f"{_WHERE}[{index}]", dialect, losses)
+        turn for index, message in enumerate(messages) for turn in _turns(message, f"{_WHERE}[{index}]", dialect, told)
     ]
     if len(turns) == 1 and turns[0][0] == _SPEAKERS["user"]:
         losses.emulated(_WHERE, "turns", "the one turn of the user is the prompt")

@@ -61,7 +61,7 @@ class MessageEncoder:
             self._user([], "$.messages", Message(role="user"))
         if self._crossing.home or not any(map(_has_tools, self._messages)):
             return self._messages
-        pairing = Pairing(calls=_called, answers=_answers, missing=self._missing, told=self._told)
+        pairing = Pairing(calls=_called, answers=_answers, missing=self._missing, told=self._told, late=self._late)
         return list(paired(self._messages, pairing))
 
     def _message(self, message: Message, where: str) -> None:
@@ -226,6 +226,9 @@ class MessageEncoder:
         if isinstance(content, str):
             return {"role": "user", "content": f"{head}\n{content}"}
         return {"role": "user", "content": [{"type": "text", "text": head}, *content]}
+
+    def _late(self) -> None:
+        self._losses.approximated("$.messages", "order", "the results of tools come first")
 
     def _missing(self, call_id: str) -> JSONObject:
         self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.assistant_turns import turns_for
 from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.leftovers import left
@@ -64,7 +65,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         request = wrap_custom(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     messages = request.messages if target.inline_system else fold_system(request.messages, losses)
-    body: JSONObject = {"model": request.model, "messages": MessageEncoder(crossing).encode(messages)}
+    turns, joined = turns_for(messages, crossing, NAME)
+    body: JSONObject = {"model": request.model, "messages": MessageEncoder(joined).encode(turns)}
     _note_prefill(request, crossing)
     if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or form:
         body |= _tools(request, form, crossing)

@@ -60,7 +60,7 @@ class MessageEncoder:
             self._plain("user", [], Message(role="user"), "$.messages")
         if self._crossing.home:
             return self._messages
-        pairing = Pairing(calls=_calls, answers=_answers, missing=self._missing, told=self._told)
+        pairing = Pairing(calls=_calls, answers=_answers, missing=self._missing, told=self._told, late=self._late)
         return list(paired(self._messages, pairing))
 
     def _role(self, message: Message, where: str) -> str:
@@ -157,6 +157,9 @@ class MessageEncoder:
         if isinstance(first, Text):
             return [(where, replace(first, text=TOOL_ERROR + first.text)), *parts[1:]]
         return [(at, Text(text=TOOL_ERROR)), *parts]
+
+    def _late(self) -> None:
+        self._losses.approximated("$.messages", "order", "the results of tools come first")
 
     def _missing(self, call_id: str) -> JSONObject:
         self._losses.emulated("$.messages", "tool result", "an error stands for a result that is missing")

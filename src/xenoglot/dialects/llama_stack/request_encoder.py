@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.assistant_turns import turns_for
 from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
@@ -33,7 +34,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     refuse_unsayable(request)
     request = as_turns(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
-    body: JSONObject = {"model_id": request.model, "messages": MessageEncoder(crossing).encode(request.messages)}
+    turns, joined = turns_for(request.messages, crossing, NAME)
+    body: JSONObject = {"model_id": request.model, "messages": MessageEncoder(joined).encode(turns)}
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not home and target.prefill == "none":
         losses.approximated("$.messages", "prefill", "the server answers the last turn, and does not go on with it")

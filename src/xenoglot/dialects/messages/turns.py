@@ -88,6 +88,7 @@ def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
     """Return the turns in lawful order."""
     mended = _merge(turns)
     if _has_tools(mended):
+        mended = _results_first(mended, losses)
         mended = _merge(_answer_calls(mended, losses))
     if not mended or mended[0].role != "user":
         _begin(mended, losses)
@@ -120,6 +121,26 @@ def _merge(turns: Iterable[Turn]) -> list[Turn]:
         else:
             merged.append(turn)
     return merged
+
+
+def _results_first(turns: list[Turn], losses: Losses) -> list[Turn]:
+    """Return the turns, results before any system turn that stands between them and their calls."""
+    if not any(turn.role == "system" for turn in turns):
+        return turns
+    ordered: list[Turn] = []
+    held: list[Turn] = []
+    called = False
+    for turn in turns:
+        if turn.role == "assistant":
+            ordered += [*held, turn]
+            held, called = [], any(block["type"] == "tool_use" for block in turn.blocks)
+        elif called and not any(block["type"] == "tool_result" for block in turn.blocks):
+            held.append(turn)
+        else:
+            if held:
+                losses.approximated("$.messages", "order", "the results of tools come first")
+            ordered.append(turn)
+    return _merge([*ordered, *held])
 
 
 def _answer_calls(turns: Iterable[Turn], losses: Losses) -> list[Turn]:

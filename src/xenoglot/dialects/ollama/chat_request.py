@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.assistant_turns import turns_for
 from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -50,7 +51,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     crossing = Crossing(losses, target, home)
     form, own = form_of(request.extra, CHAT.name), own_fields(request.extra, "$", losses, CHAT.name)
     body: JSONObject = {"model": request.model}
-    messages = MessageEncoder(crossing).encode(request.messages)
+    turns, joined = turns_for(request.messages, crossing, CHAT.name)
+    messages = MessageEncoder(joined).encode(turns)
     if messages or not ("messages" in form or "messages" in own):
         body["messages"] = messages
     _note_prefill(request, crossing)

@@ -163,18 +163,28 @@ class InputEncoder:
         One that is missing is made up as an error; one to no call is told by the user.
         """
         waiting = _Waiting()
+        held: list[JSONObject] = []  # messages that stand between a call and its result
         for item in items:
             kind = item.get("type")
             if kind in _OUTPUTS and "call_id" in item and "output" in item:  # what is carried along may lack them
-                yield item if waiting.answered(item) else self._told(item)
-                continue
-            if kind in _CALLS and "call_id" in item:
-                waiting.add(item)
+                if not waiting.answered(item):
+                    held.append(self._told(item))
+                    continue
+                if held:
+                    self._losses.approximated("$.messages", "order", "the results of tools come first")
+                yield item
             elif waiting.calls and item.get("role") in ("user", "system", "developer"):
-                yield from self._missing(waiting.calls.values())
-                waiting = _Waiting()
-            yield item
+                held.append(item)
+            else:
+                if held:
+                    yield from self._missing(waiting.calls.values())
+                    yield from held
+                    waiting, held = _Waiting(), []
+                if kind in _CALLS and "call_id" in item:
+                    waiting.add(item)
+                yield item
         yield from self._missing(waiting.calls.values())
+        yield from held
 
     def _told(self, output: JSONObject) -> JSONObject:
         self._losses.approximated("$.messages", "content", "the result of no call before it is written as text")

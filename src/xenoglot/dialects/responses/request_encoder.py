@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.assistant_turns import turns_for
 from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
@@ -89,7 +90,8 @@ def _turns(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
         fields["instructions"] = instructions
     _note_prefill(request, crossing)
     first = 0 if instructions is None else 1
-    items = InputEncoder(crossing).encode(messages, first)
+    turns, joined = turns_for(messages, crossing, NAME)
+    items = InputEncoder(joined).encode(turns, first)
     if not crossing.home:
         return {**fields, "input": items}
     items += form.get("behind", ())
