@@ -55,7 +55,8 @@ def test_namespaces() -> None:
     "tool",
     [
         {"type": "web_search"},
-        {"type": "tool_search", "execution": "client"},
+        {"type": "tool_search"},
+        {"type": "tool_search", "execution": "server"},
         {"type": "namespace", "name": "n", "tools": []},
         {"type": "namespace", "name": "n", "tools": [{"type": "x_new"}]},
     ],

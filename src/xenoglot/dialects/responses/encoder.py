@@ -19,6 +19,7 @@ from xenoglot.dialects.responses.error import broken, encode_failure
 from xenoglot.dialects.responses.finish import is_cut
 from xenoglot.dialects.responses.leftovers import own_fields
 from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
+from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.dialects.responses.written_events import WrittenEvents
 from xenoglot.dialects.responses.written_items import WrittenItems
 from xenoglot.model.events import (
@@ -50,10 +51,11 @@ PING = ServerSentEvent(b"", comment="ping")
 class StreamEncoder:
     """Lawful events to server-sent events: the answer to `request`."""
 
-    __slots__ = ("_ended", "_events", "_finished", "_items", "_losses", "_request", "_snapshot", "_usage")
+    __slots__ = ("_ended", "_events", "_finished", "_items", "_losses", "_request", "_searches", "_snapshot", "_usage")
 
     def __init__(self, request: Request, losses: Losses) -> None:
         self._request = request
+        self._searches = search_names(request.tools)
         self._losses = losses
         self._events = WrittenEvents()
         self._items = WrittenItems("", self._events, losses)
@@ -102,9 +104,9 @@ class StreamEncoder:
                 self._finished = event
                 made = self._items.end_item(cut=is_cut(event.finish, self._items.parts))
             case BlockStarted(part=part):
-                made = self._items.begin(part)
+                made = self._items.begin(as_search(part, self._searches))
             case BlockEnded(part=part):
-                made = self._items.end(part)
+                made = self._items.end(None if part is None else as_search(part, self._searches))
             case Ping():
                 made = (self._live(),)
             case OpaqueDelta():

@@ -14,14 +14,15 @@ from msgspec.structs import replace
 
 from xenoglot.codec.call_ids import Before
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.responses.items import BODIES, decode_item, take_content, take_mark
+from xenoglot.dialects.responses.items import decode_item, take_content, take_mark
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.parts import decode_part
 from xenoglot.dialects.responses.plain import TOOL_ERROR, plain_message, plain_said
+from xenoglot.dialects.responses.tool_search import OUTPUT, decode_search_output, is_for_client
 from xenoglot.dialects.responses.tools import decode_tools
 from xenoglot.dialects.responses.words import words_of
 from xenoglot.errors import WireError
-from xenoglot.model.content import Extra, Opaque, Text, ToolResult
+from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _CLIENTS = frozenset(
         "local_shell_call_output",
         "mcp_approval_response",
         "shell_call_output",
-        "tool_search_output",
+        OUTPUT,
         "compaction_trigger",
         "configuration_update",
         "additional_tools",
@@ -104,7 +105,7 @@ class InputDecoder:
         elif kind in _OUTPUTS:
             self._end_turn()
             self._add(_decode_output(reader, kind, self._turns))
-        elif kind in ("additional_tools", "tool_search_output"):
+        elif kind in ("additional_tools", OUTPUT):
             self._tools(reader, item)
         elif kind == "configuration_update":
             self._update(reader, item)
@@ -121,7 +122,7 @@ class InputDecoder:
         if kind in ("message", "reasoning") and self._spoke and not self._called:
             self._end_turn()  # words behind words: another turn, or they would be glued together
         self._spoke = self._spoke or kind == "message"
-        self._called = self._called or kind in BODIES
+        self._called = self._called or any(isinstance(part, ToolCall) for part in parts)
         self._parts += parts
 
     def _end_turn(self) -> None:
@@ -139,7 +140,12 @@ class InputDecoder:
 
     def _tools(self, reader: Reader, item: JSONObject) -> None:
         """Take the tools that an item makes known; an item that says more than that is a turn of its own."""
-        self.tools += decode_tools(Reader(item, reader.path))
+        tools = decode_tools(Reader(item, reader.path))
+        self.tools += tools
+        found = decode_search_output(item, tools) if is_for_client(item) else None
+        if found is not None:
+            self._add(found)
+            return
         self._keep(item, understood=item.keys() <= {"type", "id", "role", "tools"})
 
     def _update(self, reader: Reader, item: JSONObject) -> None:

@@ -14,6 +14,7 @@ from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import encode_output_text
 from xenoglot.dialects.responses.parts import encode_input
 from xenoglot.dialects.responses.plain import TOOL_ERROR, write_plain
+from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class InputEncoder:
         return "user" if message.role == "tool" else message.role
 
     def _result(self, result: ToolResult, at: str) -> JSONObject:
+        if (found := encode_search_output(result)) is not None:
+            return found
         form, own = form_of(result.extra, NAME), own_fields(result.extra, at, self._losses)
         mark: JSONObject = form.get("item", {})
         if result.cache is not None:

@@ -20,6 +20,7 @@ from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
 from xenoglot.dialects.responses.plain import ID_LIMIT, NO_ARGUMENTS
+from xenoglot.dialects.responses.tool_search import CALL, encode_search_call, is_search
 from xenoglot.model.content import (
     Audio,
     Extra,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
-PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", CALL: "tsc"}
 """How the ids of items begin; OpenAI refuses a `message` whose id begins otherwise, and so on (pitfall-74)."""
 
 _SAID = (Text, Refusal, Image, Audio, File)
@@ -157,6 +158,8 @@ class ItemEncoder:
         return {key.removeprefix(ITEM): value for key, value in extra.fields.items() if key.startswith(ITEM)}
 
     def _call(self, call: ToolCall, where: str) -> JSONObject:
+        if is_search(call):
+            return encode_search_call(call, self.call_id(call.id, where), where, self._losses)
         kind = "function_call" if call.kind == "function" else "custom_tool_call"
         mark, own = self._mark(call), own_fields(call.extra, where, self._losses)
         if call.cache is not None:

@@ -17,6 +17,7 @@ from xenoglot.codec.wire import to_text
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part
+from xenoglot.dialects.responses.tool_search import CALL, decode_search_call, is_for_client
 from xenoglot.dialects.responses.words import words_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Origin, Part, Reasoning, Text, ToolCall
@@ -65,6 +66,8 @@ def decode_item(item: JSON, path: str, answer_id: str | None = None) -> tuple[Pa
         return (_decode_call(reader, kind, answer_id),)
     if not isinstance(kind, str):
         raise WireError(reader.at("type"), "required, expected str")
+    if kind == CALL and answer_id is None and is_for_client(item) and (call := decode_search_call(reader)) is not None:
+        return (call,)
     said = words_of(item) if answer_id is None else None
     return (Opaque(dialect=NAME, data=item, text=said and f"{said}\n"),)
 

@@ -16,6 +16,7 @@ from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.sampling import NUMBERS, Take, number, take_fields
 from xenoglot.dialects.responses.input_decoder import InputDecoder
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
+from xenoglot.dialects.responses.tool_search import with_search_named
 from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
 from xenoglot.model.content import CacheMark, Extra, Text
 from xenoglot.model.effort import BUDGETS
@@ -107,6 +108,7 @@ def _decode(reader: Reader, model: str) -> Request:
         extra=Extra(dialect=NAME, fields=left, form=form),
     )
     request = request if others is None else replace(request, **others)
+    request = with_search_named(request)
     return _updated(request, turns.updates) if turns.updates else request
 
 

@@ -16,9 +16,10 @@ from xenoglot.dialects.responses.input_encoder import InputEncoder, has_seal
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.request_decoder import ENCRYPTED, LOGPROBS
 from xenoglot.dialects.responses.thinking import encode_thinking, is_wanted
+from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.dialects.responses.tools import encode_choice, encode_tools
 from xenoglot.errors import WireError
-from xenoglot.model.content import Opaque, Text
+from xenoglot.model.content import Opaque, Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,6 +138,7 @@ def _inside(request: Request, form: JSONObject) -> list[JSON]:
     for message in request.messages:
         items += form_of(message.extra, NAME).get("before", ())
         items += [part.data for part in message.content if isinstance(part, Opaque) and part.dialect == NAME]
+        items += [encode_search_output(part) for part in message.content if isinstance(part, ToolResult)]
     tools = (item.get("tools") for item in items if isinstance(item, dict))
     return [tool for listed in tools if isinstance(listed, list) for tool in listed]
 

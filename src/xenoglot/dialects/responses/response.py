@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.echo import ECHOED, echo_of
@@ -15,6 +17,7 @@ from xenoglot.dialects.responses.finish import completed_as, encode_finish, is_c
 from xenoglot.dialects.responses.item_encoder import encode_output
 from xenoglot.dialects.responses.items import decode_output
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.dialects.responses.usage import decode_usage, encode_usage
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra
@@ -118,6 +121,8 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
     for index in range(1, len(response.candidates)):
         losses.dropped(f"$.candidates[{index}]", "candidate", "an answer of the dialect is one")
     candidate = response.candidates[0] if response.candidates else Candidate()
+    if names := search_names(request.tools):
+        candidate = replace(candidate, content=tuple(as_search(part, names) for part in candidate.content))
     snapshot = Snapshot(response, request, losses)
     cut = is_cut(candidate.finish, candidate.content)
     items = encode_output(candidate.content, response.id or "", losses, cut=cut)

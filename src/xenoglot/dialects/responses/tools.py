@@ -19,6 +19,13 @@ from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.plain import plain_tool
+from xenoglot.dialects.responses.tool_search import (
+    TOOL,
+    decode_search_tool,
+    encode_search_tool,
+    is_for_client,
+    is_search,
+)
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice
 
@@ -126,6 +133,8 @@ def _decode_entry(reader: Reader) -> list[Tool | Opaque]:
     whole: JSONObject = {"type": kind, **reader.rest()}
     if kind in _KINDS:
         return [_decode_tool(reader, _KINDS[kind])]
+    if kind == TOOL and is_for_client(whole):
+        return [decode_search_tool(reader)]
     tools = _decode_namespace(reader) if kind == "namespace" else None
     return [Opaque(dialect=NAME, data=whole)] if tools is None else tools
 
@@ -190,6 +199,8 @@ def _decode_allowed(choice: Reader) -> ToolChoice | None:
 
 
 def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+    if is_search(tool):
+        return encode_search_tool(tool, where, crossing.losses)
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
     if tool.cache is not None:
         crossing.losses.dropped(where, "cache", "a tool takes no cache mark")

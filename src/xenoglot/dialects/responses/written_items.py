@@ -13,6 +13,7 @@ from xenoglot.dialects.responses.item_encoder import begins_item, encode_item
 from xenoglot.dialects.responses.items import BODIES
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.dialects.responses.response import WHERE
+from xenoglot.dialects.responses.tool_search import CALL, is_search
 from xenoglot.dialects.responses.written_blocks import (
     Block,
     CallBlock,
@@ -111,7 +112,7 @@ class WrittenItems:
         item = encode_item(told, self._answer_id, self._place.index, self._where[: len(told)], Losses()) or {}
         grown = told[0]
         state: JSONObject = {"status": "in_progress"} if "status" in item else {}
-        if isinstance(grown, ToolCall):
+        if isinstance(grown, ToolCall) and not is_search(grown):
             state[BODIES[str(item["type"])]] = grown.arguments
         return [*self.output, {key: value for key, value in (item | state).items() if key != "encrypted_content"}]
 
@@ -147,7 +148,7 @@ class WrittenItems:
         match part:
             case Text() | Refusal() if _grows(part):
                 return WordsBlock(part, place, where)
-            case ToolCall():
+            case ToolCall() if not is_search(part):
                 return CallBlock(part, place, where)
             case Reasoning():
                 return ThoughtBlock(part, place, where)
@@ -173,6 +174,8 @@ def _opening(item: JSONObject) -> JSONObject:
             bare["summary"] = []
         case "function_call" | "custom_tool_call" as kind:
             bare[BODIES[kind]] = ""
+        case kind if kind == CALL:
+            bare["arguments"] = {}
         case _:
             return item
     return item | bare
