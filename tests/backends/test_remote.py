@@ -10,15 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.wire import Peer, answering, leakless, response, serving
-from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, watched
+from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, watched
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.streamed import Watch
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import MAX_EVENT_BYTES, SSEDecoder
-from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.sse import MAX_EVENT_BYTES
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text, ToolCall
@@ -472,8 +471,8 @@ async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failu
     async def chunks() -> AsyncGenerator[bytes]:
         yield b"data: " + b"x" * MAX_EVENT_BYTES
 
-    decoder = Pipeline(SSEDecoder(), get("chat").stream_decoder())
-    failures = [piece.failure async for piece in watched(chunks(), Watch(decoder, lambda failure: failure))]
+    watch = Watch(get("chat"), lambda failure: failure)
+    failures = [piece.failure async for piece in watched(chunks(), watch)]
     message = "the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
     assert failures == [Failure(kind="upstream", message=message, cause="garbled")]
 
@@ -494,7 +493,7 @@ async def test_a_stream_passed_on_is_seen_to_be_cut() -> None:
         assert isinstance(answer, ByteAnswer)
         async with aclosing(answer):
             *_, last = [piece async for piece in answer.pieces]
-        assert last == (b"", [Failed(failure=Failure(kind="upstream", message=ENDED_EARLY))])
+        assert last == Piece(b"", [Failed(failure=Failure(kind="upstream", message=ENDED_EARLY))])
 
 
 @leakless

@@ -20,6 +20,7 @@ class Decoder:
         self.fed: list[bytes] = []
         self.lessons = 0
         self.state: object = None
+        self.terminated = False
         self._path = path
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
@@ -178,6 +179,8 @@ def test_a_read_beyond_all_measure_is_left_to_the_framing() -> None:
 
 def test_a_decoder_that_gives_no_lessons_is_fed() -> None:
     class Plain:
+        terminated = False
+
         def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
             return (TextDelta(event.data.decode()),)
 

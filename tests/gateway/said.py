@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
+from xenoglot.backends.streamed import Watch
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text
@@ -110,7 +110,7 @@ class HangingBytes(Hanging):
         """Begin, and hang."""
         dialect = dialects.get(call.dialect)
         chunks = self._chunks()
-        watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
+        watch = Watch(dialect, lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:

@@ -12,6 +12,7 @@ from tests.gateway.said import HELLO, Hanging
 from tests.gateway.serving import PATIENCE, Running, config_for, read_until
 from tests.gateway.test_faults import post
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
+from xenoglot.backends.streamed import Watch
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
@@ -58,7 +59,7 @@ class Slow(Hanging):
             return EventAnswer(batches=batches, aclose=batches.aclose)
         dialect = dialects.get(call.dialect)
         chunks = self._said()
-        watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
+        watch = Watch(dialect, lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _told(self) -> AsyncGenerator[Sequence[Event], None]:

@@ -18,8 +18,8 @@ from tests.gateway.test_state import client_of, text_of
 from tests.gateway.test_state_jobs import ENDING, LIFE, until
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
+from xenoglot.backends.streamed import Watch
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.stage import Pipeline
 from xenoglot.gateway.settings import Server, Store, Upstream
 from xenoglot.store.memory import Memory
 from xenoglot.store.sqlite import SQLite
@@ -81,7 +81,7 @@ class Bytes(Backend):
         """Give the chunks."""
         self.asked.append(call.body)
         dialect = dialects.get(call.dialect)
-        watch = Pipeline(dialect.framing.decoder(), dialect.stream_decoder())
+        watch = Watch(dialect, lambda failure: failure)
         chunks = self._said()
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 

@@ -8,9 +8,8 @@ import pytest
 
 from tests.gateway.said import CHAT, Backend
 from xenoglot.backends.backend import ByteAnswer, watched
+from xenoglot.backends.streamed import Watch
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.sse import SSEDecoder
-from xenoglot.codec.stage import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -39,7 +38,7 @@ class Bytes(Backend):
     async def answer(self, _call: Call) -> Answer:
         """Give the chunks."""
         chunks = self._said()
-        watch = Pipeline(SSEDecoder(), dialects.get("chat").stream_decoder())
+        watch = Watch(dialects.get("chat"), lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:

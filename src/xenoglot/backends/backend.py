@@ -14,7 +14,7 @@ from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
-    from xenoglot.codec.stage import Stage
+    from xenoglot.backends.streamed import Watch
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.failure import Failure
     from xenoglot.policy.needs import Need
@@ -52,11 +52,13 @@ class Piece(NamedTuple):
     """What one read of the source held of an answer, and the events that somebody who watches sees in it.
 
     Bytes whose events end in a failure without a `dialect` are not to be passed on: they do not tell it themselves, or
-    not in fit words. The last piece may have events alone: those that only the end of the bytes tells.
+    not in fit words. The last piece has the events that only the end of the bytes tells, and data that completes them.
+    `cut` is whether a frame is open after the data.
     """
 
     data: bytes
     events: Sequence[Event]
+    cut: bool = False
 
     @property
     def failure(self) -> Failure | None:
@@ -96,18 +98,17 @@ class Lacking(Protocol):
         ...
 
 
-async def watched(chunks: AsyncIterator[bytes], watch: Stage[bytes, Event]) -> AsyncGenerator[Piece]:
-    """Yield the bytes with what `watch` sees in them; where they break off before their end, a failure at last."""
-    broken: FailureError | None = None
+async def watched(chunks: AsyncIterator[bytes], watch: Watch) -> AsyncGenerator[Piece]:
+    """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed."""
+    broken: Failure | None = None
     try:
         async for chunk in chunks:
-            yield Piece(chunk, watch.feed(chunk))
+            events = watch.feed(chunk)
+            yield Piece(chunk, events, watch.cut)
     except FailureError as error:
-        broken = error
-    ending = Piece(b"", watch.close())
-    if broken is not None and ending.failure is not None:  # what breaks after its end is whole all the same
-        ending = Piece(b"", (*ending.events[:-1], Failed(failure=broken.failure)))
-    if ending.events:
+        broken = error.failure
+    ending = Piece(*watch.close(broken))
+    if ending.data or ending.events:
         yield ending
 
 

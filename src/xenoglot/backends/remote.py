@@ -202,13 +202,13 @@ class Remote:
 
     def watch(self) -> Watch:
         """Return what sees the events in a stream's bytes that are passed on."""
-        return Watch(self._decoder(), self._replies.fit_to_show)
+        return Watch(self._dialect, self._replies.fit_to_show)
 
     def reader(self, call: Call) -> Reader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restoring(call)
-        decoder = self._decoder()
-        return Reader(Pipeline(decoder, *restoring) if restoring else decoder, self._replies.fit_to_show)
+        reading = Reading(self._dialect.framing, self._dialect.stream_decoder())
+        return Reader(Pipeline(reading, *restoring) if restoring else reading, reading, self._replies.fit_to_show)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -379,9 +379,6 @@ class Remote:
                 yield events
         finally:
             await reply.aclose()
-
-    def _decoder(self) -> Stage[bytes, Event]:
-        return Reading(self._dialect.framing, self._dialect.stream_decoder())
 
     def limits(self, reply: Reply) -> RateLimits | None:
         """Return what the server says of its limits."""

@@ -1,4 +1,10 @@
-"""The stages that read a stream's bytes: whatever they hold, what comes of it is fit to be told to a client."""
+"""The stages that read a stream's bytes: whatever they hold, what comes of it is fit to be told to a client.
+
+How an answer ends depends on what was read and on how its bytes ended. After the terminating event of the dialect it is
+complete, however they end. After the finish reason alone it is complete if they end as HTTP ends a body; if the body
+broke off, whatever followed is missing, and the answer failed. Without a reason it failed. A frame that the end of the
+bytes cuts is read if it has data. So the events, and the bytes that pass untouched, never end without a reason.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.refusal import not_understood, unreachable
+from xenoglot.codec.reading import Reading
 from xenoglot.errors import WireError
 from xenoglot.model.events import Failed
 
@@ -14,20 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.transport import TransportError
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
 
 
 class Reader:
-    """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see."""
+    """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see.
 
-    __slots__ = ("_fit", "_stage", "failed")
+    `reading` is `stage`, or its first one.
+    """
 
-    def __init__(self, stage: Stage[bytes, Event], fit: Callable[[Failure], Failure]) -> None:
+    __slots__ = ("_fit", "_reading", "_stage", "failed")
+
+    def __init__(self, stage: Stage[bytes, Event], reading: Reading, fit: Callable[[Failure], Failure]) -> None:
         self.failed = False
         """Whether nothing that follows counts."""
         self._stage = stage
+        self._reading = reading
         self._fit = fit
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
@@ -50,34 +62,49 @@ class Reader:
             return (Failed(failure=not_understood(error)),)
 
     def broken(self, error: TransportError) -> Sequence[Event]:
-        """Return what a break of the bytes tells: nothing, where the answer was whole before it."""
-        try:
-            incomplete = any(type(event) is Failed for event in self._stage.close())
-        except WireError:
-            incomplete = True
-        return (Failed(failure=unreachable(error)),) if incomplete else ()
+        """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
+        events = self.close()
+        return events if self._reading.terminated else (Failed(failure=unreachable(error)),)
 
 
 class Watch:
-    """Sees the events in bytes that are passed on.
+    """Sees the events in bytes of `dialect` that are passed on.
 
     A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
     """
 
-    __slots__ = ("_broken", "_decoder", "_fit")
+    __slots__ = ("_broken", "_dialect", "_failed", "_fit", "_reading")
 
-    def __init__(self, decoder: Stage[bytes, Event], fit: Callable[[Failure], Failure]) -> None:
-        self._decoder = decoder
+    def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
+        self._reading = Reading(dialect.framing, dialect.stream_decoder())
         self._fit = fit
+        self._dialect = dialect
         self._broken = False
+        self._failed = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether a frame is open: nothing may be added to the bytes so far."""
+        return not self._reading.rests
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
         """Return the events of one read."""
-        return self._shown(self._decoder.feed, chunk)
+        return self._shown(self._reading.feed, chunk)
 
-    def close(self) -> Sequence[Event]:
-        """Return what the end of the bytes tells."""
-        return self._shown(self._decoder.close)
+    def close(self, failure: Failure | None = None) -> tuple[bytes, Sequence[Event]]:
+        """Return what completes the bytes, and what their end tells; `failure` is why they broke off, if they did.
+
+        A reader that follows the standard drops a frame without an end, and waits for the terminating event.
+        """
+        if self._failed:
+            return b"", ()
+        completing = self._dialect.framing.resume if self.cut else b""
+        events = self._shown(self._reading.close)
+        if self._reading.terminated:
+            return completing, events
+        if failure is not None:
+            return b"", (Failed(failure=failure),)
+        return b"" if self._failed else completing + self._dialect.terminator, events
 
     def _shown(self, read: Callable[..., Sequence[Event]], *arguments: bytes) -> Sequence[Event]:
         if self._broken:
@@ -85,10 +112,11 @@ class Watch:
         try:
             events = read(*arguments)
         except WireError as error:
-            self._broken = True
+            self._broken = self._failed = True
             return (Failed(failure=not_understood(error)),)
         if not events or type(failed := events[-1]) is not Failed:
             return events
+        self._failed = True
         failure = self._fit(failed.failure)
         if failure == failed.failure:
             return events

@@ -12,6 +12,7 @@ from xenoglot.codec.batch import Batching
 from xenoglot.codec.embedding import EmbeddingForm
 from xenoglot.codec.framing import EVENT_STREAM, Framing
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reading import StreamDecoder
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.state import State
@@ -158,7 +159,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a client that leaves
     `stream_query` out; `comments` is whether all its clients pass over a comment there, `begins_early` whether some
     take one for silence, so that an answer which is long in coming had better begin before it is there; `alive` is what
-    then says in the middle of a server's own bytes that it lives. `marks` are request headers that only clients of this
+    then says in the middle of a server's own bytes that it lives. `terminator` is the frame that follows the finish
+    reason and terminates the stream, empty where there is none. `marks` are request headers that only clients of this
     dialect send: they decide on routes that several dialects share. `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `stop_limit` is how many stop strings it can hold (0 where there is
@@ -184,6 +186,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     comments: bool = True
     begins_early: bool = False
     alive: bytes = b""
+    terminator: bytes = b""
     marks: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64
@@ -197,7 +200,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_request: Callable[[Request, Losses, Target], JSONObject]
     decode_response: Callable[[JSON], Response]
     encode_response: Callable[[Response, Request, Losses], JSONObject]
-    stream_decoder: Callable[[], Stage[ServerSentEvent, Event]]
+    stream_decoder: Callable[[], StreamDecoder]
     stream_encoder: Callable[[Request, Losses], Stage[Event, ServerSentEvent]]
     decode_error: Callable[[int, JSON], Failure]
     encode_error: Callable[[Failure], tuple[int, JSONObject]]

@@ -12,16 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 from xenoglot.codec.likely import Likely, learn
-from xenoglot.model.events import PIECES
+from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.stage import Stage
+from xenoglot.model.events import PIECES, Event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.framing import Framing
     from xenoglot.codec.likely import Lesson
-    from xenoglot.codec.sse import ServerSentEvent
-    from xenoglot.codec.stage import Stage
-    from xenoglot.model.events import Event
 
 _LESSONS = 8
 """How often something may be learned in vain before no more is."""
@@ -31,6 +30,18 @@ _STEPS = 32
 
 _MOST_BYTES = 1024 * 1024
 """A read beyond this is read in the general way, which bounds the size of events."""
+
+
+class StreamDecoder(Stage[ServerSentEvent, Event], Protocol):
+    """A stage from the frames of one dialect to events."""
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the event that terminates a stream of the dialect was read after a complete answer.
+
+        `False` before it, after a failure, and always in a dialect whose streams have no terminating event.
+        """
+        ...
 
 
 class Foreseeable(Protocol):
@@ -61,7 +72,7 @@ class Reading:
         "_state",
     )
 
-    def __init__(self, framing: Framing, decoder: Stage[ServerSentEvent, Event]) -> None:
+    def __init__(self, framing: Framing, decoder: StreamDecoder) -> None:
         self._make_framing = framing.decoder
         self._framing = framing.decoder()
         self._end = framing.ends[0]  # of a frame, as nearly all servers write it
@@ -93,6 +104,16 @@ class Reading:
         for frame in self._framing.close():
             events += self._decoder.feed(frame)
         return [*events, *self._decoder.close()]
+
+    @property
+    def rests(self) -> bool:
+        """Whether no frame is open: what is added to the bytes read so far begins a frame."""
+        return self._framing.rests
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the terminating event was read; see `StreamDecoder`."""
+        return self._decoder.terminated
 
     def _step(self, chunk: bytes, at: int, events: list[Event]) -> None:
         """Add to `events` what `chunk` says from `at` on, where it is not as expected, or nothing is."""

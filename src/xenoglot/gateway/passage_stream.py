@@ -229,23 +229,23 @@ class BytesPassing(_StreamPassing[Watch]):
                     raise FailureError(failure)
             if not self._told:
                 self._told = any(type(event) is Started for event in events)
-        self._record.cut = not data.endswith(self._ends)
+        self._record.cut = not data.endswith(self._ends) and self._stage.cut
         self._write(data)
         if failure is not None:  # it has been told; whoever waits for more would wait for nothing (U22)
             self._break_off()
 
     def _end(self, error: TransportError | None) -> None:
-        events = self._stage.close()
+        completing, events = self._stage.close(None if error is None else unreachable(error))
         last = events[-1] if events else None
-        if type(last) is Failed:  # what breaks after its end is whole all the same
+        if type(last) is Failed:
             self._telling.observe(events[:-1])
-            raise FailureError(last.failure if error is None else unreachable(error))
+            raise FailureError(last.failure)
         self._telling.observe(events)
         if self._record.failure is not None:
             self._break_off()
             return
-        if not self._opened:
-            self._write(b"")
+        if completing or not self._opened:
+            self._write(completing)
         self._client.finish()
         self._passage.over()
 

@@ -213,7 +213,7 @@ class _Relay:
             if failure is not None and (not piece.data or failure.dialect is None):
                 raise FailureError(failure)
             if piece.data:
-                await writer.write_bytes(piece.data)
+                await writer.write_bytes(piece.data, cut=piece.cut)
                 writer.begun = writer.begun or any(type(event) is Started for event in piece.events)
             if failure is not None:  # it has been told; whoever waits for more would wait for nothing (U22)
                 break
@@ -262,7 +262,6 @@ class _StreamWriter:
         self._exchange = exchange
         self._encoder = encoder
         self._record = record
-        self._ends = () if record.framing is None else record.framing.ends
         self._interval = interval
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
@@ -299,9 +298,9 @@ class _StreamWriter:
         if self.failed:
             self._exchange.abort()
 
-    async def write_bytes(self, chunk: bytes) -> None:
-        """Pass bytes on."""
-        self._record.cut = not chunk.endswith(self._ends)
+    async def write_bytes(self, chunk: bytes, *, cut: bool) -> None:
+        """Pass bytes on, after which a frame is open if they are `cut`."""
+        self._record.cut = cut
         await self._write(chunk)
 
     async def fail(self, failure: Failure) -> None:

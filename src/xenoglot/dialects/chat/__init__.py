@@ -30,6 +30,7 @@ CHAT = Dialect(
     marks=MARKS,
     forward=FORWARD,
     tool_name_limit=NAME_LIMIT,
+    terminator=b"data: [DONE]\n\n",
     id_prefix="chatcmpl-",
     stop_limit=4,
     decode_request=decode_request,

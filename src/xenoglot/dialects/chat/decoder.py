@@ -46,7 +46,7 @@ _MISSING = object()
 class StreamDecoder:
     """Server-sent events to events. Bad data gives one `Failed`, and nothing after it."""
 
-    __slots__ = ("_choices", "_ended", "_head", "_last", "_rest", "_started", "_usage", "state")
+    __slots__ = ("_choices", "_ended", "_head", "_last", "_rest", "_started", "_usage", "state", "terminated")
 
     def __init__(self) -> None:
         self._head: JSONObject = {}
@@ -56,6 +56,8 @@ class StreamDecoder:
         self._usage: Usage | None = None
         self._choices: dict[int, GrowingChoice] = {}
         self._last: tuple[JSON, tuple[GrowingChoice, Piece] | None] = None, None
+        self.terminated = False
+        """Whether `[DONE]` was read after every choice had finished."""
         self.state = 0
         """Counts the events that may have changed what those after them mean."""
 
@@ -65,7 +67,7 @@ class StreamDecoder:
             return ()
         try:
             if event.data.startswith(b"[DONE]"):
-                return self._end()
+                return self._terminate()
             if not event.data.strip():
                 return (Ping(),)
             return self._take(decode_answer(event.data), event.event)
@@ -176,6 +178,11 @@ class StreamDecoder:
         if index not in self._choices:
             self._choices[index] = GrowingChoice(index, self._head.get("id"))
         return self._choices[index]
+
+    def _terminate(self) -> Sequence[Event]:
+        events = self._end()
+        self.terminated = not isinstance(events[-1], Failed)
+        return events
 
     def _end(self) -> Sequence[Event]:
         if not self._choices or not all(choice.is_finished for choice in self._choices.values()):

@@ -22,6 +22,7 @@ COMPLETIONS = Dialect(
     name=NAME,
     path="/v1/completions",
     forward=FORWARD,
+    terminator=b"data: [DONE]\n\n",
     id_prefix="cmpl-",
     many_texts=True,
     stop_limit=4,

@@ -40,7 +40,7 @@ _MISSING = object()
 class StreamDecoder:
     """Server-sent events to events. Bad data gives one `Failed`, and nothing after it."""
 
-    __slots__ = ("_choices", "_ended", "_head", "_rest", "_started", "_usage")
+    __slots__ = ("_choices", "_ended", "_head", "_rest", "_started", "_usage", "terminated")
 
     def __init__(self) -> None:
         self._head: JSONObject = {}
@@ -49,6 +49,8 @@ class StreamDecoder:
         self._ended = False
         self._usage: Usage | None = None
         self._choices: dict[int, GrowingChoice] = {}
+        self.terminated = False
+        """Whether `[DONE]` was read after every choice had finished."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one event of the wire; return what it says."""
@@ -56,7 +58,7 @@ class StreamDecoder:
             return ()
         try:
             if event.data.startswith(DONE):
-                return self._end()
+                return self._terminate()
             if not event.data.strip():
                 return (Ping(),)
             return self._chunk(decode_answer(event.data), event.event)
@@ -116,6 +118,11 @@ class StreamDecoder:
         if index not in self._choices:
             self._choices[index] = GrowingChoice(index)
         return self._choices[index]
+
+    def _terminate(self) -> Sequence[Event]:
+        events = self._end()
+        self.terminated = not isinstance(events[-1], Failed)
+        return events
 
     def _end(self) -> Sequence[Event]:
         if not self._choices or not all(choice.is_finished for choice in self._choices.values()):

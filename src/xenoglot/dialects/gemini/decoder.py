@@ -45,10 +45,12 @@ _SILENT: JSONObject = {"parts": [BLANK], "role": "model"}
 class StreamDecoder:
     """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
 
-    __slots__ = ("_answer_id", "_candidates", "_ended", "_rest", "_started", "_usage")
+    __slots__ = ("_answer_id", "_candidates", "_ended", "_rest", "_started", "_usage", "terminated")
 
     def __init__(self) -> None:
         self._started = self._ended = False
+        self.terminated = False
+        """Whether `[DONE]` was read, which only gateways in front of Gemini send."""
         self._answer_id: str | None = None
         self._rest: JSONObject = {}  # what chunks said beside their candidates
         self._usage: Usage | None = None
@@ -59,7 +61,9 @@ class StreamDecoder:
         if self._ended or not event.data.strip():
             return ()
         if event.data.startswith(b"[DONE]"):  # gateways that speak several dialects let it slip
-            return self.close()
+            events = self.close()
+            self.terminated = not isinstance(events[-1], Failed)
+            return events
         try:
             return self._chunk(decode_answer(event.data))
         except WireError as error:

@@ -60,6 +60,11 @@ class StreamDecoder:
         except WireError as error:
             return self._fail(failed(f"the upstream's stream is malformed: {error}"))
 
+    @property
+    def terminated(self) -> bool:
+        """Never: a stream ends with its bytes."""
+        return False
+
     def close(self) -> Sequence[Event]:
         """The stream is over: fail if no reason was told."""
         if self._done:

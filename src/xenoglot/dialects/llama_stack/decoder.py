@@ -104,6 +104,11 @@ class StreamDecoder:
         except WireError as error:
             return () if self._finished else self._fail(failed(f"the upstream's stream is malformed: {error}"))
 
+    @property
+    def terminated(self) -> bool:
+        """Whether the `complete` event was read."""
+        return self._finished
+
     def close(self) -> Sequence[Event]:
         """The stream is over: fail if it is not complete."""
         return () if self._done or self._finished else self._fail(failed(ENDED_EARLY))

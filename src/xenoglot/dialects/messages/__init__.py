@@ -119,6 +119,7 @@ MESSAGES = Dialect(
     marks=("anthropic-version",),
     forward=("anthropic-version", "anthropic-beta"),
     tool_name_limit=NAME_LIMIT,
+    terminator=b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     id_prefix="msg_",
     blank_stops=False,
     decode_request=decode_request,

@@ -2,7 +2,7 @@
 
 The wire has blocks too, and a lawful server opens one at a time, so what comes in order goes on in order. What a server
 sends for a block while another is open waits until that one is closed. A missing `message_stop` is forgiven once the
-reason of the end has been told, for nothing can follow it; a stream that ends without a reason is broken (pitfall-103).
+reason of the end has been told and the bytes end cleanly; a stream that ends without a reason is broken (pitfall-103).
 
 Source: https://docs.claude.com/en/docs/build-with-claude/streaming and `anthropic/types/beta/beta_raw_*_event.py`.
 """
@@ -45,10 +45,23 @@ ENDED_EARLY = "the upstream's stream ended early"
 class StreamDecoder:
     """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
 
-    __slots__ = ("_answer_id", "_block", "_calls", "_done", "_finished", "_late", "_started", "_usage", "_waiting")
+    __slots__ = (
+        "_answer_id",
+        "_block",
+        "_calls",
+        "_done",
+        "_finished",
+        "_late",
+        "_started",
+        "_usage",
+        "_waiting",
+        "terminated",
+    )
 
     def __init__(self) -> None:
         self._started = self._finished = self._done = False
+        self.terminated = False
+        """Whether `message_stop` was read after the finish reason."""
         self._answer_id = ""
         self._block: Growth | None = None
         self._waiting: dict[int, list[JSONObject]] = {}  # events of blocks that are not open yet, by index
@@ -201,5 +214,5 @@ class StreamDecoder:
 
     def _end(self) -> Sequence[Event]:
         events = self.close()
-        self._done = True
+        self._done, self.terminated = True, self._finished
         return events

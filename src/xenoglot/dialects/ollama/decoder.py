@@ -49,7 +49,7 @@ _EMPTY = Text(text="")
 class StreamDecoder:
     """The values of lines to events. Bad data gives one `Failed`, and nothing after it."""
 
-    __slots__ = ("_blocks", "_calls", "_ended", "_endpoint", "_fields", "_pending", "_started")
+    __slots__ = ("_blocks", "_calls", "_ended", "_endpoint", "_fields", "_pending", "_started", "terminated")
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -57,6 +57,8 @@ class StreamDecoder:
         self._blocks = Blocks()
         self._started = False
         self._ended = False
+        self.terminated = False
+        """Whether a line with `done` was read."""
         self._calls = 0
         self._pending: list[Logprob] = []  # probabilities that no words came with
 
@@ -141,7 +143,7 @@ class StreamDecoder:
         return self._blocks.grow(_WORDS, delta, _EMPTY)
 
     def _end(self, reader: Reader) -> list[Event]:
-        self._ended = True
+        self._ended = self.terminated = True
         take_blanks(reader, "done_reason")  # `""` is how nothing is said
         if self._pending:
             reader.rest()["logprobs"] = encode_logprobs(self._pending, "$", Losses())

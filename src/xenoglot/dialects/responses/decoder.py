@@ -65,13 +65,15 @@ _MISSING = object()
 class StreamDecoder:
     """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
 
-    __slots__ = ("_done", "_items", "_lives", "_started")
+    __slots__ = ("_done", "_items", "_lives", "_started", "terminated")
 
     def __init__(self) -> None:
         self._lives = False  # whether `response.in_progress` has been told
         self._started: Started | None = None
         self._items = GrowingItems("")
         self._done = False
+        self.terminated = False
+        """Whether `response.completed` or `response.incomplete` was read."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one server-sent event; return what it tells."""
@@ -166,7 +168,7 @@ class StreamDecoder:
         if finish is None:
             return self._fail(f"the answer ended while `{answer.get('status')}`")
         reported = () if usage is None else (UsageReported(usage=usage),)
-        self._done = True
+        self._done = self.terminated = True
         return (*begun, *items, *reported, Finished(finish=finish, extra=self._news(event, reader, answer)))
 
     def _news(self, event: Reader, reader: Reader, answer: JSONObject) -> Extra | None:
