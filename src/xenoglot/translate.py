@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.ending import FinishNotes, with_finish
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.loss import Losses
@@ -64,13 +65,16 @@ def translate_response(
         ConfigurationError: there is no such dialect.
     """
     asked = request or Request(model="")
-    response = get(source).decode_response(body)
+    dialect, lost = get(source), _kept(losses)
+    response = dialect.decode_response(body)
+    if not dialect.tells_unfinished:
+        response = with_finish(response, lost)
     if stages := _restoring(source, asked):
         folder = Folder()
         for event in through(unfold(response), Pipeline(*stages)):
             folder.feed(event)
         response = folder.response()
-    return _answered(response, asked, target, _kept(losses))
+    return _answered(response, asked, target, lost)
 
 
 def stream_translator(
@@ -84,10 +88,10 @@ def stream_translator(
         ConfigurationError: there is no such dialect.
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
-    reader, writer = get(source), get(target)
+    reader, writer, lost = get(source), get(target), _kept(losses)
     reading = Reading(reader.framing, reader.stream_decoder())
-    writing = Writing(Pipeline(), writer.stream_encoder(asked, _kept(losses)), writer.framing)
-    return Pipeline(reading, *_restoring(source, asked), writing)
+    writing = Writing(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
+    return Pipeline(reading, FinishNotes(lost), *_restoring(source, asked), writing)
 
 
 @overload

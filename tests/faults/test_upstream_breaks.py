@@ -105,7 +105,7 @@ BREAKS = (
     Break(
         name="U15-no-reason",
         late=unended,
-        upstreams=("chat", "completions", "gemini", "messages"),
+        upstreams=("gemini", "messages"),
         said=EARLY,
     ),
     Break(name="U17-cut-json", late=cut_json, ending=(Hang(),)),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer, Call
 
 HEL = b'data: {"id":"c1","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
+VOID = b'data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
 STOP = b'data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 BUSY = b'data: {"error":{"message":"busy","type":"overloaded_error"}}\n\n'
@@ -50,13 +51,18 @@ class Bytes(Backend):
     ("chunks", "status", "body", "broken_off", "failure"),
     [
         pytest.param([HEL, STOP + DONE], 200, HEL + STOP + DONE, False, None, id="whole"),
-        pytest.param([HEL, DONE], 200, HEL + EARLY_FRAME, True, "upstream", id="U15-no-done-after-a-failure"),
-        pytest.param([HEL + DONE], 502, EARLY, False, "upstream", id="U15-in-one-read"),
+        pytest.param([HEL, STOP], 200, HEL + STOP + DONE, False, None, id="U14-no-done"),
+        pytest.param([HEL, STOP[:-1]], 200, HEL + STOP[:-1] + b"\n\n" + DONE, False, None, id="U14-no-blank-line"),
+        pytest.param([HEL, DONE], 200, HEL + DONE, False, None, id="U15-done-without-a-reason"),
+        pytest.param([VOID, DONE], 200, VOID + EARLY_FRAME, True, "upstream", id="U15-no-done-after-a-failure"),
+        pytest.param([VOID + DONE], 502, EARLY, False, "upstream", id="U15-in-one-read"),
         pytest.param([HEL], 200, HEL + EARLY_FRAME, True, "upstream", id="U14-clean-end"),
         pytest.param(
-            [HEL + HEL[:-9], HEL[-9:] + DONE], 200, HEL + HEL[:-9], True, "upstream", id="U15-behind-half-a-frame"
+            [VOID + VOID[:-9], VOID[-9:] + DONE], 200, VOID + VOID[:-9], True, "upstream", id="U15-behind-half-a-frame"
         ),
-        pytest.param([HEL[:-9], HEL[-9:] + DONE], 502, EARLY, False, "upstream", id="U15-half-a-frame-is-no-beginning"),
+        pytest.param(
+            [VOID[:-9], VOID[-9:] + DONE], 502, EARLY, False, "upstream", id="U15-half-a-frame-begins-nothing"
+        ),
         pytest.param([HEL, BUSY], 200, HEL + BUSY, True, "overloaded", id="U22-the-upstreams-own-words"),
     ],
 )

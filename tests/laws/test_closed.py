@@ -98,7 +98,7 @@ def counted(data: bytes, frames: Sequence[bytes], *, lined: bool) -> tuple[int, 
 def told(name: str, cut: Cut) -> tuple[Event, ...]:
     """Return the events of a stream that ends so."""
     reading = Reading(get(name).framing, get(name).stream_decoder())
-    reader = Reader(reading, reading, lambda failure: failure)
+    reader = Reader(reading, reading, lambda failure: failure, Losses())
     events = reader.feed(cut.data) if cut.data else ()
     if events and type(events[-1]) is Failed:
         return tuple(events)

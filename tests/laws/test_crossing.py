@@ -15,6 +15,7 @@ from tests.laws.paths import at, inside
 from tests.laws.strategies import requests, responses
 from tests.laws.vectors import Case, cases, decoded
 from xenoglot.codec.dialect import Dialect, Target, get, names
+from xenoglot.codec.ending import note_finishes
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import Pipeline, through
@@ -146,6 +147,7 @@ def audible(request: Request) -> Request:
 
 def check_response(response: Response, name: str, how: str) -> None:
     losses = Losses()
+    note_finishes(unfold(response), losses)  # whoever reads an answer records these, before anybody writes it
     back = CROSSED[how](response, ASKED, name, losses)
     assert unreported([*answered(response)], [*answered(back)], losses, response) == []
     assert misplaced(losses, response) == []

@@ -51,13 +51,26 @@ def test_streams_go_home(case: Case) -> None:
     losses = Losses()
     events = decoded(case.dialect, [case.stream])
     written = through(events, case.dialect.stream_encoder(case.asked(), losses))
-    again, once = fold(through(written, case.dialect.stream_decoder())), fold(events)
+    again, once = fold(through(written, case.dialect.stream_decoder())), said(fold(events))
     if isinstance(once, Failure):
         assert isinstance(again, Failure)
         assert (again.kind, again.message) == (once.kind, once.message)
     else:
         assert again == once
     assert list(losses) == []
+
+
+def said(answer: Response | Failure) -> Response | Failure:
+    """Return the answer with the finish reasons that its server did not send as we send them."""
+    if isinstance(answer, Failure):
+        return answer
+    candidates = tuple(
+        replace(one, finish=replace(one.finish, raw=one.finish.reason, assumed=False))
+        if one.finish is not None and one.finish.assumed
+        else one
+        for one in answer.candidates
+    )
+    return replace(answer, candidates=candidates)
 
 
 @each("error.json")

@@ -22,7 +22,9 @@ from xenoglot.backends.verbatim import Composed, passed
 from xenoglot.codec.addressing import MODEL, addressed
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.ending import with_finish
 from xenoglot.codec.fitting import fitted
+from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
@@ -208,7 +210,8 @@ class Remote:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restoring(call)
         reading = Reading(self._dialect.framing, self._dialect.stream_decoder())
-        return Reader(Pipeline(reading, *restoring) if restoring else reading, reading, self._replies.fit_to_show)
+        stage = Pipeline(reading, *restoring) if restoring else reading
+        return Reader(stage, reading, self._replies.fit_to_show, call.losses)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -320,25 +323,26 @@ class Remote:
     async def _whole(self, reply: Reply, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
-        response = self.understood(data, reply)
+        response = self.understood(data, reply, Losses() if verbatim else call.losses)
         if verbatim:
             pieces = _once(Piece(data, tuple(unfold(response))))
             return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=JSON_TYPE)
         return EventAnswer(batches=_once(tuple(unfold(self.restored(response, call)))), aclose=reply.aclose)
 
-    def understood(self, data: bytes, reply: Reply) -> Response:
-        """Return what a whole answer says, whose body is `data`.
+    def understood(self, data: bytes, reply: Reply, losses: Losses) -> Response:
+        """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.
 
         Raises:
-            FailureError: it is none.
+            FailureError: it is none, or empty.
         """
         body = self._replies.parsed(data)
         if isinstance(body, dict) and body.get("error") is not None:
             raise self._replies.failure(body, reply)
         try:
-            return self._dialect.decode_response(body)
+            response = self._dialect.decode_response(body)
         except WireError as error:
             raise FailureError(not_understood(error)) from None
+        return response if self._dialect.tells_unfinished else with_finish(response, losses)
 
     def restored(self, response: Response, call: Call) -> Response:
         """Return an answer with the tools called as the client calls them."""

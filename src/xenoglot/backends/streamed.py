@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.refusal import not_understood, unreachable
+from xenoglot.codec.ending import note_finishes
 from xenoglot.codec.reading import Reading
 from xenoglot.errors import WireError
-from xenoglot.model.events import Failed
+from xenoglot.model.events import Failed, Finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.transport import TransportError
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.loss import Losses
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
@@ -30,16 +32,19 @@ if TYPE_CHECKING:
 class Reader:
     """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see.
 
-    `reading` is `stage`, or its first one.
+    `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
     """
 
-    __slots__ = ("_fit", "_reading", "_stage", "failed")
+    __slots__ = ("_fit", "_losses", "_reading", "_stage", "failed")
 
-    def __init__(self, stage: Stage[bytes, Event], reading: Reading, fit: Callable[[Failure], Failure]) -> None:
+    def __init__(
+        self, stage: Stage[bytes, Event], reading: Reading, fit: Callable[[Failure], Failure], losses: Losses
+    ) -> None:
         self.failed = False
         """Whether nothing that follows counts."""
         self._stage = stage
         self._reading = reading
+        self._losses = losses
         self._fit = fit
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
@@ -49,7 +54,12 @@ class Reader:
         except WireError as error:
             self.failed = True
             return (Failed(failure=not_understood(error)),)
-        if not events or type(last := events[-1]) is not Failed:
+        if not events:
+            return events
+        last = events[-1]
+        if type(last) is Finished:
+            note_finishes(events, self._losses)
+        if type(last) is not Failed:
             return events
         self.failed = True
         return (*events[:-1], Failed(failure=self._fit(last.failure)))
@@ -104,7 +114,9 @@ class Watch:
             return completing, events
         if failure is not None:
             return b"", (Failed(failure=failure),)
-        return b"" if self._failed else completing + self._dialect.terminator, events
+        if events and type(events[-1]) is Failed:
+            return b"", events
+        return completing + self._dialect.terminator, events
 
     def _shown(self, read: Callable[..., Sequence[Event]], *arguments: bytes) -> Sequence[Event]:
         if self._broken:

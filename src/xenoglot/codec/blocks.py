@@ -56,6 +56,11 @@ class Blocks:
         self._growing: dict[Hashable, _Block] = {}  # of the open one and the queue, those that can still grow
         self._closed: set[Hashable] = set()  # tool calls that are over
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is any block."""
+        return self._last is not None
+
     def open(self, key: Hashable, header: Part) -> list[Event]:
         """Begin the block `key`, unless it is there already, or was there as a tool call."""
         return [] if key in self._growing or key in self._closed else self._begin(key, header)

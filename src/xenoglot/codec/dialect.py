@@ -164,7 +164,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     dialect send: they decide on routes that several dialects share. `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `stop_limit` is how many stop strings it can hold (0 where there is
-    no field for them), `blank_stops` whether they may be nothing but blanks. `limits_prefix` is what all the headers
+    no field for them), `blank_stops` whether they may be nothing but blanks.
+    `tells_unfinished` is whether a whole answer without a finish says that it is not over; in other dialects the server
+    left the reason out. `limits_prefix` is what all the headers
     begin with that `decode_limits` reads, `None` where it reads none. Every decoder raises `WireError` for what the
     dialect does not allow.
     """
@@ -194,6 +196,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     many_texts: bool = False
     stop_limit: int | None = None
     blank_stops: bool = True
+    tells_unfinished: bool = False
     limits_prefix: str | None = ""
 
     decode_request: Callable[[JSON], Request]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.refusing import refusal
@@ -92,7 +93,8 @@ class WholePassing:
         Raises:
             FailureError: it is no answer. `LossError`, `WireError` and `RecursionError` alike.
         """
-        response = self._remote.understood(data, self._reply)
+        losses = Losses() if self._verbatim else self._call.losses
+        response = self._remote.understood(data, self._reply, losses)
         return response if self._verbatim else self._remote.restored(response, self._call)
 
     def _body(self, data: bytes, response: Response) -> bytes:

@@ -24,7 +24,7 @@ FinishReason: TypeAlias = Literal[
 class Finish(Struct, frozen=True, kw_only=True):
     """Why an answer ended: our word (`reason`) beside the word of the wire (`raw`, said in `dialect`).
 
-    `explanation` is what a provider said of a refusal.
+    `explanation` is what a provider said of a refusal. `assumed` is whether the server sent no reason at all.
     """
 
     reason: FinishReason
@@ -32,6 +32,7 @@ class Finish(Struct, frozen=True, kw_only=True):
     dialect: str | None = None
     stop_sequence: str | None = None
     explanation: str | None = None
+    assumed: bool = False
     extra: Extra | None = None
 
 

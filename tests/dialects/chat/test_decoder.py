@@ -22,7 +22,7 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON
-from xenoglot.model.response import Finish, Usage
+from xenoglot.model.response import Finish, FinishReason, Usage
 
 STARTED = Started(id="chatcmpl-1", model="m", created=7)
 STOP = Finished(finish=Finish(reason="stop", raw="stop", dialect="chat"))
@@ -252,6 +252,22 @@ def unreadable(reason: str) -> Failure:
     return Failure(kind="upstream", message=f"the upstream's stream cannot be read: {reason}")
 
 
+def assumed(reason: FinishReason) -> Finished:
+    return Finished(finish=Finish(reason=reason, dialect="chat", assumed=True))
+
+
+@pytest.mark.parametrize(
+    ("items", "events"),
+    [
+        pytest.param([chunk({"content": "a"})], [TEXT, TextDelta(text="a"), BlockEnded(), assumed("stop")], id="words"),
+        pytest.param([calls(call(0, "a", "f", "{}"))], [*block("a", "f", "{}"), assumed("tool_calls")], id="a-call"),
+    ],
+)
+def test_u15_done_ends_an_answer_without_a_reason(items: list[JSON], events: list[Event]) -> None:
+    """findings-A4."""
+    assert read(*items)[1:] == events
+
+
 ERROR = {"message": "boom", "type": "server_error", "param": None, "code": None}
 BOOM = Failure(kind="internal", message="boom", dialect="openai", raw_type="server_error", details=ERROR)
 
@@ -261,7 +277,8 @@ BOOM = Failure(kind="internal", message="boom", dialect="openai", raw_type="serv
     [
         pytest.param([], True, EARLY, id="U15-nothing-but-done"),
         pytest.param([], False, EARLY, id="U14-nothing"),
-        pytest.param([chunk({"content": "a"})], True, EARLY, id="pitfall-103-U15-no-finish"),
+        pytest.param([chunk({"role": "assistant"})], True, EARLY, id="pitfall-103-U15-no-finish-and-no-words"),
+        pytest.param([calls(call(0, "a", "f", "{"))], True, EARLY, id="U15-no-finish-and-half-a-call"),
         pytest.param([chunk({"content": "a"})], False, EARLY, id="pitfall-104-U14-cut"),
         pytest.param([chunk({"content": "a"}), {"error": ERROR}], True, BOOM, id="pitfall-105-U22-error-chunk"),
         pytest.param(

@@ -105,13 +105,19 @@ def test_choices_grow_side_by_side() -> None:
     "stream",
     [
         pytest.param([DONE], id="nothing"),
-        pytest.param([chunk("a"), DONE], id="no-reason"),
+        pytest.param([chunk(""), DONE], id="no-reason-and-no-words"),
         pytest.param([chunk("a", "stop"), chunk("b", index=1)], id="one-of-two"),
     ],
 )
 def test_what_nobody_ended_failed(stream: list[JSON | bytes]) -> None:
     """pitfall-71: a polite end is none without a reason for each choice."""
     assert read(*stream)[-1] == EARLY
+
+
+def test_u15_done_ends_words_without_a_reason() -> None:
+    """findings-A4."""
+    finish = Finish(reason="stop", dialect="completions", assumed=True)
+    assert read(chunk("a"), DONE)[-1] == Finished(finish=finish)
 
 
 def test_a_choice_out_of_all_bounds() -> None:

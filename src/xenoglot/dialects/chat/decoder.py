@@ -2,7 +2,9 @@
 
 Theory of operation. The stream begins with the first chunk that has a choice (Azure sends others before it). Deltas go
 to the choice they name. Why a choice ended is kept until `[DONE]` or the end of the stream: usage, and the last words
-on a sound, come after it. A choice that nobody ended makes the whole stream a failure, however politely it stopped.
+on a sound, come after it. `[DONE]` ends a choice without a reason too, as some servers
+send none, unless it is empty or half of a call. A choice that nobody ended makes the whole stream a failure, however
+politely it stopped.
 
 Nearly all chunks of a stream hold one piece of text and nothing that is new beside it: these have a short way.
 """
@@ -57,7 +59,7 @@ class StreamDecoder:
         self._choices: dict[int, GrowingChoice] = {}
         self._last: tuple[JSON, tuple[GrowingChoice, Piece] | None] = None, None
         self.terminated = False
-        """Whether `[DONE]` was read after every choice had finished."""
+        """Whether `[DONE]` was read after what may be a whole answer."""
         self.state = 0
         """Counts the events that may have changed what those after them mean."""
 
@@ -180,6 +182,8 @@ class StreamDecoder:
         return self._choices[index]
 
     def _terminate(self) -> Sequence[Event]:
+        for choice in self._choices.values():
+            choice.assume_end()
         events = self._end()
         self.terminated = not isinstance(events[-1], Failed)
         return events

@@ -87,6 +87,11 @@ class GrowingCalls:
         """Whether there is any call."""
         return bool(self._calls)
 
+    @property
+    def are_whole(self) -> bool:
+        """Whether no call of a function stops amid its arguments."""
+        return all(call.kind == "custom" or not call.arguments or call.arguments.is_complete() for call in self._calls)
+
     def feed(self, item: Reader) -> list[Event]:
         """Take one entry of `tool_calls`.
 

@@ -81,6 +81,7 @@ class GrowingChoice:
     """The events of one candidate."""
 
     __slots__ = (
+        "_assumed",
         "_blocks",
         "_calls",
         "_fields",
@@ -106,13 +107,17 @@ class GrowingChoice:
         self._form: JSONObject = {}
         self._raw: str | None = None
         self._stop: str | None = None
-        self._refused = False
+        self._refused = self._assumed = False
         self._logprobs: dict[str, tuple[Logprob, ...]] = {}  # of the chunk at hand
 
     @property
     def is_finished(self) -> bool:
-        """Whether the server has said why the answer ends."""
-        return self._raw is not None
+        """Whether the server has said why the answer ends, or that it ends at all."""
+        return self._raw is not None or self._assumed
+
+    def assume_end(self) -> None:
+        """Take what there is for the whole, unless that is nothing, or half of a call."""
+        self._assumed = self._raw is None and (self._blocks.begun or bool(self._calls)) and self._calls.are_whole
 
     def take(self, piece: Piece) -> Sequence[Event]:
         """Take what a delta says that says nothing else."""
@@ -163,7 +168,10 @@ class GrowingChoice:
             WireError: a tool call is not whole.
         """
         events = self._thoughts.settle([*self._calls.close(), *self._blocks.close()])
-        finish = decode_finish(self._raw or "", self._stop, calls=bool(self._calls), refused=self._refused)
+        calls = bool(self._calls)
+        finish = decode_finish(self._raw or "stop", self._stop, calls=calls, refused=self._refused)
+        if self._assumed:
+            finish = replace(finish, raw=None, assumed=True)
         nulls = {key: None for key in self._nulls if key not in self._said | self._thoughts.fields}
         form = self._form | ({"message": nulls} if nulls else {})
         extra = Extra(dialect=NAME, fields=self._fields, form=form) if self._fields or form else None

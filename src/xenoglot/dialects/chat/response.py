@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.leftovers import leave, left, need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.plain import silent
 from xenoglot.codec.reader import Reader
@@ -46,6 +46,8 @@ def _decode_response(body: JSON) -> Response:
     answer_id = reader.take_if("id", str) or None
     reader.take_word("object", ("chat.completion",))
     choices = [Reader(item, f"$.choices[{index}]") for index, item in enumerate(reader.need("choices", list))]
+    if not choices:
+        raise WireError("$.choices", "empty, expected at least one choice")
     usage = decode_usage(reader.peek("usage"), "$.usage")
     if usage is not None:
         reader.take("usage", dict)
@@ -115,7 +117,8 @@ def _decode_choice(reader: Reader, place: int, answer_id: str | None) -> Candida
     form |= _form(said, parts, calls=calls)
     parts = take_logprobs(reader, parts, form)
     stop = take_stop(reader, form)
-    raw = reader.take_if("finish_reason", str) if reader.peek("finish_reason") else None
+    form["finish"] = take_blanks(reader, "finish_reason") or None
+    raw = reader.take_if("finish_reason", str)
     nulls = leave(reader, "message", message)
     form["message"] = None if nulls is True else nulls
     refused = any(isinstance(part, Refusal) for part in parts)
@@ -149,9 +152,9 @@ def _spelled_choice(candidate: Candidate, index: int, request: Request, losses: 
         choice["message"].setdefault("refusal", None)
         choice.setdefault("logprobs", None)
     if candidate.finish is None:
-        return {**choice, "finish_reason": None, **own}
+        return {**choice, "finish_reason": None, **form.get("finish", {}), **own}
     finish = encode_finish(candidate.finish, where, losses, legacy=legacy)
-    return {**choice, **finish, **matched_stop(candidate.finish, form), **own}
+    return {**choice, **finish, **matched_stop(candidate.finish, form), **own, **finish}
 
 
 def _plain_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject | None:

@@ -2,7 +2,8 @@
 
 Theory of operation. The stream begins with the first chunk that has a choice. Texts go to the choice they name: with
 several prompts many grow at once. Why a choice ended is kept until `[DONE]` or the end of the stream, since usage comes
-after it. A choice that nobody ended makes the whole stream a failure, however politely it stopped.
+after it. `[DONE]` ends a choice that has words without a reason too, as some servers send none. A choice that nobody
+ended makes the whole stream a failure, however politely it stopped.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class StreamDecoder:
         self._usage: Usage | None = None
         self._choices: dict[int, GrowingChoice] = {}
         self.terminated = False
-        """Whether `[DONE]` was read after every choice had finished."""
+        """Whether `[DONE]` was read after what may be a whole answer."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one event of the wire; return what it says."""
@@ -120,6 +121,8 @@ class StreamDecoder:
         return self._choices[index]
 
     def _terminate(self) -> Sequence[Event]:
+        for choice in self._choices.values():
+            choice.assume_end()
         events = self._end()
         self.terminated = not isinstance(events[-1], Failed)
         return events

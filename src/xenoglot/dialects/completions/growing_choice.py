@@ -36,8 +36,13 @@ class GrowingChoice:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the server has said why the answer ends."""
+        """Whether the server has said why the answer ends, or that it ends at all."""
         return self._finish is not None
+
+    def assume_end(self) -> None:
+        """Take what there is for the whole, unless that is nothing."""
+        if self._finish is None and self._is_open:
+            self._finish = Finish(reason="stop", dialect=NAME, assumed=True)
 
     def feed(self, choice: Reader) -> list[Event]:
         """Take one choice of a chunk.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.echo import head_of, is_marked
+from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.finish import encode_finish, take_finish
@@ -38,6 +39,8 @@ def decode_response(body: JSON) -> Response:
     answer_id = reader.take_if("id", str) or None
     reader.take_word("object", (OBJECT,))
     choices = [Reader(item, f"$.choices[{index}]") for index, item in enumerate(reader.need("choices", list))]
+    if not choices:
+        raise WireError("$.choices", "empty, expected at least one choice")
     usage = decode_usage(reader.peek("usage"), "$.usage", NAME)
     if usage is not None:
         reader.take("usage", dict)
@@ -94,6 +97,7 @@ def _decode_choice(reader: Reader, place: int) -> Candidate:
     text = take_text(reader)
     form["text"] = None if text is not None else "none"
     logprobs = take_logprobs(reader, form)
+    form["finish"] = take_blanks(reader, "finish_reason") or None
     finish = take_finish(reader, form)
     return Candidate(
         content=(Text(text=text or "", logprobs=logprobs),) if text or logprobs else (),
@@ -116,9 +120,10 @@ def _encode_choice(candidate: Candidate, index: int, echo: str, losses: Losses) 
         choice["text"] = echo + "".join(words or "" for words in said)
     choice |= _logprobs(candidate, len(echo), where, own, losses)
     if candidate.finish is None:
-        return {**choice, "finish_reason": None, **own}
+        return {**choice, "finish_reason": None, **form.get("finish", {}), **own}
     refused = any(isinstance(part, Refusal) for part in candidate.content)
-    return {**choice, **encode_finish(candidate.finish, form, where, losses, refused=refused), **own}
+    finish = encode_finish(candidate.finish, form, where, losses, refused=refused)
+    return {**choice, **finish, **own, **finish}
 
 
 def _logprobs(candidate: Candidate, start: int, where: str, own: JSONObject, losses: Losses) -> JSONObject:

@@ -54,7 +54,7 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "refusal", "unknown"})
 def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
     """Take why a candidate ended, or return `None` where it has not; beside calls `STOP` waits for their results."""
     raw = reader.take_if("finishReason", str)
-    if raw is None:
+    if not raw:
         return None
     reason = REASONS.get(raw, "unknown")
     if reason == "stop" and calls:

@@ -49,6 +49,7 @@ OLLAMA = Dialect(
     path="/api/chat",
     models_path=_MODELS,
     default_tag=LATEST,
+    tells_unfinished=True,
     inquiries=INQUIRIES,
     framing=JSON_LINES,
     tool_name_limit=NAME_LIMIT,

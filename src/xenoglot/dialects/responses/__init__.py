@@ -44,6 +44,7 @@ RESPONSES = Dialect(
     alive=b'event: keepalive\ndata: {"type":"keepalive"}\n\n',  # as OpenAI's own server says it
     forward=(*FORWARD, *AFFINITY),
     tool_name_limit=ID_LIMIT,
+    tells_unfinished=True,
     id_prefix="resp_",
     stop_limit=0,
     decode_request=decode_request,
