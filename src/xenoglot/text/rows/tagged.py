@@ -25,11 +25,19 @@ def _closed(tag: str) -> str:
     return f"<|close|>{tag}<|sep|>"
 
 
+def _closings(*tags: str) -> tuple[str, ...]:
+    """Return the ends of `tags`, also without the token behind the name, which is forgotten now and then."""
+    return tuple(marker for tag in tags for marker in (_closed(tag), f"<|close|>{tag}"))
+
+
 _KIMI_K3: Final = Syntax(
     name="kimi_k3",
     title="Kimi K3",
     source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja",
-    note="Channels of tags: thoughts, words, calls. Each argument tells its type; calls are numbered from 1 on.",
+    note=(
+        "Channels of tags: thoughts, words, calls. Each argument tells its type; calls are numbered from 1 on. The "
+        "channel of words or of calls ends a thought that was not closed."
+    ),
     models=("kimi-k3*",),
     calls=(
         Calls(
@@ -51,8 +59,16 @@ _KIMI_K3: Final = Syntax(
             ),
         ),
     ),
-    thoughts=(Thoughts(open=(_opened("think"),), close=(_closed("think"),), implied=True),),
-    dropped=(_opened("response"), _closed("response"), _closed("message"), "<|end_of_msg|>"),
+    thoughts=(
+        Thoughts(
+            open=(_opened("think"),),
+            close=(_closed("think"), "<|close|>think", _opened("response")),
+            implied=True,
+            calls=True,
+        ),
+    ),
+    dropped=(_opened("response"), *_closings("response", "message"), "<|end_of_msg|>"),
+    strays=(*_closings("argument", "call", "tools"), "<|open|>response", "<|open|>", "<|close|>", "<|sep|>"),
     telling=Telling(
         tools=(
             "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, end your answer with this:\n"
