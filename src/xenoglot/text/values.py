@@ -109,7 +109,7 @@ def typed(text: str, schema: JSON, root: JSON) -> str:
     found, kind = _literal(text.strip(), loose=admitted is not None)
     if not found and admitted is not None and "string" not in admitted:
         found, kind = _literal(_unescaped(text.strip()), loose=True)
-    return found if found and _fits(admitted, kind) else f'"{escaped(text)}"'
+    return found if found and _fits(admitted, kind, text.strip()) else f'"{escaped(text)}"'
 
 
 def kinds(schema: JSON, root: JSON) -> Kinds:
@@ -117,12 +117,14 @@ def kinds(schema: JSON, root: JSON) -> Kinds:
     return _Inquiry(root).kinds(schema)
 
 
-def _fits(admitted: Kinds, kind: str) -> bool:
-    """Return whether what looks like a value of type `kind` is one, rather than the text of a string."""
+def _fits(admitted: Kinds, kind: str, text: str) -> bool:
+    """Return whether `text`, which looks like a value of type `kind`, is one, rather than the text of a string."""
     if admitted is None:
         return kind != "string"
     if "string" not in admitted:
         return True
+    if kind == "null" and text != "null":
+        return False  # `None` and `none` are words where a string may stand
     return kind != "string" and (kind in admitted or (kind == "integer" and "number" in admitted))
 
 
