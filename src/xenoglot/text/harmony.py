@@ -70,6 +70,7 @@ class Harmony:
         self._mode: _Mode = "first"
         self._header: int | None = None  # where a header may have begun
         self._arguments: list[str] = []
+        self._spaced = False  # the space that comes now belongs to the header's last token
 
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
@@ -156,6 +157,9 @@ class Harmony:
     def _give(self, place: int) -> None:
         """Make what it is of the text up to `place`."""
         said, self._at = self._text[self._at : place], place
+        if said and self._spaced:
+            self._spaced = False
+            said = said.removeprefix(" ")
         if not said:
             return
         match self._mode:
@@ -202,9 +206,9 @@ class Harmony:
         elif found := _HEADER.fullmatch(header):
             self._begin(found["before"] or found["behind"], found["channel"], start + place + len(marker))
         elif _CHANNEL in header and not _FOREIGN.match(header):  # garbled, as about every 25th of gpt-oss-20b is
-            to, channel = _TO.findall(header), _NAMED.search(header)
+            to, channels = _TO.findall(header), _NAMED.findall(header)
             known = next((name for name in to if self._declared.resolve(name) is not None), None)
-            self._begin(known, "analysis" if channel is None else channel[1], start + place + len(marker))
+            self._begin(known, channels[-1] if channels else "analysis", start + place + len(marker))
             self._made.append(Lost("header", "approximated", "it was garbled"))
         else:
             self._refuse(start, window, place + len(marker))
@@ -214,6 +218,7 @@ class Harmony:
         """Begin a message to `recipient` in `channel`; its header ends at `end`."""
         self._leave(marked=True)
         said, self._at = self._text[self._at : end], end
+        self._spaced = f"{_CHANNEL} " in said  # LLM-jp writes one after each token
         if recipient is None:
             self._mode = "thought" if channel == "analysis" else "words"
         elif (name := self._declared.resolve(recipient)) is not None:
@@ -222,6 +227,7 @@ class Harmony:
             self._made.append(CallBegun(name))
         else:
             self._mode = "raw"
+            self._spaced = False
             self._made.append(Words(said))
 
     def _refuse(self, start: int, window: str, end: int) -> None:
