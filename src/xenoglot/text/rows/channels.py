@@ -72,7 +72,7 @@ _GEMMA: Final = (
         name="gemma4",
         title="Gemma 4",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/gemma4.jinja",
-        note="Strings stand between tokens of their own. Now and then a closing token is written twice.",
+        note="Strings stand between tokens of their own. Now and then a token is written twice, or a thought is empty.",
         models=("*gemma-4*", "gemma4*"),
         calls=(
             Calls(
@@ -84,10 +84,16 @@ _GEMMA: Final = (
         ),
         thoughts=(
             Thoughts(
-                open=("<|channel>thought\n", "<|channel>thought", "<|channel>"), close=("<channel|>",), calls=True
+                open=tuple(
+                    f"{'<|channel>' * count}{label}" for count in (1, 2) for label in ("thought\n", "thought", "")
+                ),
+                close=("<channel|>",),
+                calls=True,
+                place="anywhere",
             ),
         ),
-        dropped=("<|tool_response>", "<turn|>", *_TURN_ENDS),
+        dropped=("<|tool_response>", "<turn|>", "<channel|>", *_TURN_ENDS),
+        strays=("<tool_call|>",),
         telling=Telling(
             tools=(
                 "You may call these functions:\n{tools}\n\nWrite each call in this form:\n"
