@@ -18,7 +18,7 @@ class Attempt:
 
     def __init__(self, form: Calls, section: Section) -> None:
         self.section = section
-        self.marked = bool(form.markers)
+        self.marked = any(len(marker) > 1 for marker in form.markers)
         self.over = False
         self._reading = _read(form, section)
 

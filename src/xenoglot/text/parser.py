@@ -64,6 +64,7 @@ class Parser:
         self._checked = 0  # up to here the text holds no marker that counts
         self._lead = False  # the blanks that come now belong to the marker before them
         self._mused = False  # there was a thought
+        self._called = False  # there was a call
         self._spoken = False  # the beginning of a call was left among the words: what ends it is spoken of, too
         self._stopped = False  # the model ended the text of itself
         self._thoughts = next((thoughts for thoughts in syntax.thoughts if thoughts.begun(thinking)), None)
@@ -162,7 +163,7 @@ class Parser:
         if (thoughts := self._table.opening(marker, start=at_start)) is not None:
             self._open(place, marker, thoughts)
             return True
-        forms = [form for form in self._table.forms(marker) if counts(form.place, start=at_start, line=at_line)]
+        forms = self._counting(marker, start=at_start, line=at_line)
         if forms:
             self._begin(place, forms)
             return True
@@ -170,12 +171,21 @@ class Parser:
             return self._take_orphan(place, marker, ended=ended)
         return self._pass_over(place, marker)
 
+    def _counting(self, marker: str, *, start: bool, line: bool) -> Sequence[Calls]:
+        """Return the forms that `marker` begins where it stands."""
+        forms = self._table.forms(marker)
+        return [form for form in forms if counts(form.place, start=start, line=line, called=self._called)]
+
     def _pass_over(self, place: int, marker: str) -> bool:
         """Leave a marker among the words. Where it opens a thought, the one that ends it is one of words too."""
         self._mused = self._mused or self._table.opening(marker, start=True) is not None
-        self._spoken = self._spoken or bool(self._table.forms(marker))
+        self._speak(marker)
         self._checked = place + 1
         return True
+
+    def _speak(self, marker: str) -> None:
+        """Note that a marker of calls was left as text; a single character is none of that."""
+        self._spoken = self._spoken or (len(marker) > 1 and bool(self._table.forms(marker)))
 
     def _removable(self, marker: str) -> bool:
         """Return whether `marker` is a control token that is neither text nor the beginning of anything."""
@@ -297,9 +307,9 @@ class Parser:
     def _call_in_thought(self, thoughts: Thoughts, place: int, marker: str, kept: int) -> None:
         before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
         at_line = before.endswith("\n")
-        forms = [form for form in self._table.forms(marker) if counts(form.place, start=at_line, line=at_line)]
+        forms = self._counting(marker, start=at_line, line=at_line)
         if not forms or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
-            self._spoken = self._spoken or bool(self._table.forms(marker))
+            self._speak(marker)
             self._checked = place + 1
             return
         self._muse(self._text[:kept])
@@ -361,6 +371,7 @@ class Parser:
         blanks = self._text
         if pieces:
             self._text = ""
+            self._called = self._called or attempt.section.called
             self._spoken = self._spoken or (attempt.marked and isinstance(pieces[0], Words))
             if isinstance(pieces[0], Words) and blanks:  # they stood before words after all
                 pieces = [Words(blanks), *pieces]

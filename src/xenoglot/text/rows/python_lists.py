@@ -97,11 +97,25 @@ _LFM2: Final = Syntax(
     name="lfm2",
     title="LFM2, LFM2.5",
     source="https://docs.liquid.ai/lfm/key-concepts/tool-use",
-    note="A list of calls, prompted for JSON a list of objects; sometimes a call without its brackets.",
+    note=(
+        "A list of calls, prompted for JSON a list of objects; sometimes a call without its brackets. Servers strip "
+        "the markers of LFM2.5: a list of calls to declared tools counts wherever it stands, but for one after another "
+        "call, which is an echo."
+    ),
     models=("lfm2*", "lfm-2*"),
     calls=(
         Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=Pythonic(starts="[" + LETTERS)),
         Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True)),
+    ),
+    slips=(
+        Calls(
+            begin=("[",),
+            end=("]",),
+            between=(",",),
+            payload=Pythonic(listed=False, starts=LETTERS),
+            place="first",
+            auto=False,
+        ),
     ),
     thoughts=(_THINK,),
     dropped=_CHATML_ENDS,
