@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from xenoglot.text.section import CutError, MismatchError
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
     from xenoglot.text.section import Reading, Section
     from xenoglot.text.syntax import Calls
+
+
+_LINE = re.compile(r"[^\n<]+")
 
 
 class Attempt:
@@ -47,14 +51,35 @@ def _read(form: Calls, section: Section) -> Reading:
     yield from section.expect(form.open)
     while True:
         yield from _repeated(form.open, section)
-        yield from form.payload.read(section)
+        try:
+            yield from form.payload.read(section)
+        except MismatchError:
+            if not form.lines:
+                raise
+            section.leave()
         section.settle()
+        if form.lines and (yield from _rest_of_line(form, section)):
+            continue
         if (yield from section.accept(form.close)):
             yield from _repeated([end for end in form.close if not _begins(form.open, end)], section)
         elif form.close and (yield from _crowded(form, section)):
             continue
         if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
             return
+
+
+def _rest_of_line(form: Calls, section: Section) -> Generator[None, None, bool]:
+    """Leave as words what stands on the line behind a call, or is none; return whether another call follows."""
+    if (yield from section.follows("".join({end[0] for end in form.end} | {form.payload.starts}))):
+        return False
+    section.leave()
+    while (yield from section.peek()) != "\n":
+        if (yield from section.at_stop()):
+            return False
+        section.run(_LINE)
+        if section.rest[:1] not in ("", "\n") and not (yield from section.at_stop()):
+            section.take(1)
+    return (yield from section.follows(form.payload.starts))
 
 
 def _repeated(markers: Sequence[str], section: Section) -> Reading:

@@ -91,6 +91,12 @@ class Section:
             self.pieces.append(Words("".join(self._held)))
         self._clear()
 
+    def leave(self) -> None:
+        """Make words of what is held, and of what is read from here on until a call may begin."""
+        self.give_back()
+        self._state = "between"
+        self._told = False
+
     def cut(self) -> None:
         """Say that the answer ended here: blanks behind a call were markup."""
         if self._state == "between" and self._told:

@@ -71,6 +71,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     without `begin` and `open` is known by the characters that its payload starts with, and only before all words.
     `padding` is written behind `open` and before `close`, or, where neither is, within `begin` and `end`; `joint`
     between two calls that have no separator.
+    `lines`: each call stands on a line of its own, so that a line that is none does not end the calls.
     `auto` is whether the form is recognised where nothing is known of the model.
     """
 
@@ -83,6 +84,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     padding: str = ""
     joint: str = "\n"
     place: Place = "anywhere"
+    lines: bool = False
     auto: bool = True
 
     @property

@@ -114,9 +114,9 @@ _TAGGED: Final = (
         name="minimax_m1",
         title="MiniMax M1",
         source=f"{_HUB}MiniMaxAI/MiniMax-M1-40k/blob/main/docs/function_call_guide.md",
-        note="One object a line, no list. A call in a thought is only thought of.",
+        note="One object a line, no list; a broken line is text. A call in a thought is only thought of.",
         models=("minimax-m1*", "minimax-text-01*"),
-        calls=(Calls(begin=("<tool_calls>",), end=("</tool_calls>",), payload=JSONCalls()),),
+        calls=(Calls(begin=("<tool_calls>",), end=("</tool_calls>",), payload=JSONCalls(), lines=True),),
         thoughts=(_THINK,),
         telling=Telling(
             tools=(
