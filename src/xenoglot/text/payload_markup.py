@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
 _KEY = re.compile(r"""[^<>"'\n]+""")
 _BLANK = re.compile(r"\s+")
+_OBJECT: Final = {"type": "object"}
 _TAIL: Final = {"line": re.compile(r"\n\Z"), "blanks": re.compile(r"\s+\Z"), "nothing": re.compile(r"(?!)")}
 _LEAD: Final = {"line": re.compile(r"\n"), "blanks": re.compile(r"\s+"), "nothing": re.compile(r"(?!)")}
 
@@ -36,6 +37,8 @@ class Markup(Struct, frozen=True, kw_only=True):
     nothing. `wrapped` is an inner pair of tags that a value may stand in. `object` is whether the arguments may be one
     JSON object in place of the parameters. `loose`: nothing need follow the parameters, so the end of any value is its
     end; otherwise an end counts only where more of the call's markup, or the end of the answer, is behind it.
+    `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that name and
+    no other parameter stands beside it, the object is the arguments. Of a parameter given twice the first counts.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -52,6 +55,7 @@ class Markup(Struct, frozen=True, kw_only=True):
     wrapped: tuple[str, str] | None = None
     object: bool = False
     loose: bool = False
+    wrappers: tuple[str, ...] = ()
     line: str = "\n"
     padded: bool = False
     starts: str = "<"
@@ -152,14 +156,45 @@ class _Call:
         if following is not None:
             section.lost(name, "its key had no value")
             return following
+        if name in self._given:
+            section.lost(name, "it was given before")
+            return (yield from self._read_value(_Emitter(_ignored, str)))
+        if self._wraps(name):
+            return (yield from self._unwrap(name))
         section.arguments(f'{", " if self._given else "{"}"{escaped(name)}": ')
         self._given.add(name)
         schema = property_schema(self._schema, name, self._schema)
-        value = _Value(self._emitter(schema, mark), form.trim)
+        return (yield from self._read_value(self._emitter(schema, mark)))
+
+    def _read_value(self, emitter: _Emitter) -> Generator[None, None, str]:
+        """Read a value and what ends it, and the tag behind that."""
+        form, section = self._form, self._section
         closers = form.parameter_end
         if form.wrapped is not None and (yield from section.accept((form.wrapped[0],))):
             closers = tuple(form.wrapped[1] + end for end in closers)
-        return (yield from self._value(value, closers))
+        return (yield from self._value(_Value(emitter, form.trim), closers))
+
+    def _wraps(self, name: str) -> bool:
+        """Return whether the first parameter, `name`, may be an object around all of them."""
+        known = self._schema.get("properties") if isinstance(self._schema, dict) else None
+        return name in self._form.wrappers and not self._given and isinstance(known, dict) and name not in known
+
+    def _unwrap(self, name: str) -> Generator[None, None, str]:
+        """Read a value that may be all arguments; return the tag behind it.
+
+        It is one of them where it is no object, or where another parameter follows.
+        """
+        said: list[str] = []
+        found = yield from self._read_value(_Emitter(said.append, str))
+        value = typed("".join(said), _OBJECT, None)
+        inner = members(value)
+        if inner is None or found in (*self._form.parameter, *self._unclosed()):
+            self._section.arguments(f'{{"{escaped(name)}": {value}')
+            self._given.add(name)
+        elif inner:
+            self._section.arguments(value.strip()[:-1])
+            self._given.update(inner)
+        return found
 
     def _valueless(self) -> Generator[None, None, str | None]:
         """Read the tag before a value; where the call goes on or ends instead, return the tag that says so.
@@ -243,6 +278,10 @@ class _Call:
             return "", passed
         found = yield from section.accept(self._next, blanks=False)
         return found if found or (yield from section.at_stop()) else None, passed
+
+
+def _ignored(_text: str) -> None:
+    """Take a value that has no place."""
 
 
 class _Emitter:

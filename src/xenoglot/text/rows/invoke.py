@@ -36,6 +36,7 @@ def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
         jsons=more.get("jsons", ()),
         trim="nothing" if "texts" in more else "line",
         object="texts" in more,
+        wrappers=("arguments", "input") if "texts" in more else (),
     )
 
 
