@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 SLICE: Final = 4096
 """Characters that are looked at together: what has been read is cut off their front, and that has to stay cheap."""
 
-_BEFORE: Final = 4
-"""Characters before a marker that are looked at."""
+_BEFORE: Final = 24
+"""Characters before a marker that are looked at: a quote, or the marker around it."""
 
 _QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\Z""")
 """A quote that begins: what stands behind it is spoken of. Three backticks begin a block of code, which is none."""
@@ -308,7 +308,8 @@ class Parser:
         before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
         at_line = before.endswith("\n")
         forms = self._counting(marker, start=at_line, line=at_line)
-        if not forms or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
+        inner = thoughts.line and before.rstrip().endswith(self._table.begins)  # of a call that did not count
+        if not forms or inner or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
             self._speak(marker)
             self._checked = place + 1
             return

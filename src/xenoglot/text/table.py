@@ -24,6 +24,7 @@ class Table:
         self._syntax = syntax
         self._calls = (*syntax.calls, *syntax.slips) if calls else ()
         begins = {marker for form in self._calls for marker in form.markers}
+        self.begins = tuple(begins)
         opens = {marker for thoughts in syntax.thoughts for marker in thoughts.open}
         self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *opens})
         self._opens = {thoughts: Markers(thoughts.open) for thoughts in syntax.thoughts}

@@ -50,10 +50,10 @@ _HERMES: Final = (
     ),
     Syntax(
         name="qwen3_thinking",
-        title="QwQ, Qwen 3 Thinking 2507",
+        title="QwQ, Qwen 3 Thinking 2507, Reka Edge",
         source=f"{_HUB}Qwen/Qwen3-30B-A3B-Thinking-2507/blob/main/tokenizer_config.json",
         note="As Hermes; but the prompt ends in the opening tag, so an answer begins inside the thought.",
-        models=("qwq*", "qwen3*thinking*", "qwen3-vl*thinking*", "openreasoning*"),
+        models=("qwq*", "qwen3*thinking*", "qwen3-vl*thinking*", "openreasoning*", "reka-edge*"),
         calls=_TAGGED,
         slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
@@ -240,12 +240,14 @@ _OTHERS: Final = (
         name="reframr",
         title="Reframr",
         source=f"{_HUB}OkeyMeta/Reframr-RFM-v2",
-        note="A name and an object behind the marker; arguments that are no object become `input`.",
+        note=(
+            "A name and an object behind the marker, at a line's start; arguments that are no object become `input`."
+        ),
         models=("reframr*",),
         calls=(
-            Calls(open=_OPEN, close=_CLOSE, place="start", payload=Named()),
-            Calls(open=_OPEN, close=_CLOSE, place="start", payload=JSONCalls()),
-            Calls(open=_OPEN, close=_CLOSE, place="start", payload=FreeText(another="<tool_call>"), auto=False),
+            Calls(open=_OPEN, close=_CLOSE, place="line", payload=Named()),
+            Calls(open=_OPEN, close=_CLOSE, place="line", payload=JSONCalls()),
+            Calls(open=_OPEN, close=_CLOSE, place="line", payload=FreeText(another="<tool_call>"), auto=False),
         ),
         telling=Telling(
             tools=(

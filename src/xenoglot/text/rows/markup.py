@@ -10,11 +10,15 @@ from xenoglot.text.rows import invoke
 from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
+_SPACE: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
+"""How some vocabularies spell a space; servers that do not decode it leave it in the text."""
 _HUB: Final = "https://huggingface.co/"
 _CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
 _THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True)
+_THINK_LINE: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
+"""The tag of calls is that of Hermes: in the midst of a line it is spoken of."""
 
 _TOOLS: Final = (
     "# Tools\n\nYou may call these functions:\n<tools>\n{tools}\n</tools>\n\nWrite each call in this form:\n"
@@ -52,7 +56,7 @@ _QWEN: Final = (
         models=("*qwen3.5*", "qwen3_5*", "*qwen3.6*", "*qwen3.7*", "*qwen3.8*", "*mimo-v2*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
-        thoughts=(_THINK_IMPLIED,),
+        thoughts=(_THINK_LINE,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
     ),
@@ -64,7 +68,7 @@ _QWEN: Final = (
         models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
-        thoughts=(_THINK_IMPLIED,),
+        thoughts=(_THINK_LINE,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
     ),
@@ -76,7 +80,7 @@ _QWEN: Final = (
         models=("*step-3.5*", "step3.5*", "step3p5*", "step-3p5*", "*step-3.7*", "step3.7*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
-        thoughts=(_THINK_IMPLIED,),
+        thoughts=(_THINK_LINE,),
         dropped=_CHATML_ENDS,
         telling=_QWEN_TELLING,
     ),
@@ -141,11 +145,12 @@ _QWEN: Final = (
         models=("*minicpm5*", "minicpm-5*"),
         calls=(
             Calls(
-                open=('<function name="', "<function name='", '<functionname="'),
+                open=('<function name="', "<function name='", '<functionname="', f'<function{_SPACE}name="'),
                 payload=Markup(
                     call_name_end=('">', "'>"),
                     call_end=("</function>",),
-                    parameter=('<param name="', "<param name='", '<paramname="'),
+                    parameter=('<param name="', "<param name='", '<paramname="', f'<param{_SPACE}name="'),
+                    wrappers=("properties", "arguments", "input", "parameters"),
                     name_end=('">', "'>"),
                     parameter_end=("</param>",),
                     wrapped=("<![CDATA[", "]]>"),
@@ -153,7 +158,7 @@ _QWEN: Final = (
                 ),
             ),
         ),
-        thoughts=(_THINK,),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_CHATML_ENDS,
         telling=Telling(tools=f'{_TOOLS}<function name="NAME"><param name="KEY">VALUE</param></function>'),
     ),
@@ -185,7 +190,7 @@ _USER_TAGS: Final = tuple(
 _GLM: Final = (
     Syntax(
         name="glm45",
-        title="GLM 4.5 and 4.6, Ling 3, Laguna",
+        title="GLM 4.5 and 4.6, Laguna",
         source=f"{_HUB}zai-org/GLM-4.5/blob/main/chat_template.jinja",
         note="A value is all that stands between its tags.",
         models=(
@@ -195,8 +200,6 @@ _GLM: Final = (
             "*glm-4.6*",
             "glm4.6*",
             "glm-4p6*",
-            "ling-3*",
-            "ring-3*",
             "laguna*",
             "poolside*",
         ),
@@ -211,14 +214,24 @@ _GLM: Final = (
     ),
     Syntax(
         name="glm47",
-        title="GLM 4.7 and 5",
+        title="GLM 4.7 and 5, Ling 3, Spark 2.5",
         source=f"{_HUB}zai-org/GLM-4.7/blob/main/chat_template.jinja",
         note="As GLM 4.5 without line breaks; the prompt opens the thoughts.",
-        models=("*glm-4.7*", "glm4.7*", "glm-4p7*", "*glm-5*", "glm5*"),
+        models=(
+            "*glm-4.7*",
+            "glm4.7*",
+            "glm-4p7*",
+            "*glm-5*",
+            "glm5*",
+            "ling-3*",
+            "ring-3*",
+            "spark2.5*",
+            "spark-2.5*",
+        ),
         calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="")),),
         slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
-        dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
+        dropped=("<|observation|>", "<|user|>", "<|endoftext|>", "<|role_end|>"),
         telling=Telling(
             tools=f"{_TOOLS}<tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</tool_call>",
             result="<tool_response>{content}</tool_response>",
