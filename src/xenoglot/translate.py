@@ -14,6 +14,7 @@ from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
+from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.codec.writing import Writing
@@ -56,7 +57,8 @@ def translate_response(
 ) -> JSONObject:
     """Return the response `body` of dialect `source` as `target` writes it to the client that sent `request`.
 
-    `request` is the canonical one (`codec.dialect.get(target).decode_request`); by it tools get their own names back.
+    `request` is the canonical one (`codec.dialect.get(target).decode_request`); by it tools get their own names back,
+    and reasoning that it did not ask for is removed, where `target` returns reasoning on request only.
 
     Raises:
         WireError: `body` is not a response of `source`.
@@ -64,12 +66,12 @@ def translate_response(
         LossError: something is lost, and `losses` are strict.
         ConfigurationError: there is no such dialect.
     """
-    asked = request or Request(model="")
-    dialect, lost = get(source), _kept(losses)
+    asked, lost = request or Request(model=""), _kept(losses)
+    dialect = get(source)
     response = dialect.decode_response(body)
     if not dialect.tells_unfinished:
         response = with_finish(response, lost)
-    if stages := _restoring(source, asked):
+    if stages := _for_client(source, target, request, lost):
         folder = Folder()
         for event in through(unfold(response), Pipeline(*stages)):
             folder.feed(event)
@@ -91,7 +93,7 @@ def stream_translator(
     reader, writer, lost = get(source), get(target), _kept(losses)
     reading = Reading(reader.framing, reader.stream_decoder())
     writing = Writing(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
-    return Pipeline(reading, FinishNotes(lost), *_restoring(source, asked), writing)
+    return Pipeline(reading, FinishNotes(lost), *_for_client(source, target, request, lost), writing)
 
 
 @overload
@@ -211,10 +213,17 @@ def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObj
         raise WireError("$", problem) from None
 
 
-def _restoring(source: str, request: Request) -> list[Stage[Event, Event]]:
-    """Return the stages that give a client back the tools it asked for; often none."""
+def _for_client(source: str, target: str, request: Request | None, losses: Losses) -> list[Stage[Event, Event]]:
+    """Return the stages that give a client the tools and the reasoning that it asked for; often none."""
+    if request is None:
+        return []
     names, custom = RestoreNames(request, get(source).tool_name_limit), UnwrapCustom(request)
-    return [*((names,) if names else ()), *((custom,) if custom else ())]
+    shown = None if source == target else reasoning_filter(get(target), request, losses)
+    return [
+        *((names,) if names else ()),
+        *((custom,) if custom else ()),
+        *(() if shown is None else (shown,)),
+    ]
 
 
 def _answered(response: Response, request: Request, target: str, losses: Losses) -> JSONObject:

@@ -163,6 +163,16 @@ def test_all_mistakes_are_told_at_once() -> None:
             'store.url: found "off"; `preserve` needs a store',
             id="nowhere-to-preserve",
         ),
+        pytest.param(
+            {"clients": {"openai": {"reasoning": "never"}}},
+            f'clients.openai: found "openai"; expected one of {DIALECTS}',
+            id="unknown-client-dialect",
+        ),
+        pytest.param(
+            {"clients": {"chat": {"reasoning": "on_request"}}},
+            'clients.chat.reasoning: found "on_request"; requests of `chat` do not ask for reasoning',
+            id="reasoning-that-nobody-can-request",
+        ),
         pytest.param({"server": {"host": 3}}, "server.host: found 3; expected str", id="wrong-type"),
         pytest.param({"server": {"port": True}}, "server.port: found true; expected int", id="bool-for-int"),
         pytest.param(
@@ -170,8 +180,8 @@ def test_all_mistakes_are_told_at_once() -> None:
         ),
         pytest.param(
             {"zzz": 1},
-            "zzz: unknown; expected one of server, keys, tenants, upstreams, embedded, models, store, batches, fetch, "
-            "limits, on_loss",
+            "zzz: unknown; expected one of server, keys, tenants, clients, upstreams, embedded, models, store, "
+            "batches, fetch, limits, on_loss",
             id="unknown-without-a-near-match",
         ),
         pytest.param(

@@ -140,6 +140,27 @@ def test_silences_are_bridged(
     alike(house, monkeypatch, scene)
 
 
+def test_reasoning_that_the_client_does_not_get_is_a_silence(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """clients-0: the upstream is never silent for long, the client hears of it for minutes."""
+    begun, thought, *rest = answers("chat", reasoning="hm").frames
+    assert b"reasoning_content" in thought
+
+    async def scene(play: Play) -> None:
+        steps = [step for number in range(5) for step in (Body(thought), Until(f"{GO_ON} {number}"))]
+        head = Head(headers=(("content-type", "text/event-stream"),))
+        caller = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
+        for number in range(5):
+            await push(PING / 2 + 1.0)
+            play.house.upstream.release(f"{GO_ON} {number}")
+            await turns()
+        await play.over(caller)
+
+    (told,) = alike(house, monkeypatch, scene).clients
+    assert told is not None
+    assert told.body.count(b"event: ping") == 2
+    assert b"thinking" not in told.body
+
+
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
 def test_a_slow_client_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str) -> None:
     wire = HELLO[upstream]

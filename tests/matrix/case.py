@@ -268,23 +268,31 @@ def requests(
     return Case(name=name, asked=asked, answered=HELLO, across=across)
 
 
-def answers(
+def answers(  # noqa: PLR0913  each is one thing that a case says
     name: str,
     answered: dict[str, Answer],
     heard: dict[str, JSONObject],
     lost: dict[str, tuple[str, ...]] | None = None,
     gathered: dict[str, JSONObject] | None = None,
+    *,
+    thinking: bool = False,
 ) -> Case:
-    """Return a case about what is answered: `heard`, `lost` and `gathered` by the dialect of the client."""
+    """Return a case about what is answered: `heard`, `lost` and `gathered` by the dialect of the client.
+
+    With `thinking` clients ask for reasoning where their dialect returns it on request only.
+    """
+    asked = {**HI, "messages": {**HI["messages"], "thinking": {"type": "adaptive"}}} if thinking else HI
+    not_said = ("$.thinking mode dropped (the server decides by itself)",)
+    unsaid = {"messages": not_said} if thinking else {}
     across = {
         (client, upstream): Across(
             told=HI[upstream],
             heard=heard[client],
-            lost=(lost or {}).get(client, ()),
+            lost=(*unsaid.get(client, ()), *(lost or {}).get(client, ())),
             gathered=(gathered or {}).get(client),
         )
         for client in HI
         for upstream in answered
         if client != upstream
     }
-    return Case(name=name, asked=HI, answered=answered, across=across)
+    return Case(name=name, asked=asked, answered=answered, across=across)

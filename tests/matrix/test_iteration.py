@@ -28,7 +28,7 @@ def test_pieces_across(case: Case, pair: tuple[str, str], mode: str, house: Hous
     before = time.time()
     house.upstreams[upstream].will(reply(case, upstream, "streamed"))
     options = {"stream_options": {"include_usage": True}} if speaks == "chat" else {}
-    pieces = client(speaks, mode).iterate(model=model(upstream), **HI[speaks], **options)
+    pieces = client(speaks, mode).iterate(model=model(upstream), **case.asked[speaks], **options)
     assert [pinned(piece, before) for piece in pieces] == PIECES[case.name, pair]
 
 

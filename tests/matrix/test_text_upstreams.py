@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CITY: Final[JSONObject] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL: Final[JSONObject] = {"type": "function", "function": {"name": "weather", "parameters": CITY}}
+ADAPTIVE: Final[JSONObject] = {"type": "adaptive"}
 ASKED: Final[JSONObject] = {"role": "user", "content": "Weather?"}
 CALLED: Final = [("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})]
 CALLS: Final = "\n".join(
@@ -136,7 +137,7 @@ def test_openai_of_tools_in_fields(sent: Everybody, name: str, stream: bool) -> 
 def test_anthropic_of_tools_in_words(told: Everybody, name: str, stream: bool) -> None:  # noqa: FBT001  a case
     told.speakers[name].will(says(WRITTEN))
     tools = [{"name": "weather", "input_schema": CITY}]
-    said = {"model": f"{name}-model", "max_tokens": 99, "messages": [ASKED], "tools": tools}
+    said = {"model": f"{name}-model", "max_tokens": 99, "messages": [ASKED], "tools": tools, "thinking": ADAPTIVE}
     with anthropic.Anthropic(base_url=told.url, api_key="none", max_retries=0) as client:
         if stream:
             with client.messages.stream(**said) as events:  # type: ignore[arg-type]

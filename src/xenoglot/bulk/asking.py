@@ -15,6 +15,7 @@ from xenoglot.bulk.lines import Line, Outcome
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded
+from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.refusing import refusal
@@ -87,6 +88,8 @@ async def _answered(line: Line, dialect: Dialect, backend: Backend, losses: Loss
         await answer.aclose()
     if told is None:
         response = _identified(watched.folder.response(), request, dialect)
+        shown = reasoning_filter(dialect, request, losses)
+        response = response if shown is None else shown.response(response)
         told = dialect.encode_response(response, request, losses)
     outcome = Outcome(body=told, request_id=answer.request_id, losses=tuple(map(str, losses)))
     return Asked(outcome=outcome, usage=watched.usage, model=watched.model)

@@ -16,6 +16,8 @@ from xenoglot.client.flaws import sendable
 from xenoglot.codec.addressing import MODEL
 from xenoglot.codec.dialect import Dialect, get
 from xenoglot.codec.ranges import bounded
+from xenoglot.codec.reasoning_filter import reasoning_filter
+from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_answer, decode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Started
@@ -87,7 +89,10 @@ async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
             async for batch in begun.batches():
                 for event in batch:
                     folder.feed(event)
-            return dialect.encode_response(_named(folder.response(), call, _own(dialect)), call.request, call.losses)
+            answer = _named(folder.response(), call, _own(dialect))
+            shown = reasoning_filter(dialect, call.request, call.losses)
+            answer = answer if shown is None else shown.response(answer)
+            return dialect.encode_response(answer, call.request, call.losses)
         body = decode_answer(b"".join([data async for data in begun.items()]))
     if not isinstance(body, dict):
         raise FailureError(Failure(kind="upstream", message="the upstream's answer is no JSON object", cause="garbled"))
@@ -124,7 +129,10 @@ class RawSource:
 
     async def _encoded(self, begun: Begun) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
         call = begun.call
-        encoder, own = self._dialect.stream_encoder(call.request, call.losses), _own(self._dialect)
+        own = _own(self._dialect)
+        encoder = self._dialect.stream_encoder(call.request, call.losses)
+        shown = reasoning_filter(self._dialect, call.request, call.losses)
+        encoder = encoder if shown is None else Pipeline(shown, encoder)
         async for batch in begun.batches():
             named = (_named(event, call, own) if type(event) is Started else event for event in batch)
             yield [frame for event in named for frame in encoder.feed(event)]

@@ -227,6 +227,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     glimpse: Callable[[bytes], tuple[Usage | None, FinishReason] | None] | None = None
     """What is noted of the whole answer in these bytes, which is passed on as it is: its usage (without what only the
     dialect knows of it) and why it ended, if that is seen at a glance and nothing is wrong with it; else `None`."""
+    reasoning_requested: Callable[[Request], bool] | None = None
+    """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` where
+    answers always have it. An answer without a request for it gets none (`codec.reasoning_filter`)."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
     state: State | None = None

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.reasoning_filter import ReasoningFilter, reasoning_filter
 from xenoglot.gateway.answering import answering
 from xenoglot.gateway.begin import begun, gathered
 from xenoglot.gateway.continuation import begun_request, continued
@@ -17,6 +18,7 @@ from xenoglot.gateway.limits_scopes import expected_tokens
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import apply_caps, apply_defaults
 from xenoglot.policy.estimate import estimate
+from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -75,6 +77,28 @@ class Asking:
     def alone(self) -> bool:
         """Whether there is one target that can answer, and no other."""
         return len(self._plan.routes) == 1
+
+    def reasoning_filter(self) -> ReasoningFilter | None:
+        """Return what removes the reasoning that the client did not ask for; `None` where all of it is returned.
+
+        Between equal dialects the upstream decides: bytes may pass untouched there, so events are not filtered either.
+        """
+        settings = self._gateway.config.clients.get(self._dialect.name)
+        wish = None if settings is None else settings.reasoning
+        if wish == "always":
+            return None
+        if wish != "never" and reasoning_filter(self._dialect, self._request, self.losses) is None:
+            return None
+        return ReasoningFilter(self.losses, self._translates)
+
+    def _translates(self) -> bool:
+        """Whether the answer of the target that is asked now is not in the client's dialect, or is read from text."""
+        upstream = self._gateway.config.upstreams.get(self._record.backend or "")
+        if upstream is None or upstream.dialect != self._dialect.name:
+            return True
+        target = (self._record.backend, self._record.target)
+        routes = [route for route in self._plan.routes if (route.backend, route.model) == target]
+        return any(route.text_syntax != OFF or route.emulate.tools for route in routes)
 
     def _size(self) -> int:
         if self._estimated is None:

@@ -54,7 +54,7 @@ from xenoglot.gateway.limits_settings import Counting, check_counting, check_lim
 from xenoglot.gateway.provided import check_provided, provided
 from xenoglot.gateway.proxies import check_proxy
 from xenoglot.gateway.schema import Problems, join, read, shown
-from xenoglot.gateway.settings import Keys, Model, OnLoss, Server, Store, Upstream
+from xenoglot.gateway.settings import ClientDialect, Keys, Model, OnLoss, Server, Store, Upstream
 from xenoglot.gateway.syntax import header_problem, origin_problem, url_problem
 from xenoglot.gateway.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.tenants import Tenant, check_tenants, wanted
@@ -97,6 +97,7 @@ class Config(Struct, frozen=True, kw_only=True):
     server: Server = Server()
     keys: Keys = Keys()
     tenants: dict[str, Tenant] = field(default_factory=dict)
+    clients: dict[str, ClientDialect] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
@@ -153,6 +154,7 @@ class _File(Struct, frozen=True, kw_only=True):
     server: Server = Server()
     keys: Keys = Keys()
     tenants: dict[str, Tenant] = field(default_factory=dict)
+    clients: dict[str, ClientDialect] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     embedded: Embedded | None = None
     models: tuple[Model, ...] = ()
@@ -207,6 +209,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         server=file.server,
         keys=file.keys,
         tenants=file.tenants,
+        clients=file.clients,
         upstreams=file.upstreams,
         embedded=file.embedded,
         models=file.models,
@@ -220,6 +223,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     _check_server(config, problems)
     check_limits(config.keys.limits, "keys", problems)
     check_tenants(config, problems)
+    _check_clients(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)
         check_proxy(upstream, environ, join("upstreams", name), problems)
@@ -287,6 +291,18 @@ def _check_server(config: Config, problems: Problems) -> None:
     for index, origin in enumerate(server.allowed_origins):
         if problem := origin_problem(origin):
             problems.add(f"server.allowed_origins[{index}]", problem)
+
+
+def _check_clients(config: Config, problems: Problems) -> None:
+    known = dialects.names()
+    for name, clients in config.clients.items():
+        path = join("clients", name)
+        if name not in known:
+            problems.add(path, f"found {shown(name)}; expected one of {', '.join(known)}")
+        elif clients.reasoning == "on_request" and dialects.get(name).reasoning_requested is None:
+            problems.add(
+                join(path, "reasoning"), f"found {shown('on_request')}; requests of `{name}` do not ask for reasoning"
+            )
 
 
 def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems) -> None:

@@ -127,6 +127,8 @@ class _StreamPassing(Generic[Stage_]):
         if not self._opened:
             self._opened = True
             client.open(OK, self._telling.begin_stream(self._limits, sure=True))
+        elif not data:  # events that make no bytes leave the client in silence
+            return
         if data:
             client.put(data)
         self._last = self._clock()

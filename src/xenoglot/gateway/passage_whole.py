@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.refusing import refusal
 from xenoglot.gateway.telling import JSON_TYPE, OK
@@ -111,8 +110,7 @@ class WholePassing:
         telling.must_have_finished()
         if any(candidate.finish is None for candidate in response.candidates):
             response = _finished(response)
-        identified = telling.identify().response(response)
-        return encode_json(self._dialect.encode_response(identified, self._passage.request, telling.losses))
+        return telling.encoded(telling.identify().response(response))
 
     def _tell(self, body: bytes) -> None:
         passage = self._passage

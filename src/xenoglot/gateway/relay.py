@@ -21,7 +21,7 @@ from xenoglot.backends.backend import ByteAnswer
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.ranges import bounded
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asking import Asking
@@ -235,7 +235,7 @@ class _Relay:
         if folder.failure is not None:
             raise FailureError(folder.failure)
         self._telling.must_have_finished()
-        return encode_json(self._dialect.encode_response(folder.response(), self._request, self._telling.losses))
+        return self._telling.encoded(folder.response())
 
     def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
         known = answer is not None  # else it may yet be another who answers
@@ -333,9 +333,12 @@ class _StreamWriter:
 
     async def _write(self, data: bytes) -> None:
         async with self._lock:
+            opened = self.opened
             await self._open()
             if data:
                 await self._exchange.write(data)
+            elif opened:  # events that make no bytes leave the client in silence
+                return
             self._last = self._loop.time()
 
     async def _open(self) -> None:

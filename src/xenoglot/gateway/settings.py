@@ -141,6 +141,14 @@ class Model(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
 
 
+class ClientDialect(Struct, frozen=True, kw_only=True):
+    """Settings for all clients of one dialect."""
+
+    reasoning: Literal["on_request", "always", "never"] | None = None
+    """When answers hold the model's reasoning; not set: `on_request` in dialects that return it on request only, else
+    `always`. Bytes of an upstream of the client's own dialect are not changed."""
+
+
 class Store(Struct, frozen=True, kw_only=True):
     """Where answers and conversations are kept, and for how long; `url_env` holds a URL that has a password in it."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.stage import Pipeline
+from xenoglot.codec.wire import encode_json
 from xenoglot.codec.writing import Writing
 from xenoglot.errors import FailureError
 from xenoglot.gateway.identify import Identify
@@ -68,7 +70,14 @@ class Telling:
     def encoder(self, identify: Identify) -> Writing:
         """Return what makes bytes of the events that `identify` has completed."""
         encoder = self._dialect.stream_encoder(self._request, self.losses)
-        return Writing(identify, encoder, self.framing)
+        shown = self._asking.reasoning_filter()
+        return Writing(identify if shown is None else Pipeline(identify, shown), encoder, self.framing)
+
+    def encoded(self, response: Response) -> bytes:
+        """Return the body of a whole answer, which has been identified."""
+        shown = self._asking.reasoning_filter()
+        told = response if shown is None else shown.response(response)
+        return encode_json(self._dialect.encode_response(told, self._request, self.losses))
 
     def identify(self, *, early: bool = False) -> Identify:
         """Return what names an answer; `early` where it may have to begin before its own name is known."""

@@ -120,6 +120,7 @@ CASES = (
                 usage={"input_tokens": 5, "output_tokens": 30},
             ),
         },
+        thinking=True,
     ),
     answers(
         "reasoning-unsigned-pitfall-77",
@@ -156,6 +157,7 @@ CASES = (
                 usage={"input_tokens": 5, "output_tokens": 30, "output_tokens_details": {"thinking_tokens": 20}},
             ),
         },
+        thinking=True,
     ),
     answers(
         "reasoning-under-another-name-pitfall-76",
@@ -179,6 +181,7 @@ CASES = (
                 usage={"input_tokens": 5, "output_tokens": 30},
             )
         },
+        thinking=True,
     ),
     answers(
         "reasoning-redacted-pitfall-11",
@@ -205,6 +208,7 @@ CASES = (
                 chat_usage(5, 30),
             )
         },
+        thinking=True,
     ),
     answers(
         "reasoning-omitted-pitfall-106",
@@ -237,6 +241,7 @@ CASES = (
                 chat_usage(5, 30),
             )
         },
+        thinking=True,
     ),
     answers(
         "reasoning-encrypted-elsewhere",
@@ -294,6 +299,7 @@ CASES = (
                 "$.candidates[0].content[0] signature emulated (only responses can open it; wrapped to come back)",
             )
         },
+        thinking=True,
     ),
     requests(
         "reasoning-effort-pitfall-49",

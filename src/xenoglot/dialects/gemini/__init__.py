@@ -18,6 +18,7 @@ from xenoglot.dialects.gemini.part_encoder import NAME_LIMIT
 from xenoglot.dialects.gemini.request_decoder import decode_count, decode_request
 from xenoglot.dialects.gemini.request_encoder import encode_count_request, encode_request
 from xenoglot.dialects.gemini.response import decode_response, encode_response
+from xenoglot.dialects.gemini.thinking import reasoning_requested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +100,7 @@ GEMINI = Dialect(
     encode_count=encode_count,
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
+    reasoning_requested=reasoning_requested,
     embeddings=FORMS,
 )
 """The dialect `gemini`."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Effort
+    from xenoglot.model.request import Effort, Request
 
 WHERE = "$.thinking"
 
@@ -32,6 +32,11 @@ _EITHER_CASE = {**LEVELS, **{level.lower(): effort for level, effort in LEVELS.i
 _OFF = 0
 _DYNAMIC = -1
 _MODES: dict[int, Literal["disabled", "adaptive"]] = {_OFF: "disabled", _DYNAMIC: "adaptive"}
+
+
+def reasoning_requested(request: Request) -> bool:
+    """Return whether the client expects parts with `thought`: servers write them where `includeThoughts` is true."""
+    return request.thinking is not None and request.thinking.display == "summarized"
 
 
 def take_thinking(config: Reader) -> Thinking | None:

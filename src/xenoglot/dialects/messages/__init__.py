@@ -20,6 +20,7 @@ from xenoglot.dialects.messages.plain import NAME_LIMIT
 from xenoglot.dialects.messages.request_decoder import decode_count, decode_request
 from xenoglot.dialects.messages.request_encoder import encode_request
 from xenoglot.dialects.messages.response import decode_response, encode_response
+from xenoglot.dialects.messages.thinking import reasoning_requested
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
@@ -143,5 +144,6 @@ MESSAGES = Dialect(
     encode_count=encode_count,
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
+    reasoning_requested=reasoning_requested,
     batching=Batching(path="/v1/messages/batches", words=_batch_words),
 )

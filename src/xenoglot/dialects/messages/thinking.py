@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Effort, Thinking
+    from xenoglot.model.request import Effort, Request, Thinking
 
 WHERE = "$.thinking"
 LEAST_TOP_P = 0.95
+
+
+def reasoning_requested(request: Request) -> bool:
+    """Return whether the client expects `thinking` blocks: servers of the dialect think where `thinking` says so."""
+    return request.thinking is not None and request.thinking.mode in ("enabled", "adaptive")
 
 
 def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target: Target, *, home: bool) -> None:

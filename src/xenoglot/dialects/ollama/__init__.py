@@ -18,6 +18,7 @@ from xenoglot.dialects.ollama.family import CHAT, GENERATE
 from xenoglot.dialects.ollama.loading import answer_of_loading
 from xenoglot.dialects.ollama.models import INQUIRIES, LATEST, decode_models, encode_model, encode_models
 from xenoglot.dialects.ollama.response import decode_response, encode_response
+from xenoglot.dialects.ollama.thinking import reasoning_requested
 from xenoglot.dialects.ollama.tools import NAME_LIMIT
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ OLLAMA = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    reasoning_requested=reasoning_requested,
     answer_at_once=answer_of_loading,
     embeddings=FORMS,
 )

@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.reader import Reader
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Effort
+    from xenoglot.model.request import Effort, Request
 
 _WORDS: tuple[Effort, ...] = ("low", "medium", "high", "max")
 """`ThinkValue` in `api/types.go`."""
+
+
+def reasoning_requested(request: Request) -> bool:
+    """Return whether the client expects `thinking`: a model that can think does so unless `think` is false.
+
+    Source: https://docs.ollama.com/capabilities/thinking, `ChatHandler` in `server/routes.go`.
+    """
+    return request.thinking is None or (request.thinking.mode != "disabled" and request.thinking.effort != "none")
 
 
 def take_thinking(reader: Reader) -> Thinking | None:
