@@ -28,7 +28,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.wire import MOST_NUMBERS, encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
 
@@ -242,7 +242,7 @@ class Remote:
         path, body = written(call, form, verbatim=verbatim)
         reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
         data, limits = await self._replies.body(reply), self.limits(reply)
-        answer = self._replies.parsed(data)
+        answer = self._replies.parsed(data, MOST_NUMBERS)
         if isinstance(answer, dict) and answer.get("error") is not None:
             raise self._replies.failure(answer, reply)
         try:

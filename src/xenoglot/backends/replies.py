@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xenoglot.backends.refusal import fit_to_show, not_understood, redacted, unreachable
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.backends.transport import TransportError
-from xenoglot.codec.wire import decode_answer
+from xenoglot.codec.wire import MOST_VALUES, decode_answer
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.failure import Failure
 
@@ -51,10 +51,10 @@ class Replies:
         """Return the whole body as JSON. Raises `FailureError` where it does not all come, or is none."""
         return self.parsed(await self.body(reply))
 
-    def parsed(self, data: bytes) -> JSON:
-        """Return JSON. Raises `FailureError` for what is none."""
+    def parsed(self, data: bytes, most: int = MOST_VALUES) -> JSON:
+        """Return JSON. Raises `FailureError` for what is none, or holds more than `most` values."""
         try:
-            return decode_answer(data)
+            return decode_answer(data, most=most)
         except WireError as error:
             raise FailureError(not_understood(error)) from None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from xenoglot.codec import slices
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
@@ -26,14 +27,30 @@ _ESCAPE = re.compile(
 )
 
 
-def decode_json(data: bytes | str, path: str = "$") -> JSON:
+class _ManyValuesError(WireError):
+    """Nothing that could be mended."""
+
+
+MOST_VALUES: Final = 1_000_000
+"""Values that JSON may hold where nothing else is said: some 150 MB of memory where all are members of objects."""
+
+
+MOST_NUMBERS: Final = 16_000_000
+"""Values that an answer with embeddings may hold: its rows are of numbers, which take a fifth of that memory."""
+
+
+def decode_json(data: bytes | str, path: str = "$", most: int = MOST_VALUES) -> JSON:
     """Return the JSON value in `data`. Of duplicate keys the last counts; integers of any size are exact.
+
+    What is large is decoded in slices (see `codec.slices`): a thread that does it does not stop the others.
 
     Raises:
         WireError: it is not JSON (RFC 8259): malformed, not UTF-8, too deep, `NaN`, a number beyond a double, or half
-            of a surrogate pair.
+            of a surrogate pair; or it holds more than `most` values.
     """
     try:
+        if len(data) > most or len(data) >= slices.SLICE_BYTES:
+            return _decode_large(data, path, most)
         return _decode(data)
     except RecursionError:
         raise WireError(path, "the JSON is nested too deeply") from None
@@ -43,19 +60,35 @@ def decode_json(data: bytes | str, path: str = "$") -> JSON:
         raise WireError(path, f"not valid JSON: {str(error).removeprefix('JSON is malformed: ')}") from None
 
 
-def decode_answer(data: bytes | str, path: str = "$") -> JSON:
+def _decode_large(data: bytes | str, path: str, most: int) -> JSON:
+    data = data.encode() if isinstance(data, str) else data
+    values = slices.count_values(data, most)
+    if values > most:
+        told = f"the JSON holds more than {most} values (each item, member, list and object is one): send fewer at once"
+        raise _ManyValuesError(path, told)
+    return _decode(data) if values <= slices.SLICE_VALUES else slices.decode(data)
+
+
+def decode_answer(data: bytes | str, path: str = "$", most: int = MOST_VALUES) -> JSON:
     """Return the JSON value in `data` that a server sent: as `decode_json`, but broken characters become U+FFFD.
 
     Servers that cut text between two tokens send half of a surrogate pair, or of a UTF-8 sequence; the rest of the
     answer is worth having.
 
     Raises:
-        WireError: it is not JSON all the same.
+        WireError: it is not JSON all the same, or holds more than `most` values.
     """
     try:
-        return decode_json(data, path)
+        return decode_json(data, path, most)
+    except _ManyValuesError:
+        raise
     except WireError:
-        return decode_json(_mend(data), path)
+        return decode_json(_mend(data), path, most)
+
+
+def encode_large(value: JSON) -> bytes:
+    """Return `value` as `encode_json` does; what is large in slices: for threads that are not to stop the others."""
+    return slices.encode(value)
 
 
 def to_text(value: JSON) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.bulk.lines import Outcome, encode_output, encode_result, written
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.wire import decode_answer, decode_json
+from xenoglot.codec.wire import MOST_NUMBERS, decode_answer, decode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.apart import apart
 from xenoglot.gateway.exchange import BodyTooLargeError
@@ -98,7 +98,7 @@ class LineExchange:
         """
         data = b"".join(self.written)
         try:
-            return await apart(len(data), lambda: decode_answer(data))
+            return await apart(len(data), lambda: decode_answer(data, most=MOST_NUMBERS))
         except WireError:
             raise FailureError(GARBLED) from None
 
