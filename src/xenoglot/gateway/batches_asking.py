@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import Outcome, encode_output, encode_result, written
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.wire import MOST_NUMBERS, decode_answer, decode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway.apart import apart
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.state_jobs import BROKEN
@@ -98,7 +98,7 @@ class LineExchange:
         """
         data = b"".join(self.written)
         try:
-            return await apart(len(data), lambda: decode_answer(data, most=MOST_NUMBERS))
+            return await offload(len(data), lambda: decode_answer(data, most=MOST_NUMBERS))
         except WireError:
             raise FailureError(GARBLED) from None
 
@@ -134,7 +134,7 @@ async def ask(gateway: Gateway, batch: Batch, request: Request) -> Told:
         outcome = await _answered(exchange, row, gateway, record, batch.owner)
         if isinstance(outcome, Outcome):
             size = sum(map(len, exchange.written))
-            told = await apart(size, lambda: line(batch, request.number, request.name, outcome))
+            told = await offload(size, lambda: line(batch, request.number, request.name, outcome))
             return Told(line=told, usage=record.usage or Usage())
         status, body = dialect.encode_error(replace(outcome, request_id=record.request_id))
         record.begin(status)
@@ -190,7 +190,7 @@ async def _answer(exchange: LineExchange, row: Endpoint | None, gateway: Gateway
     if row is None or row.dialect is None:
         raise FailureError(NOT_SERVED)
     data = await exchange.read_body(0)
-    body = await apart(len(data), lambda: decode_json(data))
+    body = await offload(len(data), lambda: decode_json(data))
     for field in _WHOLE_ALONE:
         if isinstance(body, dict) and body.get(field):
             raise WireError(f"$.{field}", "is not for a request of a batch: its answer is one whole")

@@ -6,11 +6,11 @@ import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import endpoint_at
 from xenoglot.codec.batch import Batch
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asking import passed_on
 from xenoglot.gateway.batches_asked import Asked, size_of, wider
 from xenoglot.gateway.files_endpoints import results
@@ -140,7 +140,7 @@ async def _create(asked: Asked, words: BatchWords) -> tuple[Batch, int]:
         FailureError: its file is not there, or there is no room.
     """
     data = await asked.exchange.read_body(asked.gateway.config.server.body_limit)
-    wanted = await apart(len(data), lambda: words.decode(decode_json(data)))
+    wanted = await offload(len(data), lambda: words.decode(decode_json(data)))
     _check(asked, wanted)
     now = asked.keeper.now()
     batch = Batch(

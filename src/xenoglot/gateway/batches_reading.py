@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import BadLineError, decode_line, text_of
 from xenoglot.codec.batch import MOST_MISTAKES, Mistake
 from xenoglot.codec.wire import encode_json
-from xenoglot.gateway.apart import apart
 from xenoglot.gateway.batches_endpoints import AT_ONCE, BYTES_AT_ONCE
 from xenoglot.gateway.files_endpoints import content
 from xenoglot.store.batches import Request
@@ -107,7 +107,7 @@ async def read_input(keeper: Keeper, batch: Batch, most: int, longest: int) -> B
         async for data in lines:
             number += 1
             size += len(data)
-            request = await apart(len(data), partial(inputs.read, data, number))
+            request = await offload(len(data), partial(inputs.read, data, number))
             if inputs.hopeless:
                 return replace(batch, mistakes=inputs.mistakes)
             if request is not None and not inputs.mistakes:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
+from xenoglot.backends.offload import offload
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asked import named, noted, told
 from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.refusing import refusing
@@ -35,7 +35,7 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         WireError: the request is not one of the form.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    value = await apart(len(body), lambda: decode_json(body))
+    value = await offload(len(body), lambda: decode_json(body))
     request = form.decode_request(named(value, exchange.variables))
     record.asked(request.model, stream=False)
     plan = gateway.embedding_plan(request.model, dialect.default_tag, client=record.client)

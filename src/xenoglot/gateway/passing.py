@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.backends.offload import LARGE
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.wire import decode_json
 from xenoglot.gateway import relay, state
-from xenoglot.gateway.apart import LARGE
 from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note

@@ -18,12 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
+from xenoglot.backends.offload import offload
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.apart import apart
 from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.refusing import invalid, refusing
 from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
@@ -59,8 +59,8 @@ async def serve(
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
     size, path = len(body), record.route or ""
-    value = await apart(size, lambda: _value(body)) if said is None else said
-    request = await apart(size, lambda: decode_request(dialect, value, path, exchange.variables))
+    value = await offload(size, lambda: _value(body)) if said is None else said
+    request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
     framing = framing_of(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
     plan = gateway.plan(request.model, dialect.default_tag, client=record.client)
@@ -69,7 +69,7 @@ async def serve(
     with refusing():
         untouched: bytes | None = None
         if framing is dialect.framing or not request.stream:
-            untouched = await apart(size, lambda: _untouched(body, value, dialect, gateway, plan))
+            untouched = await offload(size, lambda: _untouched(body, value, dialect, gateway, plan))
         asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched)
         relay = _Relay(exchange, dialect, gateway, record, request, asking)
         await (relay.stream() if request.stream else relay.whole())

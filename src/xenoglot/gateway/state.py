@@ -16,11 +16,11 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay, state_jobs
-from xenoglot.gateway.apart import LARGE, apart
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
@@ -66,7 +66,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         return
     limit = gateway.config.server.body_limit
     data = await exchange.read_body(limit)
-    body = decode_json(data) if len(data) < LARGE else await apart(len(data), lambda: decode_json(data))
+    body = decode_json(data) if len(data) < LARGE else await offload(len(data), lambda: decode_json(data))
     wish = state.wish(body)
     if wish.stateless:
         await relay.serve(exchange, dialect, gateway, record, body)

@@ -1,0 +1,156 @@
+"""Decoding and encoding of large bodies in threads: the event loop is not blocked, and memory stays within a bound.
+
+Theory of operation. Python code in a thread gives the interpreter's lock away every 5 ms, a call into the JSON library
+when it is over: what is run here uses `codec.wire`, which works in slices. Threads do not make decoding faster, so few
+run at once; others wait in the order in which they came. Nothing that runs here waits for something else that does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from xenoglot.codec.wire import MOST_VALUES
+from xenoglot.errors import FailureError
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future as Work
+
+Made = TypeVar("Made")
+
+LARGE: Final = 128 * 1024
+"""Bytes of a body from which on it is decoded in a thread: about 10 ms of it where every message is small (R51)."""
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Bytes, with what their values take in memory, of all bodies that are decoded or encoded at once."""
+
+MOST_THREADS: Final = 2
+
+WAIT_SECONDS: Final = 30.0
+"""How long a body waits for its turn."""
+
+VALUE_BYTES: Final = 100
+"""Bytes in memory of a value: a member of an object, with its name, has about 150, an item 32 to 90."""
+
+
+def weight(size: int) -> int:
+    """Return what a body of `size` bytes takes at most, with its values: each has two bytes or more."""
+    return size + VALUE_BYTES * min(size // 2, MOST_VALUES)
+
+
+class Offload:
+    """Threads for large bodies: of those that run at once, the weights are at most `most`, or there is but one."""
+
+    def __init__(self, most: int = MOST_BYTES, threads: int = MOST_THREADS, wait: float = WAIT_SECONDS) -> None:
+        self.taken = 0
+        """The weight of what runs."""
+        self.worst = 0
+        """The most that it has been."""
+        self._most = most
+        self._threads = threads
+        self._wait = wait
+        self._running = 0
+        self._pool = ThreadPoolExecutor(threads, "offload")
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def run(self, size: int, work: Callable[[], Made]) -> Made:
+        """Return what `work` gives for a body of `size` bytes; what it raises is raised here.
+
+        Raises:
+            FailureError: others have kept it waiting for too long.
+        """
+        cost = weight(size)
+        await self._turn(cost)
+        loop = asyncio.get_running_loop()
+        try:
+            done: Work[Made] = self._pool.submit(contextvars.copy_context().run, work)
+        except BaseException:
+            self._leave(cost)
+            raise
+
+        def leave(_: Work[Made]) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._leave, cost)
+
+        done.add_done_callback(leave)  # and not when a task is cancelled: the thread goes on
+        return await asyncio.wrap_future(done)
+
+    async def _turn(self, cost: int) -> None:
+        """Wait until there is room, behind all who came before."""
+        if not self._waiting and self._fits(cost):
+            self._enter(cost)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((cost, turn))
+        try:
+            async with asyncio.timeout(self._wait):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self._leave(cost)
+            turn.cancel()
+            self._admit()
+            if isinstance(error, TimeoutError):
+                raise FailureError(BUSY) from None
+            raise
+
+    def _fits(self, cost: int) -> bool:
+        return not self._running or (self._running < self._threads and self.taken + cost <= self._most)
+
+    def _enter(self, cost: int) -> None:
+        self._running += 1
+        self.taken += cost
+        self.worst = max(self.worst, self.taken)
+
+    def _leave(self, cost: int) -> None:
+        self._running -= 1
+        self.taken -= cost
+        self._admit()
+
+    def _admit(self) -> None:
+        """Let those in who have waited longest, as long as there is room for them."""
+        while self._waiting:
+            cost, turn = self._waiting[0]
+            if turn.done():
+                self._waiting.popleft()
+            elif self._fits(cost):
+                self._waiting.popleft()
+                self._enter(cost)
+                turn.set_result(None)
+            else:
+                return
+
+
+BUSY: Final = Failure(
+    kind="overloaded",
+    message="too many large bodies are being decoded: retry later, or send smaller ones",
+    retry_after=1.0,
+)
+
+_offloads: WeakKeyDictionary[asyncio.AbstractEventLoop, Offload] = WeakKeyDictionary()
+"""That of each event loop: a process has one that serves."""
+
+
+def of_loop() -> Offload:
+    """Return the threads of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _offloads.get(loop)
+    if found is None:
+        found = _offloads[loop] = Offload()
+    return found
+
+
+async def offload(size: int, work: Callable[[], Made]) -> Made:
+    """Return what `work` gives for a body of `size` bytes: at once if it is small, else from a thread.
+
+    Raises:
+        FailureError: too many large bodies are ahead of it; and whatever `work` raises.
+    """
+    return work() if size < LARGE else await of_loop().run(size, work)
