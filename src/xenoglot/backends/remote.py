@@ -28,7 +28,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import MOST_NUMBERS, encode_json
+from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
 
@@ -59,7 +59,7 @@ class Remote:
     A call says with which of the `keys` the server is asked; what needs none of them in particular is with the first.
     `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
     whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
-    socket.
+    socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -75,6 +75,7 @@ class Remote:
         authorize: Callable[[str | None], Headers] | None = None,
         candid: bool = False,
         socket_path: str | None = None,
+        most_values: int = MOST_VALUES,
     ) -> None:
         self.name = name
         self._targets = target if isinstance(target, Targets) else Targets(target or Target())
@@ -84,7 +85,7 @@ class Remote:
         self._transport = transport
         fixed, shown = headers or {}, authorize or dialect.authorize
         self._heads = Heads([shown(key) for key in keys or (None,)], fixed, socket_path)
-        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())), candid=candid)
+        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())), candid=candid, most_values=most_values)
 
     async def answer(self, call: Call) -> Answer:
         """Post the request, or each part that the server takes at a time; return the answer as it begins.

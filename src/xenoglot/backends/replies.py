@@ -33,10 +33,13 @@ class Replies:
     Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows.
     """
 
-    def __init__(self, dialect: Dialect, redact: Redactor, *, candid: bool = False) -> None:
+    def __init__(
+        self, dialect: Dialect, redact: Redactor, *, candid: bool = False, most_values: int = MOST_VALUES
+    ) -> None:
         self._dialect = dialect
         self._redact = redact
         self._candid = candid
+        self._most = most_values
 
     async def body(self, reply: Reply) -> bytes:
         """Return the whole body. Raises `FailureError` where it does not all come."""
@@ -51,10 +54,10 @@ class Replies:
         """Return the whole body as JSON. Raises `FailureError` where it does not all come, or is none."""
         return self.parsed(await self.body(reply))
 
-    def parsed(self, data: bytes, most: int = MOST_VALUES) -> JSON:
-        """Return JSON. Raises `FailureError` for what is none, or holds more than `most` values."""
+    def parsed(self, data: bytes, most: int = 0) -> JSON:
+        """Return JSON. Raises `FailureError` for what is none, or holds too many values; `most` are never too many."""
         try:
-            return decode_answer(data, most=most)
+            return decode_answer(data, most=max(most, self._most))
         except WireError as error:
             raise FailureError(not_understood(error)) from None
 
@@ -66,7 +69,7 @@ class Replies:
             return FailureError(Failure(kind="upstream", message=told, cause="protocol"), self.limits(reply))
         data = await self.body(reply)
         try:
-            body: JSON = decode_answer(data)
+            body: JSON = decode_answer(data, most=self._most)
         except WireError:
             body = None  # an HTML page of some proxy: nothing in it is for the client
         return self.failure(body, reply)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sized
 
     from xenoglot.codec.reader import Reader
-    from xenoglot.model.json import JSON
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
 MOST_TOKENS: Final = 2**31
@@ -28,6 +28,9 @@ MOST_BIASES: Final = 4096
 MOST_MESSAGES: Final = 100_000
 MOST_PARTS: Final = 20_000
 """Of one message. The lists of a request are bounded by the size of its body too; what each item costs is not."""
+
+MOST_FIELDS: Final = 4096
+"""Of a request, those that nobody knows included."""
 
 _WIDE: Final = 2**53
 """Beyond this integers are not shown: they may have as many digits as the body has room for."""
@@ -86,6 +89,35 @@ def bounded(request: Request) -> Request:
             raise _too_many(f"$.messages[{index}]", message.content, MOST_PARTS)
     check_media(request)
     return request
+
+
+def check_lists(body: JSON) -> None:
+    """Refuse a request with more turns, parts or fields than anybody needs, before anything is made of it.
+
+    The lists of objects beside a request's fields are its turns, whatever the dialect calls them; the lists in these
+    are their parts.
+
+    Raises:
+        WireError: there are too many.
+    """
+    if not isinstance(body, dict):
+        return
+    if len(body) > MOST_FIELDS:
+        raise _too_many("$", body, MOST_FIELDS)
+    for key, turns in body.items():
+        if type(turns) is not list or not turns or type(turns[0]) is not dict:
+            continue
+        if len(turns) > MOST_MESSAGES:
+            raise _too_many(f"$.{key}", turns, MOST_MESSAGES)
+        for index, turn in enumerate(turns):
+            if type(turn) is dict:
+                _check_parts(turn, f"$.{key}[{index}]")
+
+
+def _check_parts(turn: JSONObject, path: str) -> None:
+    for key, parts in turn.items():
+        if type(parts) is list and len(parts) > MOST_PARTS:
+            raise _too_many(f"{path}.{key}", parts, MOST_PARTS)
 
 
 def _too_many(path: str, items: Sized, most: int) -> WireError:

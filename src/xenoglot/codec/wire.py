@@ -32,7 +32,7 @@ class _ManyValuesError(WireError):
 
 
 MOST_VALUES: Final = 1_000_000
-"""Values that JSON may hold where nothing else is said: some 150 MB of memory where all are members of objects."""
+"""Values that JSON may hold where nothing else is set: some 150 MB of memory where all are members of objects."""
 
 
 MOST_NUMBERS: Final = 16_000_000

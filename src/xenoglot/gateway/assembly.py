@@ -125,6 +125,7 @@ def remote(name: str, upstream: Upstream, transport: Transport, config: Config) 
         headers=upstream.headers,
         target=targets_of(upstream),
         authorize=authorizer(upstream.auth, dialect),
+        most_values=config.server.body_values,
     )
 
 

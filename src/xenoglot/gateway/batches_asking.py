@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import Outcome, encode_output, encode_result, written
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.wire import MOST_NUMBERS, decode_answer, decode_json
+from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
+from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.state_jobs import BROKEN
@@ -190,7 +191,7 @@ async def _answer(exchange: LineExchange, row: Endpoint | None, gateway: Gateway
     if row is None or row.dialect is None:
         raise FailureError(NOT_SERVED)
     data = await exchange.read_body(0)
-    body = await offload(len(data), lambda: decode_json(data))
+    body = await request_in(data, gateway)
     for field in _WHOLE_ALONE:
         if isinstance(body, dict) and body.get(field):
             raise WireError(f"$.{field}", "is not for a request of a batch: its answer is one whole")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import endpoint_at
 from xenoglot.codec.batch import Batch
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asking import passed_on
 from xenoglot.gateway.batches_asked import Asked, size_of, wider
+from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.files_endpoints import results
 from xenoglot.gateway.keeper import OFF, is_id
 from xenoglot.gateway.respond import send_json
@@ -140,7 +141,8 @@ async def _create(asked: Asked, words: BatchWords) -> tuple[Batch, int]:
         FailureError: its file is not there, or there is no room.
     """
     data = await asked.exchange.read_body(asked.gateway.config.server.body_limit)
-    wanted = await offload(len(data), lambda: words.decode(decode_json(data)))
+    body = await json_in(data, asked.gateway)
+    wanted = await offload(len(data), lambda: words.decode(body))
     _check(asked, wanted)
     now = asked.keeper.now()
     batch = Batch(

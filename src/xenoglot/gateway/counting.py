@@ -10,10 +10,10 @@ from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import offload
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.ranges import bounded
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.asking import routes_for
+from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
@@ -51,7 +51,7 @@ async def count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and wh
         WireError: the request is not one of the dialect.
     """
     data, path = await exchange.read_body(gateway.config.server.body_limit), record.route or ""
-    body = await offload(len(data), lambda: decode_json(data))
+    body = await request_in(data, gateway)
     request = await offload(len(data), lambda: bounded(decode(informed(body, path, exchange.variables, dialect))))
     record.asked(request.model, stream=False)
     plan = gateway.plan(request.model, dialect.default_tag, client=record.client)

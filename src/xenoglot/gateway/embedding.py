@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.backends.offload import offload
 from xenoglot.codec.duplicates import unambiguous
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.wire import encode_json
 from xenoglot.gateway.asked import named, noted, told
+from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
@@ -35,8 +36,8 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         WireError: the request is not one of the form.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    value = await offload(len(body), lambda: decode_json(body))
-    request = form.decode_request(named(value, exchange.variables))
+    value = await json_in(body, gateway)
+    request = await offload(len(body), lambda: form.decode_request(named(value, exchange.variables)))
     record.asked(request.model, stream=False)
     plan = gateway.embedding_plan(request.model, dialect.default_tag, client=record.client)
     losses = noted(record, plan.route)
@@ -44,7 +45,7 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         request=request,
         losses=losses,
         form=form,
-        body=unambiguous(body, value),
+        body=await offload(len(body), lambda: unambiguous(body, value)),
         dialect=dialect.name,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
     )

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 from xenoglot.backends import hops
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway import batches, relay, state, state_endpoints
 from xenoglot.gateway.admission import Refusal, check_host, check_media, check_origin
 from xenoglot.gateway.admit import admitted, is_let_in_again, shows_key
 from xenoglot.gateway.asking import passed_on
+from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.counting import count
 from xenoglot.gateway.embedding import embed
 from xenoglot.gateway.entry import Entry
@@ -307,7 +307,7 @@ async def _model(exchange: Exchange, dialect: Dialect, gateway: Gateway, record:
 async def _inquire(inquiry: Inquiry, exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
     """Answer what else a dialect's clients ask, from the list of models."""
     body = await exchange.read_body(gateway.config.server.body_limit)
-    asked = decode_json(body) if body.strip() else {}
+    asked = await json_in(body, gateway) if body.strip() else {}
     if not isinstance(asked, dict):
         raise expected("$", "object", asked)
     said = asked | {name: unquote(value) for name, value in exchange.variables.items()}

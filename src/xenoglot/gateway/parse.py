@@ -31,7 +31,7 @@ async def serve(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record:
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
     try:
-        parsed = await asyncio.to_thread(_parsed, body)  # a long text takes its time
+        parsed = await asyncio.to_thread(_parsed, body, gateway.config.server.body_values)  # a long text takes its time
     except WireError as error:
         raise FailureError(invalid(error)) from None
     except ConfigurationError as error:
@@ -39,10 +39,10 @@ async def serve(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record:
     await send_json(exchange, record, parsed)
 
 
-def _parsed(body: bytes) -> JSONObject:
+def _parsed(body: bytes, most: int) -> JSONObject:
     from xenoglot.text.parsing import decode_parse, encode_parsed, parse  # noqa: PLC0415  few gateways are asked
 
-    asked, losses = decode_parse(decode_json(body)), Losses()
+    asked, losses = decode_parse(decode_json(body, most=most)), Losses()
     for name in asked.unknown:
         losses.dropped("$", name, "the endpoint has no such field")
     made = parse(

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.duplicates import unambiguous
-from xenoglot.codec.wire import decode_json
 from xenoglot.gateway import relay, state
 from xenoglot.gateway.asking import Asking
+from xenoglot.gateway.bodies import read_request
 from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note
 from xenoglot.gateway.passage import Passage
@@ -59,7 +59,7 @@ def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage
         request = None if small is None else small(data)
         if request is not None:
             return _begun(exchange, entry, gateway, request, lambda _: data)
-        value = decode_json(data)
+        value = read_request(data, gateway.config.server.body_values)
         if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
             return None  # it wants something kept, or means something that is
         request = decode_request(entry.dialect, value, entry.route, entry.variables)

@@ -22,9 +22,9 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.ranges import bounded
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asking import Asking
+from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.refusing import invalid, refusing
 from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
 from xenoglot.model.events import Failed, Ping, Started
@@ -59,7 +59,7 @@ async def serve(
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
     size, path = len(body), record.route or ""
-    value = await offload(size, lambda: _value(body)) if said is None else said
+    value = await _value(body, gateway) if said is None else said
     request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
     framing = framing_of(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)
@@ -118,9 +118,9 @@ def _untouched(body: bytes, value: JSON, dialect: Dialect, gateway: Gateway, pla
     return unambiguous(body, value) if alike else body
 
 
-def _value(body: bytes) -> JSON:
+async def _value(body: bytes, gateway: Gateway) -> JSON:
     try:
-        return decode_json(body)
+        return await request_in(body, gateway)
     except WireError as error:
         raise FailureError(invalid(error)) from None
 

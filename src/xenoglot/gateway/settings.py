@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target
+from xenoglot.codec.wire import MOST_VALUES
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.limits_settings import Limits
 from xenoglot.gateway.native_bounds import Connections
@@ -33,6 +34,8 @@ class Server(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     body_limit: Count = 32 * 1024 * 1024
+    body_values: Annotated[int, Meta(ge=10_000)] = MOST_VALUES
+    """How many JSON values a body may hold, of a request as of an upstream's answer."""
     ping_interval: Annotated[float, Meta(gt=0, le=3_600)] = 15.0
     drain_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
     allowed_hosts: tuple[str, ...] = ()

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.state import Kept
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay, state_jobs
+from xenoglot.gateway.bodies import read_request, request_in
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
@@ -66,8 +67,9 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
         return
     limit = gateway.config.server.body_limit
     data = await exchange.read_body(limit)
-    body = decode_json(data) if len(data) < LARGE else await offload(len(data), lambda: decode_json(data))
-    wish = state.wish(body)
+    size = len(data)
+    body = read_request(data, gateway.config.server.body_values) if size < LARGE else await request_in(data, gateway)
+    wish = await offload(size, lambda: state.wish(body))
     if wish.stateless:
         await relay.serve(exchange, dialect, gateway, record, body)
         return
@@ -82,7 +84,8 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
     async with keeper.holding(owner, wish, kept.id, state):
         remembered = await _remember(owner, kept, state, keeper, alike=upstream is not None)
-        asked = _within(encode_json(remembered.prepared), limit)
+        encode = encode_json if size < LARGE else encode_large
+        asked = _within(await offload(size, lambda: encode(remembered.prepared)), limit)
         if not wish.background:
             record.answer_id = kept.id
             store = _storing(record, keeper, dialect, state, remembered) if wish.keep else None

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, unquote
 
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway import state_jobs
+from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.keeper import OFF, is_id
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.routes import Endpoint
@@ -63,7 +63,7 @@ class Asked:
     async def body(self) -> JSON:
         """Return what was posted; `None` if nothing was."""
         data = await self.exchange.read_body(self.gateway.config.server.body_limit)
-        return decode_json(data) if data.strip() else None
+        return await json_in(data, self.gateway) if data.strip() else None
 
     def window(self) -> Window:
         """Return which part of a list is wanted.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.tokens import Tokenizer
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError
 from xenoglot.gateway.asked import noted, told
+from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
@@ -30,7 +30,8 @@ async def tokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gatew
         FailureError: nobody here knows them.
         WireError: the request is not one of the form.
     """
-    asked = form.decode_request(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    data = await exchange.read_body(gateway.config.server.body_limit)
+    asked = form.decode_request(await json_in(data, gateway))
     name = asked.request.model
     record.asked(name, stream=False)
     route = gateway.route(name, dialect.default_tag, client=record.client)
@@ -48,7 +49,8 @@ async def detokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gat
         FailureError: nobody here knows it.
         WireError: the request is not one of the form.
     """
-    asked = form.decode_back(decode_json(await exchange.read_body(gateway.config.server.body_limit)))
+    data = await exchange.read_body(gateway.config.server.body_limit)
+    asked = form.decode_back(await json_in(data, gateway))
     record.asked(asked.model, stream=False)
     route = gateway.route(asked.model, dialect.default_tag, client=record.client)
     noted(record, route)
