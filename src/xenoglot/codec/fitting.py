@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "the server does not take it"
 
+JSON_ONLY = "Answer with JSON alone."
+"""What the model is told in place of a setting for JSON."""
+
 
 def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Request:
     """Return `request` as the server behind, of `dialect` and `target`, can take it; what changes stands in `losses`.
@@ -102,7 +105,7 @@ def _output(request: Request, output: OutputFormat, target: Target, losses: Loss
     """Return the request, its schema told in words where the server can be told of none."""
     if output.kind == "text" or (output.kind == "json" and target.json_schema == "object"):
         return request
-    told = "Answer with JSON alone."
+    told = JSON_ONLY
     if output.kind == "json_schema":
         told = f"Answer with JSON alone, in the form of this JSON Schema:\n{to_text(output.schema)}"
     said = _said(request, told)

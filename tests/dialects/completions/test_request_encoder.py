@@ -159,7 +159,7 @@ def test_what_the_dialect_has_no_field_for() -> None:
         tools=(Tool(name="t"),),
         tool_choice=ToolChoice(mode="auto"),
         thinking=Thinking(effort="low"),
-        output=OutputFormat(kind="json"),
+        output=OutputFormat(kind="json_schema", schema={}),
         sampling=Sampling(top_k=3, top_logprobs=2),
         metadata={"a": "b"},
         store=True,

@@ -534,9 +534,38 @@ HEAD = {"model": "m", "max_tokens": 100, "messages": [user("Q")]}
         pytest.param(
             Request(model="m", messages=ASK, sampling=LIMITED, output=OutputFormat(kind="json_schema", name="n")),
             {},
-            {},
-            ["$.output kind dropped (the dialect takes a schema or nothing; the prompt must ask for JSON)"],
+            {"system": "Answer with JSON alone."},
+            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
             id="pitfall-47-no-schema",
+        ),
+        pytest.param(
+            Request(
+                model="m",
+                messages=(said("system", Text(text="Be brief.")), *ASK),
+                sampling=LIMITED,
+                output=OutputFormat(kind="json"),
+            ),
+            {},
+            {"system": "Be brief.\n\nAnswer with JSON alone."},
+            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
+            id="findings-clients-6-json-mode",
+        ),
+        pytest.param(
+            Request(
+                model="m",
+                messages=(said("system", Text(text="Be brief.", cache=CacheMark())), *ASK),
+                sampling=LIMITED,
+                output=OutputFormat(kind="json"),
+            ),
+            {},
+            {
+                "system": [
+                    {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
+                    {"type": "text", "text": "Answer with JSON alone."},
+                ]
+            },
+            ["$.output kind approximated (told at the end of the system prompt, and not enforced)"],
+            id="findings-clients-6-behind-the-cache-mark",
         ),
         pytest.param(
             Request(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.fitting import JSON_ONLY
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.transcript import transcribe
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.errors import WireError
+from xenoglot.model.content import Text
+from xenoglot.model.request import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +51,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     body: JSONObject = {"model": request.model}
     stops = request.sampling.stop
     if request.prompt is None:
-        transcript = transcribe(request.messages, NAME, losses)
+        transcript = transcribe(_asking_for_json(request, losses), NAME, losses)
         body["prompt"] = transcript.text
         stops = _with_stop(stops, transcript.stop, crossing)
     else:
@@ -61,6 +64,20 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.stream or "unstreamed" in form:
         body["stream"] = request.stream
     return body | _stream_options(request, form, own, crossing) | own
+
+
+def _is_json_mode(request: Request) -> bool:
+    """Whether JSON of any form is wanted, of a model whose turn it is."""
+    wanted = request.output is not None and request.output.kind == "json" and request.prompt is None
+    return wanted and bool(request.messages) and request.messages[-1].role != "assistant"
+
+
+def _asking_for_json(request: Request, losses: Losses) -> Sequence[Message]:
+    """Return the messages; after the last a line that asks for JSON where it is wanted."""
+    if not _is_json_mode(request):
+        return request.messages
+    losses.approximated("$.output", "kind", "told at the end of the prompt, and not enforced")
+    return (*request.messages, Message(role="system", content=(Text(text=JSON_ONLY),)))
 
 
 def _prompt(prompt: Prompt, heading: str, form: JSONObject) -> JSONObject:
@@ -98,7 +115,7 @@ def _note_foreign(request: Request, crossing: Crossing) -> None:
         crossing.losses.dropped(f"$.tools[{index}]", "tool", "the dialect has none")
     if choice is not None:
         crossing.losses.dropped("$", "tool_choice", "the dialect has no tools")
-    if request.output is not None and request.output.kind != "text":
+    if request.output is not None and request.output.kind != "text" and not _is_json_mode(request):
         crossing.losses.dropped("$", "output", "the dialect has no form of answers")
     for name in _FOREIGN:
         if getattr(request, name) is not None:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.crossing import came_from
+from xenoglot.codec.fitting import JSON_ONLY
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.plain import silent
 from xenoglot.codec.schemas import closed
@@ -225,7 +226,7 @@ class _RequestEncoder:
         if output.kind == "text":
             return
         if not isinstance(schema, dict):
-            losses.dropped("$.output", "kind", "the dialect takes a schema or nothing; the prompt must ask for JSON")
+            self._ask_for_json()
             return
         if not self._home and (known := closed(schema)) != schema:
             schema = known
@@ -240,6 +241,15 @@ class _RequestEncoder:
                 losses.dropped("$.output", field, "the dialect gives a schema none")
         if output.strict is not None:
             losses.approximated("$.output", "strict", "the dialect holds to every schema strictly")
+
+    def _ask_for_json(self) -> None:
+        """Add a line to the system prompt, after its cache marks: the dialect has schemas, and no mode for any JSON."""
+        self._losses.approximated("$.output", "kind", "told at the end of the system prompt, and not enforced")
+        said = self._body.get("system")
+        if isinstance(said, list):
+            self._body["system"] = [*said, {"type": "text", "text": JSON_ONLY}]
+        else:
+            self._body["system"] = f"{said}\n\n{JSON_ONLY}" if said else JSON_ONLY
 
     def _rest(self) -> None:
         request, body, losses = self._request, self._body, self._losses
