@@ -105,8 +105,17 @@ def test_s04_r41_a_foreign_origin_is_403_without_any_cors_header(locked: Running
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_s04_what_a_page_may_send_without_leave_is_415(locked: Running, kind: str) -> None:
-    answer = locked.request("POST", "/v1/chat/completions", b"{}", {"content-type": kind, "x-api-key": KEY})
+    headers = {"content-type": kind, "x-api-key": KEY, "sec-fetch-mode": "no-cors"}
+    answer = locked.request("POST", "/v1/chat/completions", b"{}", headers)
     assert (answer.status, [name for name in answer.headers if name.startswith("access-control")]) == (415, [])
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat", "/api/show"])
+def test_c24_what_curl_sends_without_a_type_is_json(locked: Running, path: str) -> None:
+    """findings-clients-7: `curl -d` sends a form's type; a body that is none of JSON is a 400, as for any other."""
+    headers = {"content-type": PLAIN[1], "x-api-key": KEY}
+    assert locked.request("POST", path, b"{", headers).status == 400
+    assert locked.request("POST", path, b'{"model": "none", "messages": [], "input": ""}', headers).status != 415
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def test_origin(headers: list[tuple[str, str]], kind: str | None) -> None:
         pytest.param(("accept", "text/plain"), None, id="C24-missing"),
         pytest.param(("content-type", "application/json; charset=utf-16"), 415, id="C24-utf16"),
         pytest.param(("content-type", "multipart/form-data; boundary=x"), 415, id="C24-multipart"),
-        pytest.param(("content-type", "application/x-www-form-urlencoded"), 415, id="C24-form"),
+        pytest.param(("content-type", "application/x-www-form-urlencoded"), None, id="findings-clients-7-curl"),
+        pytest.param(("content-type", "application/x-www-form-urlencoded; charset=utf-16"), 415, id="C24-form-utf16"),
         pytest.param(("content-type", "text/plain"), 415, id="S04-simple-request"),
         pytest.param(("content-type", "application/jsonp"), 415, id="C24-nearly"),
         pytest.param(("content-encoding", "gzip"), 415, id="C09-gzip"),
@@ -99,3 +100,21 @@ def test_origin(headers: list[tuple[str, str]], kind: str | None) -> None:
 def test_media(header: tuple[str, str], status: int | None) -> None:
     refusal = check_media([header])
     assert (refusal and refusal.status) == status
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(("origin", "https://app.example"), id="S04-origin"),
+        pytest.param(("origin", "null"), id="S04-null"),
+        pytest.param(("sec-fetch-site", "cross-site"), id="S04-site"),
+        pytest.param(("sec-fetch-mode", "no-cors"), id="S04-mode"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_a_form_that_a_browser_may_have_sent_is_refused(header: tuple[str, str], first: bool) -> None:  # noqa: FBT001
+    """findings-clients-7: pages may send forms across origins without leave, and say where they come from."""
+    form = ("content-type", "application/x-www-form-urlencoded")
+    refusal = check_media([header, form] if first else [form, header])
+    assert refusal is not None
+    assert refusal.status == 415

@@ -25,6 +25,7 @@ UNSUPPORTED_MEDIA_TYPE = 415
 
 # RFC 9110 section 7.2, RFC 3986 section 3.2.2: a name or an address, and perhaps a port. Nothing else belongs there.
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_CURL = "application/x-www-form-urlencoded"
 _JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 
 
@@ -60,12 +61,14 @@ def check_origin(headers: Sequence[tuple[str, str]], server: Server) -> Refusal 
 def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Refusal | None:
     """Refuse a body that is not plain JSON in UTF-8; one that says nothing of itself is taken for that.
 
+    So is one of the type that `curl -d` sends, unless a browser may have sent it: browsers send `origin` with every
+    POST across origins (https://fetch.spec.whatwg.org/#append-a-request-origin-header), and `sec-fetch-*` headers.
     Where a `form` is wanted, a body that is none is refused.
 
     Bodies are taken as they are: a compressed one is refused, since what it grows to could not be bounded by its size.
     """
     for name, value in headers:
-        if name == "content-type" and (problem := _form_problem(value) if form else _media_problem(value)):
+        if name == "content-type" and (problem := _form_problem(value) if form else _media_problem(value, headers)):
             return Refusal(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
         if name == "content-encoding" and value.strip().lower() not in ("", "identity"):
             problem = "the body is compressed: send it as it is, without `content-encoding`"
@@ -73,8 +76,10 @@ def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Re
     return None
 
 
-def _media_problem(value: str) -> str | None:
+def _media_problem(value: str, headers: Sequence[tuple[str, str]]) -> str | None:
     media_type, *parameters = (piece.strip().lower() for piece in value.split(";"))
+    if media_type == _CURL and not any(name == "origin" or name.startswith("sec-fetch-") for name, _ in headers):
+        media_type = ""
     if media_type and not _JSON.fullmatch(media_type):
         return "the body must be JSON: send it with `content-type: application/json`"
     charsets = {piece.partition("=")[2].strip('"') for piece in parameters if piece.startswith("charset=")}
