@@ -25,7 +25,7 @@ from xenoglot.model.events import (
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from xenoglot.model.content import Citation, Extra, Logprob, Part
     from xenoglot.model.failure import Failure
@@ -142,6 +142,11 @@ class Folder:
             usage=self._usage,
             candidates=tuple(self._candidate(index).candidate(growing=growing) for index in range(count)),
         )
+
+    def content(self, index: int) -> Sequence[Part]:
+        """Return the parts so far of one candidate, those alone that are over."""
+        candidate = self._candidates.get(index)
+        return () if candidate is None else candidate.content
 
     def _candidate(self, index: int) -> _GrowingCandidate:
         candidate = self._candidates.get(index)

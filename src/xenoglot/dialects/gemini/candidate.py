@@ -101,6 +101,7 @@ def encode_candidate(candidate: Candidate, place: int, losses: Losses) -> JSONOb
     written = _Written(losses, where, home=home)
     for index, part in enumerate(candidate.content):
         written.add(part, f"{where}.content[{index}]")
+    written.settle()
     own: JSONObject = {} if form.get("content") == "absent" and not written.parts else _content(written.parts, form)
     if form.get("index") != "absent":
         own["index"] = form.get("index", place)
@@ -141,6 +142,13 @@ class _Written:
         self.grounding = Grounding(where, losses)
         self._encoder = PartEncoder(losses, home=home)
         self._home = home
+        self._texts: list[str] = []  # of the last part
+        self._bytes = 0  # of these
+
+    def settle(self) -> None:
+        """Put the text of the last part together."""
+        if len(self._texts) > 1:
+            self.parts[-1]["text"] = "".join(self._texts)
 
     def add(self, part: Part, where: str) -> None:
         for encoded in self._encoder.part(part, where, _ROLE):
@@ -151,14 +159,21 @@ class _Written:
 
     def _place(self, encoded: JSONObject) -> int:
         """Add a part, or join it to the last; return the bytes of text before it."""
-        last = self.parts[-1] if self.parts else {}
-        if not self._home and says_nothing(encoded):
-            return bytes_of(last.get("text", ""))
-        if self._home or not goes_on(last, encoded):
+        if self._home:
             self.parts.append(encoded)
             return 0
-        self.parts[-1] = {**encoded, "text": last["text"] + encoded["text"]}
-        return bytes_of(last["text"])
+        if says_nothing(encoded):
+            return self._bytes
+        text = encoded.get("text", "")
+        if not goes_on(self.parts[-1] if self.parts else {}, encoded):
+            self.settle()
+            self.parts.append({**encoded})
+            self._texts, self._bytes = [text], bytes_of(text)
+            return 0
+        self.parts[-1] = {**encoded}
+        self._texts.append(text)
+        before, self._bytes = self._bytes, self._bytes + bytes_of(text)
+        return before
 
 
 def goes_on(last: JSONObject, encoded: JSONObject) -> bool:

@@ -6,6 +6,7 @@ the offsets of a segment count the bytes of the text in UTF-8.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from xenoglot.dialects.gemini.fields import NAME
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 GROUNDING = "groundingMetadata"
 KIND = "url_citation"
 
+_STRETCH = 64
+"""Bytes between two places of a text whose characters are counted once."""
+
+_CONTINUES = (0x80, 0xC0)
+"""Bytes that continue a character in UTF-8: from the first of these to before the second."""
+
+_LATER = bytes(range(*_CONTINUES))
+
 _OWN = Extra(dialect=NAME, form={"derived": True})
 """Marks a citation that was read off metadata: it goes home with that."""
 
@@ -32,7 +41,7 @@ def citations_of(metadata: JSON, text: str) -> Iterator[Citation]:
     if not isinstance(metadata, dict):
         return
     chunks = [_web(chunk) for chunk in _list(metadata.get("groundingChunks"))]
-    data = text.encode("utf-8", "surrogatepass")
+    data = _Bytes(text)
     used: set[int] = set()
     for support in _list(metadata.get("groundingSupports")):
         place = _place(support.get("segment"), data)
@@ -58,20 +67,52 @@ def _web(chunk: JSONObject) -> tuple[str, str | None] | None:
             return None
 
 
-def _place(segment: JSON, data: bytes) -> tuple[int, int] | None:
+class _Bytes:
+    """A text in UTF-8, whose bytes are looked up as characters, each in the same number of steps."""
+
+    def __init__(self, text: str) -> None:
+        self.data = text.encode("utf-8", "surrogatepass")
+        self._ascii = text.isascii()
+        self._before: list[int] = []  # characters before each stretch; made for the first look
+
+    def characters(self, at: int) -> int | None:
+        """Return how many characters stand before byte `at`; `None` where that is inside of one."""
+        if self._ascii:
+            return at
+        if at < len(self.data) and _CONTINUES[0] <= self.data[at] < _CONTINUES[1]:
+            return None
+        if not self._before:
+            counts = (_count(self.data[begin : begin + _STRETCH]) for begin in range(0, len(self.data), _STRETCH))
+            self._before = [0, *accumulate(counts)]
+        stretch = at // _STRETCH
+        return self._before[stretch] + _count(self.data[stretch * _STRETCH : at])
+
+
+def _count(data: bytes) -> int:
+    """Return how many characters begin in some UTF-8."""
+    return len(data.translate(None, _LATER))
+
+
+def _place(segment: JSON, text: _Bytes) -> tuple[int, int] | None:
     """Return the characters that a segment covers, if these are the words it names."""
     if not isinstance(segment, dict):
         return None
     start, end = segment.get("startIndex", 0), segment.get("endIndex")
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(data):
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(text.data):
         return None
-    try:
-        before, inside = data[:start].decode(), data[start:end].decode()
-    except UnicodeDecodeError:
+    before, behind = text.characters(start), text.characters(end)
+    if before is None or behind is None:
         return None
-    if segment.get("text") not in (None, inside):
+    said = segment.get("text")
+    if said is not None and not (isinstance(said, str) and _covers(text.data, start, end, said)):
         return None
-    return len(before), len(before) + len(inside)
+    return before, behind
+
+
+def _covers(data: bytes, start: int, end: int, said: str) -> bool:
+    """Whether the bytes from `start` to `end` are these words; what is longer or shorter is not compared."""
+    words = said.encode("utf-8", "surrogatepass")
+    return len(words) == end - start and data.startswith(words, start)
 
 
 def _citation(chunk: tuple[str, str | None] | None, place: tuple[int, int] | None) -> Citation:

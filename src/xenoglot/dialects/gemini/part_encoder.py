@@ -221,7 +221,8 @@ class PartEncoder:
         texts = [(at, inner) for at, inner in inside if isinstance(inner, Text | Refusal)]
         if self._home and "parts" in form:
             texts = texts[: len(inside) - int(form["parts"])]
-        media = [pair for pair in inside if pair not in texts]
+        written = {at for at, _ in texts}
+        media = [pair for pair in inside if pair[0] not in written]
         if not self._home and inside != [*texts, *media]:
             self._losses.approximated(where, "order", "words come first in a result")
         words = [str(self._say(inner, at)["text"]) for at, inner in texts]

@@ -156,8 +156,8 @@ class WrittenCandidate:
         return self._write({"text": held, "thought": True}) if held else ()
 
     def _end(self) -> Sequence[ServerSentEvent]:
-        response = self._block.response()
-        part = response.candidates[self._index].content[0] if response.candidates else self._part
+        content = self._block.content(self._index)
+        part = content[0] if content else self._part
         if part is None:
             return ()
         mode, self._mode = self._mode, None
