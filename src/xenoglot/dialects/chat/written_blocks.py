@@ -123,7 +123,7 @@ class ThoughtBlock(Block):
         self._index = index
         self._losses = losses
         self._text = [part.text or ""]
-        self._summary = list(part.summary or ())
+        self._summary = [[text] for text in part.summary or ()]
         self._signature = part.signature
 
     def begin(self) -> Sequence[JSONObject]:
@@ -169,7 +169,7 @@ class ThoughtBlock(Block):
         return replace(
             self._header,
             text=None if self._header.text is None and not text else text,
-            summary=None if self._header.summary is None and not self._summary else tuple(self._summary),
+            summary=None if self._header.summary is None and not self._summary else tuple(map("".join, self._summary)),
             signature=self._signature,
         )
 
@@ -178,10 +178,10 @@ class ThoughtBlock(Block):
 
     def _summarise(self, text: str, index: int) -> str:
         """Note a piece of a summary; return it with the paragraphs that begin with it."""
-        before = "\n\n".join(self._summary)
-        self._summary += [""] * (index + 1 - len(self._summary))
-        self._summary[index] += text
-        return "\n\n".join(self._summary)[len(before) :]
+        breaks = max(index, 0) - max(len(self._summary) - 1, 0)
+        self._summary += [[] for _ in range(index + 1 - len(self._summary))]
+        self._summary[index].append(text)
+        return "\n\n" * breaks + text
 
 
 class CallBlock(Block):

@@ -66,6 +66,7 @@ class GrowingItem:
         "_block",
         "_contents",
         "_item",
+        "_known",
         "_places",
         "_summaries",
         "_texts",
@@ -85,10 +86,11 @@ class GrowingItem:
         self._answer_id = answer_id
         self._item = _unspoken(item)
         self._places: list[int | None] = []  # of the contents of a message so far, as the wire counts them
+        self._known: set[int] = set()  # of these
         self._told = False  # whether the end of the last content has been told
         self._block: Growth | None = None
         self._texts: dict[tuple[str, int], list[str]] = {}  # of a thought
-        self._summaries: list[int] = []  # of a thought, as the wire counts them
+        self._summaries: dict[int, int] = {}  # of a thought, as the wire counts them
         self._contents = 0  # of a thought, those of which the end has been told
 
     @property
@@ -203,7 +205,7 @@ class GrowingItem:
 
     def _content_added(self, part: JSONObject | None, index: int | None) -> list[Event]:
         """Begin the content at `index`, which closes the one before it; one that is there already is no news."""
-        if part is None or (index is not None and index in self._places):
+        if part is None or (index is not None and index in self._known):
             return []
         events = self._close()
         kind = part.get("type")
@@ -213,13 +215,15 @@ class GrowingItem:
         begun = part if word is None or not said else part | {word: ""}
         before = [_NOTHING] if self._places else []  # the first content alone tells of the message itself
         self._places.append(index)
+        if index is not None:
+            self._known.add(index)
         self._told = False
         self._block = Growth(self._decoded({**self._item, "content": [*before, begun]})[-1])
         return [*events, *self._block.begin(), *(self._add(TextDelta(text=str(words))) if said else ())]
 
     def _content_at(self, index: int | None, kind: str) -> list[Event]:
         """Begin a content if none is open that may grow: servers leave `content_part.added` out, and count on."""
-        if index is not None and index in self._places[:-1]:
+        if index is not None and index in self._known and index != self._places[-1]:
             raise WireError("$.content_index", "a content grows that is over")
         is_last = bool(self._places) and index in (None, self._places[-1])
         if self._block is None or (self._told and not is_last):
@@ -262,9 +266,7 @@ class GrowingItem:
 
     def _summary_at(self, place: int) -> int:
         """Return which summary stands at `place` of the wire: they are counted as they come."""
-        if place not in self._summaries:
-            self._summaries.append(place)
-        return self._summaries.index(place)
+        return self._summaries.setdefault(place, len(self._summaries))
 
     def _think(self, side: str, index: int, text: str) -> list[Event]:
         if not text:
