@@ -179,7 +179,6 @@ KNOWN: Final = {
         "zai-org/GLM-4.5-Air",
         "zai-org/GLM-4.6",
         "z-ai/glm-4.6:exacto",
-        "inclusionAI/Ling-3.0-flash",
         "poolside/Laguna-XS.2",
         "bartowski/zai-org_GLM-4.5-Air-GGUF",
         "accounts/fireworks/models/glm-4p6",
@@ -188,6 +187,8 @@ KNOWN: Final = {
         "zai-org/GLM-4.7-Flash",
         "glm-4.7-flash:latest",
         "zai-org/GLM-5",
+        "inclusionAI/Ling-3.0-flash",
+        "iFlytek/Spark2.5",
     ),
     "seed_oss": (
         "ByteDance-Seed/Seed-OSS-36B-Instruct",

@@ -128,11 +128,16 @@ NAMED: Final = {
     "bare-no-object": (Named(), "get_weather Paris", None),
     "infix": (Named(infix=("[ARGS]",)), f"get_weather[ARGS]{CITY}", [WEATHER]),
     "infix-missing": (Named(infix=("[ARGS]",)), f"get_weather{CITY}", None),
-    "mark": (Named(infix=("[ARGS]",), mark=("[ID]",)), f"get_weather[ID]c1[ARGS]{CITY}", [WEATHER]),
+    "mark": (Named(infix=("[ARGS]",), mark=("[ID]",)), f"get_weather[ID]c1[ARGS]{CITY}", [{**WEATHER, "id": "c1"}]),
     "prefix": (Named(prefix=("fn:",)), f"fn:get_weather {CITY}", [WEATHER]),
     "prefix-missing": (Named(prefix=("fn:",)), f"get_weather {CITY}", None),
     "suffix": (Named(suffix=("!",)), f"get_weather {CITY}!", [WEATHER]),
     "numbered": (Named(infix=("|",)), f"functions.get_weather:0|{CITY}", [WEATHER]),
+    "numbered-id": (
+        Named(infix=("|",), spelled="functions.{name}:{number}"),
+        f"functions.get_weather:0|{CITY}",
+        [{**WEATHER, "id": "functions.get_weather:0"}],
+    ),
     "undeclared": (Named(), "ghost {}", None),
     "nothing": (Named(), "{}", None),
 }
@@ -165,3 +170,8 @@ def test_lists_are_written_as_one() -> None:
         '[{"name": "now", "arguments": {}}, {"name": "add", "arguments": {"a": 1}}]'
     ]
     assert JSONCalls(keyed=True).write(calls) == ['{"now": {}}', '{"add": {"a": 1}}']
+
+
+def test_a_name_that_has_a_number_is_written_as_it_is() -> None:
+    payload = Named(infix=("|",), spelled="functions.{name}:{number}")
+    assert payload.write([("now", "{}"), ("functions.now:7", "{}")]) == ["functions.now:0|{}", "functions.now:7|{}"]

@@ -30,10 +30,10 @@ from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Usage
 from xenoglot.text import syntax
 from xenoglot.text.declared import Declared
-from xenoglot.text.stage import TextStage
+from xenoglot.text.stage import Ids, TextStage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON
@@ -286,3 +286,44 @@ def test_a_tool_that_the_request_does_not_allow_is_not_called() -> None:
     assert [*stage.feed(start()), *stage.feed(said(CALL)), *stage.feed(end()), *stage.feed(finished())] == [
         *(start(), said(CALL), end(), finished())
     ]
+
+
+def ids(taken: Iterable[str], *written: str) -> list[str]:
+    """Return the ids of calls of which the model wrote the ids `written`."""
+    made = Ids(lambda candidate, number: f"made_{candidate}_{number}", taken)
+    return [made.of(0, number, one) for number, one in enumerate(written)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "written", "given"),
+    [
+        pytest.param([], ["functions.f:0", "functions.f:1"], ["functions.f:0", "functions.f:1"], id="as-written"),
+        pytest.param([], ["", "VvvODy9mT"], ["made_0_0", "VvvODy9mT"], id="made-where-none-is-written"),
+        pytest.param([], ["f:0", "f:0", "f:0"], ["f:0", "f:1", "f:2"], id="the-same-number-again"),
+        pytest.param(["f:0", "f:1"], ["f:0", "f:1"], ["f:2", "f:3"], id="numbers-of-earlier-turns"),
+        pytest.param(["f:1"], ["f:0", "f:1", "f:2"], ["f:0", "f:2", "f:3"], id="numbers-between"),
+        pytest.param(["VvvODy9mT"], ["VvvODy9mT"], ["made_0_0"], id="an-earlier-id-without-number"),
+        pytest.param([], ["a b", "<x>", "x" * 200], ["made_0_0", "made_0_1", "made_0_2"], id="no-ids"),
+    ],
+)
+def test_ids_are_those_that_the_model_wrote_each_once(taken: list[str], written: list[str], given: list[str]) -> None:
+    assert ids(taken, *written) == given
+
+
+def test_many_calls_with_one_id_cost_a_step_each() -> None:
+    looked: list[object] = []
+
+    class Watched(set[str]):
+        def __contains__(self, item: object) -> bool:
+            looked.append(item)
+            return super().__contains__(item)
+
+    def steps(count: int) -> int:
+        made = Ids(lambda _candidate, number: str(number))
+        made._taken = Watched(f"f:{number}" for number in range(count))
+        looked.clear()
+        given = [made.of(0, number, "f:0") for number in range(count)]
+        assert len(set(given)) == count
+        return len(looked)
+
+    assert steps(2_000) <= 2.5 * steps(1_000)

@@ -271,3 +271,40 @@ def test_no_result_looks_like_words_of_the_user(name: str) -> None:
     around = re.sub(r"\{(?:name|id|content)\}", "", telling.result)
     assert telling.result.count("{content}") == 1
     assert re.search(r"[a-z]{4}", around, re.IGNORECASE)
+
+
+def turns_of(row: str, *calls: ToolCall) -> list[tuple[str, str]]:
+    """Return a conversation in words of `row` in which `calls` were made, and each gave its name."""
+    history = []
+    for call in calls:
+        result = ToolResult(call_id=call.id, content=(Text(text=call.name),))
+        history += [Message(role="assistant", content=(call,)), Message(role="tool", content=(result,))]
+    return said(told(Request(model="m", messages=tuple(history)), syntax.get(row), Losses()))
+
+
+KIMI_CALL = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+    "<|tool_calls_section_end|>"
+)
+
+
+def test_kimi_is_told_its_own_ids_and_others_in_its_form() -> None:
+    own = ToolCall(id="functions.now:7", name="now", arguments="{}")
+    other = ToolCall(id="toolu_1", name="add", arguments="{}")
+    assert [text for _, text in turns_of("kimi_k2", own, other)] == [
+        KIMI_CALL.format("functions.now:7"),
+        "## Return of functions.now:7\nnow",
+        KIMI_CALL.format("functions.add:1"),
+        "## Return of functions.add:1\nadd",
+    ]
+
+
+def test_mistral_is_told_its_own_ids_alone() -> None:
+    own = ToolCall(id="VvvODy9mT", name="now", arguments="{}")
+    other = ToolCall(id="toolu_1", name="add", arguments="{}")
+    assert [text for _, text in turns_of("mistral", own, other)] == [
+        "[TOOL_CALLS]now[CALL_ID]VvvODy9mT[ARGS]{}",
+        "[TOOL_RESULTS]now[/TOOL_RESULTS]",
+        "[TOOL_CALLS]add[ARGS]{}",
+        "[TOOL_RESULTS]add[/TOOL_RESULTS]",
+    ]

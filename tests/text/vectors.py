@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent.parent / "vectors" / "text"
 
 Made: TypeAlias = dict[str, str]
-"""`{"text": …}`, `{"reasoning": …}` or `{"call": …, "arguments": …}`."""
+"""`{"text": …}`, `{"reasoning": …}` or `{"call": …, "arguments": …}`, with the `id` that the model wrote."""
 
 
 class Declaration(Struct, frozen=True):
@@ -169,6 +169,7 @@ def _said(part: Part) -> Made:
         case Reasoning():
             return {"reasoning": part.text or ""}
         case ToolCall():
-            return {"call": part.name, "arguments": part.arguments}
+            said = {"call": part.name, "arguments": part.arguments}
+            return said if part.id.startswith("call_") else {**said, "id": part.id}
         case _:
             return {"part": type(part).__name__}

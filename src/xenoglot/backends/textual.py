@@ -14,6 +14,7 @@ from xenoglot.backends.stopping import ended, stop_stage, telling
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
+from xenoglot.model.content import ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.text.declared import Declared
 from xenoglot.text.stage import TextStage
@@ -21,7 +22,7 @@ from xenoglot.text.syntax import AUTO, chosen, get, marked
 from xenoglot.text.telling import told
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from xenoglot.backends.backend import Answer, Backend, Call
     from xenoglot.codec.stage import Stage
@@ -119,6 +120,7 @@ class Textual:
             repair=_repair() if self._policy.repair != "off" else None,
             silent=self._policy.repair == "on",
             thinking=_wants_thoughts(call.request.thinking),
+            taken=_ids(call.request),
         )
         custom = UnwrapCustom(call.request)
         return Pipeline(stage, custom) if custom else stage
@@ -130,6 +132,11 @@ async def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> AsyncGenerat
             yield events
     if rest := stage.close():
         yield rest
+
+
+def _ids(request: Request) -> Iterator[str]:
+    """Yield the ids of the calls before."""
+    return (part.id for message in request.messages for part in message.content if isinstance(part, ToolCall))
 
 
 def _wants_thoughts(thinking: Thinking | None) -> bool | None:

@@ -85,6 +85,12 @@ class Declared:
             bare = rest
         return bare if bare in self._known else None
 
+    @property
+    def only(self) -> str | None:
+        """The name of the one tool that is declared; `None` where there are several."""
+        tools = {(known.name, known.namespace) for known in self._known.values()}
+        return next(iter(self._known)) if len(tools) == 1 else None
+
     def tool(self, name: str) -> Known:
         """Return the tool that is declared by `name`."""
         return self._known[name]

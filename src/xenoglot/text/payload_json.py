@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -25,6 +26,9 @@ _ARGUMENTS: Final = ("input", "args", "params")
 _FENCES: Final = ("```json", "```")
 
 
+_PLAIN: Final = "{name}"
+_NUMBERED: Final = re.compile(r":\d{1,6}\Z")
+
 NO_FIELD: Final = "a call has no such field"
 
 
@@ -34,7 +38,8 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     `name`, `arguments` and `wrapper` are the keys that the family uses, the first of each the one to write; what is
     under a `wrapper` is read as the call itself. `keyed` is the form `{"<name>": {…}}`. `listed` is whether calls are
     written as a list; both are read. `strict`: an object with another key before its name is none; for text without
-    a marker.
+    a marker. `ids` are the keys under which the family writes the id of a call; it counts where it stands before the
+    arguments.
     """
 
     name: tuple[str, ...] = ("name", "function")
@@ -43,6 +48,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     keyed: bool = False
     listed: bool = False
     strict: bool = False
+    ids: tuple[str, ...] = ()
     starts: str = "{["
 
     def read(self, section: Section, /) -> Reading:
@@ -140,6 +146,9 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     def _other(self, section: Section, call: _Call, key: str) -> Generator[None, None, bool]:
         if self.strict and not call.told and key not in _SILENT:
             raise MismatchError
+        if key in self.ids and not call.told and (yield from section.peek()) == '"':
+            call.id = yield from json_text.name(section)
+            return True
         if key in _SILENT:
             return (yield from json_text.raw_value(section, lambda _: None))
         if call.told:
@@ -157,16 +166,16 @@ def _surplus(section: Section) -> Reading:
 class Named(Struct, frozen=True, kw_only=True):
     """A name with a JSON object behind it: `prefix`, the name, `infix`, the object, `suffix`.
 
-    Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it, which is
-    passed over. Where there is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is
-    written, of the call that is `{number}` from 0 on.
+    Each of them may have several spellings. Between name and `infix` may stand `mark` with an id behind it. Where there
+    is no `infix`, the name ends where a blank or the object begins. `spelled` is how a name is written, of the call
+    that is `{number}` from 0 on; a name that has a number is so spelled, and is the id of the call.
     """
 
     prefix: tuple[str, ...] = ()
     infix: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
     mark: tuple[str, ...] = ()
-    spelled: str = "{name}"
+    spelled: str = _PLAIN
     starts: str = ""
 
     def read(self, section: Section, /) -> Reading:
@@ -175,8 +184,12 @@ class Named(Struct, frozen=True, kw_only=True):
         yield from section.expect(self.prefix)
         call = _Call(section)
         call.name = yield from self._name(section)
+        if self.spelled != _PLAIN and _NUMBERED.search(call.name):
+            call.id = call.name
+        elif self.spelled != _PLAIN and call.name.isdigit():
+            call.name = section.declared.only or call.name  # the number alone
         if (yield from section.accept(self.mark)):
-            yield from self._name(section)
+            call.id = yield from self._name(section)
         yield from section.expect(self.infix)
         if self._bare(section):
             call.tell()
@@ -194,11 +207,16 @@ class Named(Struct, frozen=True, kw_only=True):
         """Return one text for each call."""
         prefix, infix, suffix = ((spellings or ("",))[0] for spellings in (self.prefix, self.infix, self.suffix))
         between = infix or " "
-        names = (self.spelled.format(name=name, number=number) for number, (name, _) in enumerate(calls))
+        names = (self._spelled(name, number) for number, (name, _) in enumerate(calls))
         return [
             f"{prefix}{name}{between}{arguments or '{}'}{suffix}"
             for name, (_, arguments) in zip(names, calls, strict=True)
         ]
+
+    def _spelled(self, name: str, number: int) -> str:
+        if self.spelled == _PLAIN or _NUMBERED.search(name):
+            return name
+        return self.spelled.format(name=name, number=number)
 
     @staticmethod
     def _bare(section: Section) -> bool:
@@ -230,6 +248,7 @@ class _Call:
 
     def __init__(self, section: Section) -> None:
         self.name: str | None = None
+        self.id = ""
         self.told = False
         self.has_arguments = False
         self.wrapped = False
@@ -256,7 +275,7 @@ class _Call:
         for key in self._beside:
             self._section.lost(key, NO_FIELD)
         self.told = True
-        self._section.name(self.name)
+        self._section.name(self.name, self.id)
         self._section.arguments(given)
 
     def _given(self) -> str:

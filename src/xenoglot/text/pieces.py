@@ -28,9 +28,10 @@ class ThoughtEnded(Struct, frozen=True):
 
 
 class CallBegun(Struct, frozen=True):
-    """The model calls the tool `name`, which is declared."""
+    """The model calls the tool `name`, which is declared; `id` is the id that it wrote of the call, if any."""
 
     name: str
+    id: str = ""
 
 
 class Arguments(Struct, frozen=True):

@@ -216,10 +216,10 @@ class Section:
         self._whole = False
         self._losses.clear()
 
-    def name(self, name: str) -> bool:
+    def name(self, name: str, call_id: str = "") -> bool:
         """Say whom the call is for, when it is sure that it is a call; return whether that is declared.
 
-        The arguments of a call to anybody else are words.
+        The arguments of a call to anybody else are words. `call_id` is the id that the model wrote of the call.
         """
         known = self.declared.resolve(name)
         if known is None:
@@ -228,7 +228,7 @@ class Section:
         else:
             self._state = "call"
             self.called = True
-            self.pieces += (CallBegun(known), *self._losses)
+            self.pieces += (CallBegun(known, call_id), *self._losses)
         self._told = known is not None
         self._clear()
         return known is not None

@@ -7,6 +7,7 @@ no text passes, after what was held back before it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from xenoglot.text.payload_repaired import repairing
 from xenoglot.text.pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.content import Logprob, Part
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 Identify: TypeAlias = "Callable[[int, int], str]"
 """Candidate and number of a call in it -> its id."""
+
+_ID: Final = re.compile(r"[\w.:-]{1,128}")
+_NUMBERED: Final = re.compile(r"(.+:)(\d{1,6})")
 
 _STOPPED: Final = ("stop", "unknown")
 """Why an answer ended that nobody cut off."""
@@ -62,9 +66,10 @@ class TextStage:
         repair: Repair | None = None,
         silent: bool = False,
         thinking: bool | None = None,
+        taken: Iterable[str] = (),
     ) -> None:
         self._making = (syntax if repair is None else repairing(syntax, repair), declared, thinking)
-        self._identify = identify
+        self._ids = Ids(identify, taken)
         self._losses = losses
         self._repair = repair
         self._silent = silent
@@ -88,10 +93,38 @@ class TextStage:
         found = self._candidates.get(index)
         if found is None:
             syntax, declared, thinking = self._making
-            calls = _Calls(index, declared, self._identify, self._losses, self._repair, silent=self._silent)
+            calls = _Calls(index, declared, self._ids, self._losses, self._repair, silent=self._silent)
             found = _Candidate(index, syntax, declared, calls, thinking=thinking)
             self._candidates[index] = found
         return found
+
+
+class Ids:
+    """The ids of calls: as the model wrote them, each once in a conversation (`taken` are those before), or made."""
+
+    def __init__(self, identify: Identify, taken: Iterable[str] = ()) -> None:
+        self._identify = identify
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}  # what stands before the number of an id -> the next number to try
+
+    def of(self, candidate: int, number: int, written: str) -> str:
+        """Return the id of the call that is `number` in `candidate`, of which the model wrote the id `written`."""
+        if not _ID.fullmatch(written):
+            return self._identify(candidate, number)
+        if written in self._taken and (found := _NUMBERED.fullmatch(written)) is not None:
+            written = self._numbered(found[1], int(found[2]) + 1)
+        elif written in self._taken:
+            return self._identify(candidate, number)
+        self._taken.add(written)
+        return written
+
+    def _numbered(self, stem: str, least: int) -> str:
+        """Return an id of the same kind with the next number that is free."""
+        number = max(least, self._next.get(stem, 0))
+        while f"{stem}{number}" in self._taken:
+            number += 1
+        self._next[stem] = number + 1
+        return f"{stem}{number}"
 
 
 class _Calls:
@@ -101,7 +134,7 @@ class _Calls:
         self,
         candidate: int,
         declared: Declared,
-        identify: Identify,
+        ids: Ids,
         losses: Losses,
         repair: Repair | None,
         *,
@@ -111,7 +144,7 @@ class _Calls:
         self.cut = False
         self._candidate = candidate
         self._declared = declared
-        self._identify = identify
+        self._ids = ids
         self._losses = losses
         self._repair = repair
         self._silent = silent
@@ -122,10 +155,10 @@ class _Calls:
     def _where(self) -> str:
         return f"$.candidates[{self._candidate}]"
 
-    def begin(self, name: str) -> ToolCall:
-        """Return the call that begins."""
+    def begin(self, name: str, written: str) -> ToolCall:
+        """Return the call that begins; `written` is its id as the model wrote it, if it did."""
         tool = self._declared.tool(name)
-        call_id = self._identify(self._candidate, self.count)
+        call_id = self._ids.of(self._candidate, self.count, written)
         self.count += 1
         self._name = name
         self._held.clear()
@@ -269,8 +302,8 @@ class _Candidate:
                     events += [*self._enter_text(), TextDelta(text=text, logprobs=logprobs, candidate=self._index)]
                 case Thought(text=text):
                     events += [*self._enter(Reasoning()), ReasoningDelta(text=text, candidate=self._index)]
-                case CallBegun(name=name):
-                    events += self._enter(self._calls.begin(name))
+                case CallBegun(name=name, id=written):
+                    events += self._enter(self._calls.begin(name, written))
                 case Arguments(text=text):
                     events += self._argue(self._calls.add(text))
                 case CallEnded(whole=whole):

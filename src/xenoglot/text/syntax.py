@@ -123,6 +123,9 @@ class Telling(Struct, frozen=True, kw_only=True):
     with `separator` between them; `{example}` is a call as the family writes it. `result` is what a tool returned, with
     `{name}`, `{id}` and `{content}`, in a turn of the user; where `escaped`, the content stands in it as a JSON string.
     Results that follow each other are joined by line breaks in one turn.
+
+    `own_id` is the pattern of the ids that the family writes, `made_id` what the id of another call is written as
+    (`{number}`: of the call in the conversation, from 0 on), `named` how a call with such an id is named in the prompt.
     """
 
     tools: str
@@ -130,6 +133,9 @@ class Telling(Struct, frozen=True, kw_only=True):
     separator: str = "\n"
     result: str = "<tool_response>\n{content}\n</tool_response>"
     escaped: bool = False
+    own_id: str = ""
+    made_id: str = ""
+    named: str = ""
 
 
 class Syntax(Struct, frozen=True, kw_only=True):

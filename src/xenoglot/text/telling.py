@@ -91,6 +91,7 @@ class _Teller:
         self._telling = syntax.telling or USUAL
         self._losses = losses
         self._names: dict[str, str] = {}  # id of a call -> name of its tool
+        self._ids: dict[str, str] = {}  # id of a call -> its id in the prompt, where the family has some
 
     def system(self, request: Request) -> Text | None:
         """Return what the system turn tells of the tools, marked as the last that is marked; `None` where none is."""
@@ -163,8 +164,20 @@ class _Teller:
             self._losses.carry(call.extra, where, _OURS)
             name = _name(call.name, call.namespace)
             self._names[call.id] = name
-            said.append((name, call.arguments))
+            said.append((self._named(call.id, name), call.arguments))
         return Text(text=written(self._syntax, said), cache=_last_mark(call.cache for call in calls))
+
+    def _named(self, call_id: str, name: str) -> str:
+        """Return what stands in place of the name of a call, with its id where the family writes ids."""
+        telling = self._telling
+        if not telling.own_id:
+            return name
+        own = re.fullmatch(telling.own_id, call_id) is not None
+        if not own and not telling.made_id:
+            return name
+        made = call_id if own else telling.made_id.format(name=name, number=len(self._ids))
+        self._ids[call_id] = made
+        return telling.named.format(name=name, id=made)
 
     def _results(self, results: Sequence[ToolResult], where: str) -> tuple[Part, ...]:
         """Return results as parts of a turn: what of them is text in the family's form, pictures behind it."""
@@ -177,7 +190,8 @@ class _Teller:
                 words = f"[tool error] {words}"
             content = to_text(words) if telling.escaped else words
             name = result.name or self._names.get(result.call_id, "")
-            fields = {"{name}": name, "{id}": result.call_id, "{content}": content}
+            shown = self._ids.get(result.call_id, result.call_id)
+            fields = {"{name}": name, "{id}": shown, "{content}": content}
             texts.append(_filled(telling.result, fields))
         return (Text(text="\n".join(texts), cache=_last_mark(map(_mark, results))), *media)
 

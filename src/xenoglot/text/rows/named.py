@@ -90,7 +90,7 @@ _MISTRAL: Final = Syntax(
     ),
     calls=(
         Calls(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
-        Calls(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True)),
+        Calls(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True, ids=("id",))),
         Calls(open=_MISTRAL_OPEN, payload=Named()),
     ),
     slips=FORGOTTEN,
@@ -104,6 +104,8 @@ _MISTRAL: Final = Syntax(
         ),
         separator=", ",
         result="[TOOL_RESULTS]{content}[/TOOL_RESULTS]",
+        own_id=r"[A-Za-z0-9]{9}",
+        named="{name}[CALL_ID]{id}",
     ),
 )
 
@@ -129,7 +131,10 @@ _KIMI_TOLD: Final = Telling(
         'functions.function_name:0<|tool_call_argument_begin|>{"argument": "value"}<|tool_call_end|>'
         "<|tool_calls_section_end|>"
     ),
-    result="## Return of functions.{name}\n{content}",
+    result="## Return of {id}\n{content}",
+    own_id=r"functions\..+:\d{1,6}",
+    made_id="functions.{name}:{number}",
+    named="{id}",
 )
 
 _KIMI: Final = (
@@ -163,7 +168,7 @@ _KIMI: Final = (
 
 # ---- Cohere
 
-_COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True)
+_COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True, ids=("tool_call_id",))
 _ACTIONS: Final = Calls(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
 
 
