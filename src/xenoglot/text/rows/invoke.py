@@ -170,7 +170,10 @@ ROWS: Final[tuple[Syntax, ...]] = (
             Calls(
                 begin=("<｜tool_calls_begin｜>",),  # noqa: RUF001  full-width bars are what the model writes
                 end=("<｜tool_calls_end｜>",),  # noqa: RUF001  the same
-                open=("<｜tool_call_begin｜>function<｜tool_sep｜>",),  # noqa: RUF001  the same
+                open=(
+                    "<｜tool_call_begin｜>function<｜tool_sep｜>",  # noqa: RUF001  the same
+                    "<｜tool_call_begin｜>",  # noqa: RUF001  the same
+                ),
                 close=("<｜tool_call_end｜>",),  # noqa: RUF001  the same
                 payload=_invoke("steptml:"),
             ),

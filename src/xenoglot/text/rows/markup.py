@@ -252,7 +252,7 @@ _GLM: Final = (
                 payload=_pairs(line="\n", name_end=("<tool_sep>",)),
             ),
         ),
-        thoughts=(_THINK,),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True),),
         telling=Telling(
             tools=f"{_TOOLS}<tool_calls>\n<tool_call>NAME<tool_sep>\n{_GLM_VALUE}\n</tool_call>\n</tool_calls>",
         ),
