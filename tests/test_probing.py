@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which something that has to happen has not."""
 
 PECULIAR = Target(developer_role=True, forced_tools=False, max_tokens_field="max_completion_tokens", stop_limit=1)

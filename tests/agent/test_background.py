@@ -35,7 +35,7 @@ from xenoglot.tools.tool import Approval
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 SECRET = "sk-0123456789-secret"
 ANSWER = answers("chat", text=f"It says {SECRET}, hello.")
 HELD = Rule(steps=(Until("go"), *ANSWER.streamed()), when=When(method="POST"))

@@ -25,7 +25,7 @@ from xenoglot.tools.tool import ToolContext, ToolError, tool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEADLINE = 20.0
+DEADLINE = 120.0
 CALL = ToolCall(id="1", name="run")
 ENVIRON = for_command(os.environ)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.config import Config
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 SECRET = "sk-0123456789-secret"
 WRITE = called(("write_file", {"path": "made.txt", "content": "one\n"}))
 

@@ -24,7 +24,7 @@ from xenoglot.tools.budget import Spent
 NAME = "20261122-120000-abcdef"
 LATER = "20261122-130000-abcdef"
 SECRET = "sk-very-secret-0123456789"
-DEADLINE = 20.0
+DEADLINE = 120.0
 
 
 def text(role: Role, said: str) -> Message:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 XENOGLOT = str(Path(sys.executable).parent / "xenoglot")
-PATIENCE = 60.0
+PATIENCE = 120.0
 KEY = "sk-the-key-of-the-upstream"
 
 

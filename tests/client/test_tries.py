@@ -1,8 +1,12 @@
 """How often a call is tried: what passes is tried again after a wait, what does not is told at once."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from tests.client.scripts import HELLO, HELLO_STREAMED, Slept, asked, chunk, refusal, streamed, whole
+from xenoglot.client import tries
 from xenoglot.errors import (
     AuthenticationError,
     DeadlineError,
@@ -14,8 +18,9 @@ from xenoglot.errors import (
     UpstreamError,
 )
 from xenoglot.policy.retry import Retry
-from xenoglot.testing import BROKEN, SILENT, Body, Head, Rule, Steps
+from xenoglot.testing import BROKEN, SILENT, Body, Head, Rule, Steps, Upstream
 
+HOUR = 3600.0
 BUSY = refusal(503, {"message": "busy"})
 SLOW_DOWN = refusal(429, {"message": "slow down"}, ("retry-after", "7"))
 SSE = ("content-type", "text/event-stream")
@@ -111,18 +116,42 @@ async def test_a_stream_that_has_begun_is_not_begun_again() -> None:
         assert len(server.requests) == 1
 
 
+def expire_when_requested(monkeypatch: pytest.MonkeyPatch, server: Upstream) -> None:
+    """Let a call's deadline pass when the server has its request: by the clock it could pass before."""
+
+    def timeout_at(when: float) -> asyncio.Timeout:
+        scope = asyncio.timeout_at(when + HOUR)
+
+        async def expire() -> None:
+            await server.until(lambda: len(server.requests) == 1)
+            scope.reschedule(0)
+
+        expiring.append(asyncio.ensure_future(expire()))
+        return scope
+
+    expiring: list[asyncio.Future[None]] = []
+    monkeypatch.setattr(
+        tries, "asyncio", SimpleNamespace(timeout_at=timeout_at, get_running_loop=asyncio.get_running_loop)
+    )
+
+
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-async def test_a_call_may_take_so_long_and_no_longer(streams: bool) -> None:  # noqa: FBT001  a case
+async def test_a_call_may_take_so_long_and_no_longer(
+    streams: bool,  # noqa: FBT001  a case
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with asked(SILENT, retry=Retry(attempts=3)) as (client, server):
+        expire_when_requested(monkeypatch, server)
         with pytest.raises(DeadlineError) as caught:
             await (client.stream("Hi", timeout=0.05).reply() if streams else client.complete("Hi", timeout=0.05))
         assert caught.value.kind == "timeout"
         await server.connections[0].gone()
 
 
-async def test_a_stream_may_take_so_long_in_all() -> None:
+async def test_a_stream_may_take_so_long_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     script = streamed(chunk({"content": "a"}), done=False, then=SILENT)
     async with asked(script) as (client, server):
+        expire_when_requested(monkeypatch, server)
         with pytest.raises(DeadlineError):
             await client.stream("Hi", timeout=0.1).reply()
         await server.connections[0].gone()

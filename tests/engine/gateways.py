@@ -15,7 +15,7 @@ from xenoglot.gateway.server import Server, bind, loop_factory
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which something that has to happen has not."""
 
 

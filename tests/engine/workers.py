@@ -14,7 +14,7 @@ from typing import IO
 from xenoglot.engine.child import COMMAND
 from xenoglot.engine.weights import Weights
 
-LONG = 60.0
+LONG = 120.0
 """Seconds after which a thing that must happen has not happened; no test waits so long unless it fails."""
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 UP_AND_RUNNING = 0x1 | 0x40
 GET_FLAGS, SET_FLAGS = 0x8913, 0x8914
-PATIENCE = 60
+PATIENCE = 120
 
 # What the gateway runs under: each connection, lookup and datagram is written down.
 WATCHED = """

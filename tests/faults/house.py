@@ -53,7 +53,7 @@ CONNECT, FIRST_BYTE, IDLE, TOTAL = 5.0, 10.0, 12.0, 60.0
 PING = 14.0
 """Seconds: the deadlines of the usual upstreams, and what a client may hear nothing for."""
 
-PATIENCE = 3.0
+PATIENCE = 120.0
 """Real seconds after which something that has to happen has not."""
 
 

@@ -20,7 +20,7 @@ STREAMS = 1_000
 DESCRIPTORS = 4 * STREAMS + 500
 """Both ends of two connections for each stream, and some."""
 
-LONG = 60.0
+LONG = 120.0
 """Real seconds in which so many must end."""
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SERVERS = ("native", "asgi")
 """What `gateway_server` can be parametrized with."""
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which something that has to happen has not."""
 
 

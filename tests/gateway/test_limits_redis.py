@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 HOUR = 3_600.0
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds for an answer of the server, where the machine may be slow but the server is not lost."""
 
 LOST, BACK = (

@@ -15,7 +15,7 @@ from xenoglot.gateway.server import Server, bind, loop_factory
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
-START_SECONDS = PATIENCE * 6
+START_SECONDS = PATIENCE * 2
 """Weights may have to be fetched."""
 
 

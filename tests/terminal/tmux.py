@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which what a test waits to see has not come: a machine may be slow."""
 GLANCE = 0.02
 """Seconds between two looks at the screen."""

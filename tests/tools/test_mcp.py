@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool import LocalTool
 
 SERVER = [sys.executable, "-m", "tests.tools.mcp_server"]
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def tool(tools: McpTools, name: str) -> LocalTool:

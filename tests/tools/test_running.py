@@ -24,7 +24,7 @@ from xenoglot.tools.tool import GivenTool, ToolContext, tool
 if TYPE_CHECKING:
     from xenoglot.tools.output import ToolOutput
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which a test is stuck."""
 
 

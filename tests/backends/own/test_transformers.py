@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 END_TOKEN = 256
 LONG = 24
 WEATHER = Tool(name="weather", parameters={"type": "object", "properties": {"city": {"type": "string"}}})
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @pytest.fixture
