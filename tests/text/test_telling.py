@@ -308,3 +308,16 @@ def test_mistral_is_told_its_own_ids_alone() -> None:
         "[TOOL_CALLS]add[ARGS]{}",
         "[TOOL_RESULTS]add[/TOOL_RESULTS]",
     ]
+
+
+def test_names_of_tools_stand_in_the_prompt_as_they_are() -> None:
+    """A prompt has no limit of names (R-S1)."""
+    names = ("web.search", "x" * 90, "na\u00efve tool")
+    tools = tuple(Tool(name=name) for name in names)
+    call = ToolCall(id="c", name="web.search", arguments="{}")
+    made = told(
+        Request(model="m", messages=(HI, Message(role="assistant", content=(call,))), tools=tools), ROW, Losses()
+    )
+    ((_, system), _, (_, called)) = said(made)
+    assert [name for name in names if f'"name":"{name}"' in system] == [*names]
+    assert called == '<call>{"name": "web.search", "arguments": {}}</call>'

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 
 from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.fitting import check_tools
-from xenoglot.codec.names import fit, namespace_of, qualified
+from xenoglot.codec.names import namespace_of, qualified
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.wire import to_text
 from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
-from xenoglot.text.declared import NAME_LIMITS
 from xenoglot.text.signatures import signature
 from xenoglot.text.syntax import Telling
 from xenoglot.text.writing import written
@@ -254,7 +253,8 @@ def _last_mark(marks: Iterable[CacheMark | None]) -> CacheMark | None:
 
 
 def _name(name: str, namespace: str | None) -> str:
-    return fit(qualified(name, namespace), NAME_LIMITS[0])
+    """Return the name in the prompt, which has no limit: the model may know the tool by it."""
+    return qualified(name, namespace)
 
 
 def _filled(template: str, fields: dict[str, str]) -> str:
