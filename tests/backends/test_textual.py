@@ -112,6 +112,17 @@ async def test_a_text_that_is_continued_is_not_read() -> None:
     assert await events(textual(Scripted(came)), asked) == came
 
 
+@pytest.mark.parametrize("size", [1, 3, 1000])
+async def test_a_text_that_is_continued_loses_the_tokens_at_its_end(size: int) -> None:
+    """L9: as chat answers do; nothing else of it is parsed."""
+    said = 'once <think>a</think><tool_call>{"name": "now"}</tool_call><|eot_id|>'
+    texts = [said[at : at + size] for at in range(0, len(said), size)]
+    asked = Request(model="llama3.1:8b", prompt=Prompt(texts=("Once",)))
+    (text, finish) = await parts(textual(Scripted(pieces(*texts))), asked)
+    assert text == Text(text=said.removesuffix("<|eot_id|>"))
+    assert finish == Finish(reason="stop", raw="stop", dialect="chat")
+
+
 async def test_an_output_in_json_is_no_call() -> None:
     """A-W10: not even where its name is that of a tool."""
     said = '{"name": "now", "arguments": {}}'

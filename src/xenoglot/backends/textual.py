@@ -17,6 +17,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.text.declared import Declared
+from xenoglot.text.ending import ending
 from xenoglot.text.stage import TextStage
 from xenoglot.text.syntax import AUTO, chosen, get, marked
 from xenoglot.text.telling import told
@@ -64,7 +65,7 @@ class Textual:
         """
         syntax = self._syntax(call.request)
         asked = self._told(call, syntax)
-        stops = None if syntax is None else stop_stage(call.request)
+        stops = None if syntax is None or call.request.prompt is not None else stop_stage(call.request)
         answer = await self._backend.answer(asked if stops is None else telling(asked))
         if isinstance(answer, ByteAnswer):
             raise TypeError("a call without a body of its own is answered in events")
@@ -92,10 +93,10 @@ class Textual:
         """Nothing is held: the backend belongs to whoever made it."""
 
     def _syntax(self, request: Request) -> Syntax | None:
-        """Return how the answer to `request` is read; a text that is continued as it stands is not."""
-        if request.prompt is not None:
-            return None
+        """Return how the answer to `request` is read; of a text that is continued only the end is."""
         syntax = chosen(self._policy.syntax, request.model)
+        if request.prompt is not None:
+            return None if syntax is None else ending(syntax)
         if syntax is None or request.output is None or request.output.kind == "text":
             return syntax
         return marked(syntax)  # an answer that is JSON is no call for being JSON
