@@ -97,6 +97,39 @@ def test_flags_say_what_it_may_do(play: Callable[..., Scripted], flags: list[str
     assert names(model) - {"list_dir", "read_file", "find", "search", "plan"} == more
 
 
+@pytest.mark.parametrize(
+    ("arguments", "typed", "out"),
+    [
+        pytest.param(["/tools", "--plain"], "", "list_dir, read_file, find, search, plan\n", id="c-s10-argument"),
+        pytest.param([], "/memory\n", "no notes of the project were read\n", id="c-s10-pipe"),
+        pytest.param(["/plan", "--json"], "", '{"event":"note","text":"there is no plan"}\n', id="c-s10-json"),
+    ],
+)
+def test_a_command_is_answered_without_the_model(  # noqa: PLR0913, PLR0917  fixtures and the case
+    play: Callable[..., Scripted],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    typed: str,
+    out: str,
+) -> None:
+    model = play(said("paid for"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
+    assert cli.main(["agent", *arguments]) == 0
+    assert (capsys.readouterr(), model.requests) == ((out, ""), [])
+    assert not list(folder.parent.glob("state/**/*.jsonl"))
+
+
+def test_a_misspelt_command_is_a_mistake_and_a_path_is_a_prompt(
+    play: Callable[..., Scripted], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = play(said("Users."))
+    assert cli.main(["agent", "/stauts"]) == cli.MISUSE
+    assert "did you mean `/status`?" in capsys.readouterr().err
+    assert (cli.main(["agent", "/etc/passwd what is it?", "--no-session"]), len(model.requests)) == (0, 1)
+
+
 class Terminal(io.StringIO):
     """Somebody who types these lines."""
 

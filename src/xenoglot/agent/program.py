@@ -76,24 +76,32 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
         return 0
     setting = _setting(options, screen_of)
     prompt = _prompt(options, setting)
+    if prompt is not None and slash.is_command(prompt) and options.resume is None and not options.latest:
+        options.no_session = True  # there would be nothing in it
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
         client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=choosing.prices_of(options))
         agent = Agent(client, [*setting.tools, *tools], setting.manner, session)
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
             agent.tools = [*agent.tools, *setting.policy.applied([delegate], can_ask=setting.can_ask)]
+        here = slash.Here(
+            agent=agent,
+            folder=for_log(Path(setting.workspace.root).name),
+            window=client.context_window,
+            notes=None if options.no_notes else notes_name(setting.workspace),
+            session=None if session is None else session.id,
+            outside=tools,
+        )
         try:
-            if prompt is not None:
+            if prompt is None:
+                return _converse(runner, here, setting)
+            lines = slash.answered(here, prompt)
+            if lines is None:
                 return CODES[_worked(runner, agent, prompt, setting)]
-            here = slash.Here(
-                agent=agent,
-                folder=for_log(Path(setting.workspace.root).name),
-                window=client.context_window,
-                notes=None if options.no_notes else notes_name(setting.workspace),
-                session=None if session is None else session.id,
-                outside=tools,
-            )
-            return _converse(runner, here, setting)
+            screen = setting.screen if options.json else PlainScreen(notes=sys.stdout)
+            for line in lines:
+                screen.note(line)
+            return 0
         finally:
             runner.run(client.aclose())
 

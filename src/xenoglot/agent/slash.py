@@ -46,6 +46,12 @@ class Here(Struct, frozen=True, kw_only=True):
     outside: Sequence[LocalTool] = ()
 
 
+def is_command(typed: str) -> bool:
+    """Return whether a line is a command, also a misspelt one, and no prompt that begins with a path."""
+    name, _, rest = typed.strip().partition(" ")
+    return name in COMMANDS or (_WORD.fullmatch(name) is not None and not rest)
+
+
 def answered(here: Here, typed: str) -> Iterator[str] | None:
     """Do what was typed, and return the lines to show; `None` where it is a prompt, and no command.
 
