@@ -89,7 +89,14 @@ def test_claude_code(speaker: Speaker, home: Path) -> None:
     assert told[-1]["result"] == "All done."
     assert (home.parent / "work" / "one.txt").read_text() == "one\n"
     assert {request.model for request in speaker.requests} == {"large"}
-    assert json.loads((home / ".claude" / "settings.json").read_text())["env"] == SETTINGS["env"]
+    assert json.loads((home / ".claude" / "settings.json").read_text()) == SETTINGS
+
+
+def test_claude_code_knows_the_context_window(speaker: Speaker, home: Path) -> None:
+    """findings-clients-3: it assumed a million tokens for a model that it does not know, and said so."""
+    speaker.will(says("Here."))
+    flags = ("--upstream", speaker.url, "--model", "large", "--context", "32768")
+    assert started(home, "claude", *flags, "--", "-p", "are you there?") == "Here.\n"
 
 
 def test_codex(speaker: Speaker, home: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 EACH = pytest.mark.parametrize("name", programs.names())
-HOLES = {"url", "key", "model", "folder", '"model"'}
+HOLES = {"context", "=context", "url", "key", "model", "folder", '"model"'}
 OF_THE_PROGRAM = {"env:XENOGLOT_KEY"}
 """Braces that the program itself fills."""
 

@@ -17,7 +17,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.flags import from_flags
 from xenoglot.launching import running
 from xenoglot.launching.hosted import hosted
-from xenoglot.launching.running import Found, is_mine, look, named
+from xenoglot.launching.running import Found, context_of, is_mine, look, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,7 +99,25 @@ def test_a_list_of_models_that_is_none(models: bytes) -> None:
         assert look(url, KEY) == Found(ours=True, welcome=True)
 
 
+@pytest.mark.parametrize(
+    ("status", "listed", "context"),
+    [
+        pytest.param(200, b'{"data": [{"id": "n"}, {"id": "m", "context_length": 32768}]}', 32768, id="listed"),
+        pytest.param(200, b'{"data": [{"id": "m"}]}', None, id="not-told"),
+        pytest.param(200, b'{"data": [{"id": "m", "context_length": "32k"}]}', None, id="no-number"),
+        pytest.param(200, b'{"data": [{"id": "m", "context_length": 0}]}', None, id="zero"),
+        pytest.param(200, b"no JSON", None, id="no-json"),
+        pytest.param(500, b'{"data": [{"id": "m", "context_length": 32768}]}', None, id="failed"),
+    ],
+)
+def test_the_context_window_that_a_gateway_lists(status: int, listed: bytes, context: int | None) -> None:
+    """findings-clients-3: nothing is assumed where none is listed."""
+    with impostor({"/v1/models": (status, listed)}) as (url, _):
+        assert context_of(url, KEY, "m") == context
+
+
 def test_nobody_there() -> None:
+    assert context_of("http://127.0.0.1:9", KEY, "m") is None
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert look(f"http://127.0.0.1:{port}", KEY) == Found()

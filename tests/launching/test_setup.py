@@ -44,6 +44,43 @@ def test_without_a_model_what_names_one_is_left_out() -> None:
     assert json.loads(made.files["a.json"]) == {"key": "xg-secret"}
 
 
+def test_the_context_window_is_a_number_or_left_out() -> None:
+    """findings-clients-3: what holds the number goes with it."""
+    row = Program(
+        name="mine",
+        title="Mine",
+        docs="https://mine.example",
+        dialect="chat",
+        arguments=(("-c", "window={context}"),),
+        env={"WINDOW": "{context}", "CONFIG": {"limit": {"context": "{=context}", "output": 8}, "name": "n"}},
+    )
+    known = setup(row, Place(url="u", key="k", folder="f", model="m", context=32768))
+    assert known.arguments == ("-c", "window=32768")
+    assert known.env["WINDOW"] == "32768"
+    assert json.loads(known.env["CONFIG"]) == {"limit": {"context": 32768, "output": 8}, "name": "n"}
+    unknown = setup(row, Place(url="u", key="k", folder="f", model="m"))
+    assert (unknown.arguments, sorted(unknown.env)) == ((), ["CONFIG"])
+    assert json.loads(unknown.env["CONFIG"]) == {"name": "n"}
+    assert (row.wants_context, ROW.wants_context) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
+def test_programs_are_told_the_context_window(name: str) -> None:
+    """findings-clients-3: Claude Code assumed a window of a million tokens."""
+    place = Place(url="u", key="k", folder="f", model="m", context=32768)
+    made = setup(programs.get(name), place)
+    told = json.dumps([made.arguments, made.env, made.files])
+    assert "32768" in told
+    assert "context" not in json.dumps(setup(programs.get(name), PLACE).env).lower()
+
+
+def test_claude_code_keeps_its_own_aliases() -> None:
+    """findings-clients-3: ANTHROPIC_DEFAULT_OPUS_MODEL makes Claude Code rewrite the user's settings.json."""
+    made = setup(programs.get("claude"), PLACE)
+    assert not [name for name in made.env if name.startswith("ANTHROPIC_DEFAULT_")]
+    assert "ANTHROPIC_DEFAULT_" not in made.files["settings.json"]
+
+
 @pytest.mark.parametrize(
     ("environ", "direct"),
     [

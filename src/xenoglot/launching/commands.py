@@ -44,10 +44,25 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--gateway", metavar="URL", help="ask the gateway there, and start none")
     parser.add_argument("--client-key-env", metavar="NAME", help="the variable that holds a key for that gateway")
     parser.add_argument("--log", metavar="FILE", help="append the log of the gateway of this run to this file")
+    parser.add_argument(
+        "--context", type=_tokens, metavar="N", help="the model's context window in tokens (what the gateway lists)"
+    )
     choosing.add_config(parser)
     choosing.add_upstream(parser)
     parser.set_defaults(run=_run, passed=())
     _pass_the_rest(parser)
+
+
+def _tokens(text: str) -> int:
+    """Return a number of tokens.
+
+    Raises:
+        ValueError: it is none.
+    """
+    tokens = int(text)
+    if tokens < 1:
+        raise ValueError(text)
+    return tokens
 
 
 def _add_init(commands: argparse._SubParsersAction[Any]) -> None:

@@ -23,9 +23,10 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row.
 
     In all texts of `arguments`, `env` and `files` stand `{url}` for the gateway's address without `/v1`, `{key}` for
-    the key it takes, `{model}` for the model that is asked for, `{folder}` for the folder of the run, and `{"model"}`
-    for the model in quotes. Where no model is known, what names one is left out: a group of arguments, a variable, a
-    key. A variable that is no text is written as JSON.
+    the key it takes, `{model}` for the model that is asked for, `{"model"}` for the model in quotes, `{context}` for
+    its context window in tokens, and `{folder}` for the folder of the run; `{=context}` alone is the window as a
+    number. Where no model or no window is known, what names one is left out: a group of arguments, a variable, a key,
+    the object around a number. A variable that is no text is written as JSON.
 
     `commands` are the names under which it is installed; none where it is named on the command line. `unset` are
     variables that would send it elsewhere. `install` is how its own documentation installs it. `tested` is the version
@@ -47,3 +48,8 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tested: str | None = None
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wants_context(self) -> bool:
+        """Whether the program can be told the context window of its model."""
+        return "context}" in repr((self.arguments, self.env, self.files))

@@ -46,7 +46,9 @@ def run(options: Namespace) -> int:
     with ExitStack() as stack:
         door = _door(stack, options)
         folder = stack.enter_context(private_folder(os.environ))
-        place = Place(url=door.url, key=door.key, folder=folder, model=_model(program, options, door.models))
+        model = _model(program, options, door.models)
+        context = _context(program, options, door, model)
+        place = Place(url=door.url, key=door.key, folder=folder, model=model, context=context)
         return _start(program, command, place)
 
 
@@ -118,6 +120,16 @@ def _model(program: Program, options: Namespace, models: Sequence[str]) -> str |
     return models[0]
 
 
+def _context(program: Program, options: Namespace, door: Door, model: str | None) -> int | None:
+    """Return the model's context window: the one that is given, or the one that the gateway lists."""
+    if options.context is not None or model is None or not program.wants_context:
+        given: int | None = options.context
+        return given
+    from xenoglot.launching.running import context_of  # noqa: PLC0415  a list of programs needs no gateway
+
+    return context_of(door.url, door.key, model)
+
+
 def _command(program: Program, passed: Sequence[str]) -> list[str]:
     """Return the program's path and what it is passed.
 
@@ -144,6 +156,7 @@ def _print(program: Program, options: Namespace) -> int:
         key=MASK,
         folder="FOLDER",
         model=options.model or (None if program.model == "own" else "MODEL"),
+        context=options.context,
     )
     made = setup(program, place)
     named = program.commands[0] if program.commands else None

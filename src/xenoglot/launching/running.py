@@ -16,6 +16,7 @@ from xenoglot.errors import ConfigurationError, WireError
 
 if TYPE_CHECKING:
     from xenoglot.backends.transport import Transport
+    from xenoglot.model.json import JSONObject
 
 OURS = b"Xenoglot"
 """How what it says of itself begins."""
@@ -63,6 +64,11 @@ def named(url: str, key: str | None) -> Sequence[str]:
     return found.models
 
 
+def context_of(url: str, key: str, model: str) -> int | None:
+    """Return the context window in tokens that the gateway at `url` lists for `model`; `None` where it lists none."""
+    return asyncio.run(_context_of(url.rstrip("/"), key, model))
+
+
 def is_mine(port: int) -> bool:
     """Whether whatever listens at a port of this machine belongs to this user, or to the one who administers it.
 
@@ -105,6 +111,21 @@ async def _look(url: str, key: str | None) -> Found:
         await transport.aclose()
 
 
+async def _context_of(url: str, key: str, model: str) -> int | None:
+    from xenoglot.backends.transport import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
+
+    transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
+    try:
+        status, body = await _get(transport, f"{url}/v1/models", key)
+    except (TransportError, ValueError):
+        return None
+    finally:
+        await transport.aclose()
+    row = next((row for row in _rows(body) if row.get("id") == model), {}) if status == _OK else {}
+    tokens = row.get("context_length")
+    return tokens if type(tokens) is int and tokens > 0 else None
+
+
 async def _get(transport: Transport, url: str, key: str | None) -> tuple[int, bytes]:
     headers = [] if key is None else [("authorization", f"Bearer {key}")]
     async with await transport.send("GET", url, headers) as reply:
@@ -119,10 +140,13 @@ def _is_health(body: bytes) -> bool:
 
 
 def _models(body: bytes) -> Sequence[str]:
+    return tuple(name for row in _rows(body) if isinstance(name := row.get("id"), str))
+
+
+def _rows(body: bytes) -> Sequence[JSONObject]:
     try:
         listed = decode_json(body)
     except WireError:
         return ()
     rows = listed.get("data") if isinstance(listed, dict) else None
-    ids = [row.get("id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return tuple(name for name in ids if isinstance(name, str))
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else ()

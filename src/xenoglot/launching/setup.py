@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from xenoglot.launching.program import Program
     from xenoglot.model.json import JSON
 
-_HOLE = re.compile(r'\{(url|key|model|folder|"model")\}')
+_HOLE = re.compile(r'\{(url|key|model|context|folder|"model")\}')
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _DIRECT = ("127.0.0.1", "localhost")
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a gateway is (`url`, without `/v1`), what it takes and has, and the folder for the files of the run."""
+    """Where a gateway is (`url`, without `/v1`), what it takes and has, and the folder for the files of the run.
+
+    `context` is the context window of the model in tokens, where it is known.
+    """
 
     url: str
     key: str
     folder: str
     model: str | None = None
+    context: int | None = None
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -90,8 +94,12 @@ def _text(content: JSON, place: Place) -> str:
 
 
 def _filled(value: JSON, place: Place) -> JSON:
-    """Return a value with its holes filled; `None` for what names a model where there is none."""
+    """Return a value with its holes filled; `None` for what names a model or its context where there is none."""
     match value:
+        case "{=context}":
+            return place.context
+        case dict() if place.context is None and "{=context}" in value.values():
+            return None
         case str():
             return _string(value, place)
         case list() | tuple():
@@ -109,6 +117,15 @@ def _filled(value: JSON, place: Place) -> JSON:
 def _string(text: str, place: Place) -> str | None:
     if place.model is None and ("{model}" in text or '{"model"}' in text):
         return None
-    model = place.model or ""
-    fill = {"url": place.url, "key": place.key, "folder": place.folder, "model": model, '"model"': to_text(model)}
+    if place.context is None and "{context}" in text:
+        return None
+    model, context = place.model or "", str(place.context)
+    fill = {
+        "context": context,
+        "url": place.url,
+        "key": place.key,
+        "folder": place.folder,
+        "model": model,
+        '"model"': to_text(model),
+    }
     return _HOLE.sub(lambda hole: fill[hole[1]], text)

@@ -204,6 +204,12 @@ def test_the_list_of_models() -> None:
     }
 
 
+def test_the_window_of_a_model_under_the_names_of_servers() -> None:
+    """findings-clients-3: OpenRouter's `context_length`, vLLM's `max_model_len`."""
+    listed = {"data": [{"id": "a", "context_length": 9}, {"id": "b", "max_model_len": 8}, {"id": "c"}]}
+    assert [model.max_input_tokens for model in CHAT.decode_models(listed)] == [9, 8, None]
+
+
 def test_the_key_is_a_bearer_token() -> None:
     assert list(CHAT.authorize("k")) == [("authorization", "Bearer k")]
     assert list(CHAT.authorize(None)) == []

@@ -34,7 +34,7 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
             display_name=item.take_if("name", str),
             created=item.count("created") or None,
             owned_by=item.take_if("owned_by", str) or None,
-            max_input_tokens=item.count("context_length"),
+            max_input_tokens=item.count("context_length") or item.count("max_model_len"),
         )
         for item in Reader(body).objects("data")
         if (name := item.take_if("id", str)) is not None
