@@ -91,6 +91,17 @@ class Declared:
         tools = {(known.name, known.namespace) for known in self._known.values()}
         return next(iter(self._known)) if len(tools) == 1 else None
 
+    def fitting(self, arguments: Mapping[str, JSON]) -> str | None:
+        """Return the one tool that has all of `arguments`, and some; `None` where several have, or none has."""
+        tools = {(known.name, known.namespace): name for name, known in reversed(self._known.items())}
+        fits = [name for name in tools.values() if arguments and arguments.keys() <= self._parameters(name)]
+        return fits[0] if len(fits) == 1 else None
+
+    def _parameters(self, name: str) -> set[str]:
+        schema = self._known[name].schema
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        return set(properties) if isinstance(properties, dict) else set()
+
     def tool(self, name: str) -> Known:
         """Return the tool that is declared by `name`."""
         return self._known[name]

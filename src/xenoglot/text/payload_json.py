@@ -10,6 +10,7 @@ from msgspec import Struct
 from xenoglot.codec.wire import encode_json
 from xenoglot.text import json_text
 from xenoglot.text.section import LONGEST_HELD, CutError, MismatchError
+from xenoglot.text.values import escaped, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -186,8 +187,8 @@ class Named(Struct, frozen=True, kw_only=True):
         call.name = yield from self._name(section)
         if self.spelled != _PLAIN and _NUMBERED.search(call.name):
             call.id = call.name
-        elif self.spelled != _PLAIN and call.name.isdigit():
-            call.name = section.declared.only or call.name  # the number alone
+        elif self.spelled != _PLAIN and call.name.isdigit():  # the number alone
+            call.id, call.name = call.name, section.declared.only
         if (yield from section.accept(self.mark)):
             call.id = yield from self._name(section)
         yield from section.expect(self.infix)
@@ -198,7 +199,10 @@ class Named(Struct, frozen=True, kw_only=True):
             yield from section.blank()
             if (yield from section.peek()) != "{":
                 raise MismatchError
-            if (yield from call.read_arguments()):
+            whole = yield from call.read_arguments()
+            if not call.told:
+                call.infer()
+            if whole:
                 section.complete()
         section.end()
         yield from section.accept(self.suffix)
@@ -243,6 +247,27 @@ class Named(Struct, frozen=True, kw_only=True):
         return said
 
 
+class _Inner:
+    """What stands in a string in place of an object: an object, passed on as it is, or a string after all."""
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self._object: bool | None = None
+
+    def add(self, text: str) -> None:
+        """Take more of it."""
+        if self._object is None and text.strip():
+            self._object = text.lstrip().startswith("{")
+            self._emit("" if self._object else '"')
+        if self._object is not None:
+            self._emit(text if self._object else escaped(text))
+
+    def end(self) -> None:
+        """Take its end."""
+        if self._object is False:
+            self._emit('"')
+
+
 class _Call:
     """One call as it is read: its name may come behind its arguments."""
 
@@ -278,6 +303,15 @@ class _Call:
         self._section.name(self.name, self.id)
         self._section.arguments(given)
 
+    def infer(self) -> None:
+        """Begin the call of the one tool that has all the arguments, which were read.
+
+        Raises:
+            MismatchError: several have, or none has.
+        """
+        self.name = self._section.declared.fitting(members("".join(self._early)) or {})
+        self.tell()
+
     def _given(self) -> str:
         """Return as arguments what stands beside the name, and is a parameter of the tool; all else is lost."""
         schema = self._section.schema(self.name or "")
@@ -296,7 +330,9 @@ class _Call:
         if self.name is not None:
             self.tell()
         if char == '"':  # the object, written as a string
-            yield from json_text.string(section, self._emit)
+            inner = _Inner(self._emit)
+            yield from json_text.string(section, inner.add)
+            inner.end()
             whole = True
             if not self._said:
                 self._emit("{}")
