@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.dialects.gemini.fields import NAME, with_rest, with_said
-from xenoglot.model.content import Refusal
+from xenoglot.model.content import Extra, Refusal
 from xenoglot.model.response import Finish
 
 if TYPE_CHECKING:
@@ -52,14 +52,22 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "refusal", "unknown"})
 
 
 def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
-    """Take why a candidate ended, or return `None` where it has not; beside calls `STOP` waits for their results."""
+    """Take why a candidate ended, or return `None` where it has not; beside calls `STOP` waits for their results.
+
+    `finishMessage` explains a refusal. Servers write it beside other reasons too (`Model generated function call(s).`
+    beside `STOP`); there it is a note that only this dialect has a field for.
+    """
     raw = reader.take_if("finishReason", str)
     if not raw:
         return None
     reason = REASONS.get(raw, "unknown")
     if reason == "stop" and calls:
         reason = "tool_calls"
-    return Finish(reason=reason, raw=raw, dialect=NAME, explanation=reader.take_if("finishMessage", str))
+    message = reader.take_if("finishMessage", str)
+    if reason == "refusal":
+        return Finish(reason=reason, raw=raw, dialect=NAME, explanation=message)
+    extra = None if message is None else Extra(dialect=NAME, fields={"finishMessage": message})
+    return Finish(reason=reason, raw=raw, dialect=NAME, extra=extra)
 
 
 def encode_finish(finish: Finish, parts: Iterable[Part], where: str, losses: Losses) -> JSONObject:
