@@ -113,6 +113,7 @@ KEYS = {
     "`[server.connections]`": keys(native_bounds.Connections),
     "`[keys]`": keys(settings.Keys),
     "`[tenants.NAME]`": keys(tenants.Tenant),
+    "`[clients.NAME]`": keys(settings.ClientDialect),
     "`[upstreams.NAME]`": keys(settings.Upstream, "deadlines", "target", "emulate", "facts", "retry", "breaker"),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),

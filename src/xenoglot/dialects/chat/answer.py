@@ -14,6 +14,7 @@ from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call, encode_funct
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
+from xenoglot.dialects.chat.signatures import with_signature
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _calls(parts: Sorted, losses: Losses) -> JSONObject:
     calls = [
         call_item(part, "", "", at, losses)
         if isinstance(part, Opaque)
-        else call_item(complete(part), part.id, part.name, at, losses)
+        else call_item(complete(with_signature(part, at, losses)), part.id, part.name, at, losses)
         for at, part in parts.calls
     ]
     return {"tool_calls": calls} if calls else {}

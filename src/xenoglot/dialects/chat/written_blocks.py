@@ -16,6 +16,7 @@ from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.reasoning import drop_seal, encode_details, is_listed, note_summary, said
+from xenoglot.dialects.chat.signatures import with_signature
 from xenoglot.model.content import Audio, Extra, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import AudioDelta, CitationDelta, ReasoningDelta, SignatureDelta
 
@@ -208,7 +209,7 @@ class CallBlock(Block):
         extra = self._part.extra
         if extra is not None:
             extra = Extra(dialect=extra.dialect, fields=extra.fields)
-        part = replace(self._part, extra=extra)
+        part = with_signature(replace(self._part, extra=extra), self._where, self._losses)
         if self._legacy:
             return [{"function_call": {"name": part.name, "arguments": part.arguments}}]
         call = encode_call(part, part.id, part.name, self._where, self._losses)

@@ -152,6 +152,8 @@ class WrittenChoice:
 
     def _end_block(self, whole: Part | None) -> list[bytes]:
         chunks = self._deltas(self._block.end(whole))
+        if isinstance(whole, Text):
+            own_fields(whole.extra, f"{self._where}.content[{len(self._begun) - 1}]", self._losses)
         self._thoughts += self._block.entries
         if isinstance(self._block, WordsBlock) and self._block.key == "content":
             start, self._length = self._length, self._length + self._block.length

@@ -103,6 +103,8 @@ class WrittenChoice:
     def _end_block(self, whole: Part | None) -> list[bytes]:
         part, self._opaque = whole or self._opaque, None
         self._speaks = isinstance(part, Opaque)
+        if isinstance(whole, Text):
+            own_fields(whole.extra, self._block, self._losses)
         words = words_of(part, self._block, self._losses) if isinstance(part, Opaque) else None
         said = self._words(words, ()) if words else []
         self._speaks = False

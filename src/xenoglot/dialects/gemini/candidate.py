@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, bytes_of, citations_of
-from xenoglot.dialects.gemini.fields import NAME, keep, with_rest
+from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, keep, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish, take_finish
 from xenoglot.dialects.gemini.logprobs import decode_logprobs, encode_logprobs
 from xenoglot.dialects.gemini.part_encoder import PartEncoder
@@ -46,9 +46,9 @@ def decode_candidate(reader: Reader, place: int, answer_id: str | None) -> Candi
     parts = take_content(reader, CallIds(f"{answer_id or ''}:{place}"), form)
     logprobs = take_logprobs(reader, parts, form)
     if logprobs:
-        parts = [replace(part, logprobs=logprobs) if _is_plain(part) else part for part in parts]
+        parts = [replace(part, logprobs=logprobs) if is_words(part) else part for part in parts]
     last = parts[-1] if parts else None
-    if isinstance(last, Text) and _is_plain(last):
+    if isinstance(last, Text) and is_words(last):
         parts[-1] = replace(last, citations=tuple(citations_of(reader.peek(GROUNDING), last.text)))
     calls = any(isinstance(part, ToolCall) for part in parts)
     finish = take_finish(reader, calls=calls)
@@ -68,7 +68,7 @@ def take_content(reader: Reader, ids: CallIds, form: JSONObject) -> list[Part]:
     if value is None:
         form["parts"] = "absent"
         return []
-    parts = list(decode_parts(value, content.at("parts"), ids))
+    parts = list(decode_parts(value, content.at("parts"), ids, answered=True))
     if parts == [Text(text="")]:
         form["parts"] = "blank"
         return []
@@ -77,14 +77,15 @@ def take_content(reader: Reader, ids: CallIds, form: JSONObject) -> list[Part]:
     return parts
 
 
-def _is_plain(part: Part) -> bool:
-    return isinstance(part, Text) and part.extra is None
+def is_words(part: Part) -> TypeGuard[Text]:
+    """Whether a part is a text of which nothing else is known than its signature."""
+    return isinstance(part, Text) and (part.extra is None or (part.extra.fields.keys() == {SIGNATURE}))
 
 
 def take_logprobs(reader: Reader, parts: Sequence[Part], form: JSONObject) -> tuple[Logprob, ...]:
     """Take the probabilities of the tokens, if it is clear which text they belong to: the only one."""
     value = reader.peek(LOGPROBS)
-    if not isinstance(value, dict) or not value.get("chosenCandidates") or sum(map(_is_plain, parts)) != 1:
+    if not isinstance(value, dict) or not value.get("chosenCandidates") or sum(map(is_words, parts)) != 1:
         return ()
     result = Reader(reader.take(LOGPROBS, dict), reader.at(LOGPROBS))
     logprobs = decode_logprobs(result)

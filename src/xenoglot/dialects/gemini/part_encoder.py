@@ -9,7 +9,7 @@ from xenoglot.codec.names import fit, qualified
 from xenoglot.dialects.gemini.calls import args_of, response_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.media import encode_medium
-from xenoglot.dialects.gemini.seals import is_base64, is_own, signature_of
+from xenoglot.dialects.gemini.seals import APART, is_base64, is_own, signature_of, split
 from xenoglot.model.content import (
     Audio,
     Extra,
@@ -82,6 +82,8 @@ class PartEncoder:
             case File(source=Nested(parts=inner)):
                 self._losses.approximated(where, "file", "written as the parts it is made of")
                 return self.parts(inner, where, role)
+            case Text() if APART in form_of(part.extra, NAME):
+                return split(self.text(part, where))
             case _:
                 encoded = self._single(part, where)
                 return () if encoded is None else (encoded,)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.calls import read_call, read_result
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE
 from xenoglot.dialects.gemini.media import read_file, read_inline
-from xenoglot.dialects.gemini.seals import sealed
+from xenoglot.dialects.gemini.partial_call import CALL, is_partial
+from xenoglot.dialects.gemini.seals import is_seal_alone, sealed, signed
 from xenoglot.model.content import Opaque, Part, Reasoning, Text
 
 if TYPE_CHECKING:
@@ -22,13 +25,32 @@ MAX_PARTS_DEPTH = 2
 """How deep parts may stand in parts: those of a result are the deepest."""
 
 
-def decode_parts(value: JSON, path: str, ids: CallIds) -> tuple[Part, ...]:
-    """Return the parts of a list."""
-    return tuple(decode_part(item, f"{path}[{index}]", ids) for index, item in enumerate(value))
+def decode_parts(value: JSON, path: str, ids: CallIds, *, answered: bool = False) -> tuple[Part, ...]:
+    """Return the parts of a list; a signature that follows words in a part of its own is a field of the words.
+
+    Of what a server `answered`, a call may be empty: the end of one that came in pieces.
+    """
+    parts: list[Part] = []
+    for index, item in enumerate(value):
+        ends = answered and is_partial(item)
+        part = Opaque(dialect=NAME, data=item) if ends else decode_part(item, f"{path}[{index}]", ids)
+        words = parts[-1] if parts else None
+        if (
+            isinstance(words, Text)
+            and words.text
+            and is_seal_alone(part)
+            and (words.extra is None or not words.extra.fields)
+        ):
+            parts[-1] = replace(words, extra=signed(words.extra, part.signature))
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 def decode_part(value: JSON, path: str, ids: CallIds) -> Part:
     """Return one part; one of a kind that we do not know becomes `Opaque`, and so does a thought that is no text.
+
+    A piece of a call is `Opaque` too: what it belongs to is known where the others are.
 
     Raises:
         WireError: it is no object, or a field of it is missing or of the wrong type.
@@ -37,16 +59,11 @@ def decode_part(value: JSON, path: str, ids: CallIds) -> Part:
     if "text" in reader:
         return _read_text(reader)
     part: Part | None = None
-    if reader.peek("thought") is not True and not _is_piece(reader.peek("functionCall")):
+    if reader.peek("thought") is not True and not (is_partial(value) and value[CALL]):
         part = _read_thing(reader, ids)
     if part is None and value.keys() == {SIGNATURE} and isinstance(value[SIGNATURE], str):
         return sealed(Reasoning(), value[SIGNATURE], {"part": "bare"})
     return Opaque(dialect=NAME, data=value, text=_words(value)) if part is None else part
-
-
-def _is_piece(call: JSON) -> bool:
-    """Whether a call is but a piece of one: servers send them so to whoever asks for `streamFunctionCallArguments`."""
-    return isinstance(call, dict) and "partialArgs" in call
 
 
 def _read_thing(reader: Reader, ids: CallIds) -> Part | None:

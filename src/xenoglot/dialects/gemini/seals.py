@@ -7,21 +7,25 @@ stand in it; the official SDK for Python writes them in the URL-safe alphabet.
 from __future__ import annotations
 
 from base64 import b64encode, urlsafe_b64decode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.dialects.gemini.fields import NAME
+from xenoglot.dialects.gemini.fields import NAME, SIGNATURE
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Origin, Reasoning
 
 if TYPE_CHECKING:
+    from xenoglot.model.content import Part, Refusal, Text
     from xenoglot.model.json import JSON, JSONObject
 
 _MARK = b"xenoglot:sealed:"
 _HEAD = b64encode(_MARK[:15]).decode()
 """How every wrapped seal begins, whatever follows."""
+
+APART = "signature_apart"
+"""Key of the `form` of words whose signature stands in a part of its own after them."""
 
 UNCHECKED = "skip_thought_signature_validator"
 """The signature of a call that no model of the dialect made: servers let it pass.
@@ -57,6 +61,33 @@ def signature_of(part: Reasoning) -> str | None:
     if is_own(part) and part.encrypted is None and part.signature and is_base64(part.signature):
         return part.signature
     return _pack(part)
+
+
+def is_seal_alone(part: Part) -> TypeGuard[Reasoning]:
+    """Whether a part is nothing but a signature of this dialect, as servers send it after the words that it is for."""
+    if not isinstance(part, Reasoning) or part.text is not None or part.signature is None or not is_own(part):
+        return False
+    extra = part.extra
+    return extra is not None and not extra.fields and extra.form == {"part": "text"}
+
+
+def signed(extra: Extra | None, signature: str | None) -> Extra:
+    """Return the `extra` of words whose signature follows them in a part of its own, as it is written again."""
+    form = {} if extra is None else extra.form
+    return Extra(dialect=NAME, fields={SIGNATURE: signature}, form={**form, APART: True})
+
+
+def signature_of_words(part: Text | Refusal) -> str | None:
+    """Return the signature of words that came from this dialect, if they have one."""
+    extra = part.extra
+    signature = extra.fields.get(SIGNATURE) if extra is not None and extra.dialect == NAME else None
+    return signature if isinstance(signature, str) else None
+
+
+def split(encoded: JSONObject) -> tuple[JSONObject, JSONObject]:
+    """Return words without their signature, and the part that holds it."""
+    words = {key: value for key, value in encoded.items() if key != SIGNATURE}
+    return words, {"text": "", SIGNATURE: encoded.get(SIGNATURE)}
 
 
 def is_own(part: Reasoning) -> bool:

@@ -8,10 +8,11 @@ from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_nothing
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of
-from xenoglot.dialects.gemini.fields import NAME, with_rest
+from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest
 from xenoglot.dialects.gemini.finish import encode_finish
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
 from xenoglot.dialects.gemini.part_encoder import SUMMARY_BREAK, PartEncoder
+from xenoglot.dialects.gemini.seals import signature_of_words, split
 from xenoglot.model.content import Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     BlockEnded,
@@ -174,7 +175,8 @@ class WrittenCandidate:
         text = "".join(self._said)
         for citation in part.citations if isinstance(part, Text) else ():
             self._grounding.cite(citation, text, max(self._count - 1, 0), self._before)
-        return made
+        seal = signature_of_words(part)
+        return made if seal is None else [*made, *self._write(split({SIGNATURE: seal})[1])]
 
     def _write(self, encoded: JSONObject) -> Sequence[ServerSentEvent]:
         if says_nothing(encoded):

@@ -194,6 +194,8 @@ class BlockEncoder:
         part = self._part
         if part is None:
             return ()
+        if isinstance(whole, Text):
+            self._losses.carry(whole.extra, self._where, NAME)
         last = [*self._unsaid(part if whole is None else whole)]
         if self._is_free_text:
             last += self.write(FREE_TEXT[1])
