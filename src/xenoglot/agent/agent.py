@@ -109,6 +109,12 @@ class Agent:
             self._account(spent_beside(self.spent, more), None)
 
     @property
+    def last_text(self) -> str:
+        """The text of the last answer; nothing before the first."""
+        content = next((message.content for message in reversed(self.messages) if message.role == "assistant"), ())
+        return "".join(part.text for part in content if isinstance(part, Text))
+
+    @property
     def spent_now(self) -> Spent:
         """What it cost so far, up to this moment of a prompt that is worked on."""
         return self.spent if self._run is None else self._run.spent

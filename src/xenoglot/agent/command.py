@@ -42,6 +42,9 @@ def add_command(
     _add_limits(parser)
     parser.add_argument("--system", metavar="TEXT", help="instructions beside the usual ones")
     parser.add_argument("--no-notes", action="store_true", help="do not read AGENTS.md or CLAUDE.md of the folder")
+    parser.add_argument(
+        "--schema", metavar="FILE", help="a JSON Schema for the answer, which alone goes to standard output"
+    )
     parser.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     parser.add_argument("--plain", action="store_true", help="print plain lines, also on a terminal")
     choosing.add_config(parser)

@@ -10,6 +10,7 @@ import secrets
 import sys
 import time
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from msgspec import Struct
 from xenoglot import choosing
 from xenoglot.agent import slash
 from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load_answer_schema, unfenced
 from xenoglot.agent.delegating import Delegation
 from xenoglot.agent.environment import for_command
 from xenoglot.agent.environment import secrets as secrets_of
@@ -61,6 +63,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     screen: Screen
     can_ask: bool
     policy: Policy
+    schema: AnswerSchema | None
 
 
 def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
@@ -96,6 +99,8 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
             if prompt is None:
                 return _converse(runner, here, setting)
             lines = slash.answered(here, prompt)
+            if lines is None and setting.schema is not None:
+                return _worked_to_schema(runner, agent, prompt, setting, setting.schema)
             if lines is None:
                 return CODES[_worked(runner, agent, prompt, setting)]
             screen = setting.screen if options.json else PlainScreen(notes=sys.stdout)
@@ -123,15 +128,17 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
         redactor=redactor,
     )
     tools = policy.applied(made, can_ask=can_ask)
+    schema = None if options.schema is None else load_answer_schema(options.schema)
     return Setting(
         chosen=chosen,
         workspace=workspace,
         tools=tools,
-        manner=_manner(options, workspace, tools),
+        manner=_manner(options, workspace, tools, schema),
         sessions=Sessions(folder_of(os.environ), redactor),
         screen=_screen(options, redactor, screen_of),
         can_ask=can_ask,
         policy=policy,
+        schema=schema,
     )
 
 
@@ -153,12 +160,15 @@ def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:
     )
 
 
-def _manner(options: argparse.Namespace, workspace: Workspace, tools: list[LocalTool]) -> Manner:
+def _manner(
+    options: argparse.Namespace, workspace: Workspace, tools: list[LocalTool], schema: AnswerSchema | None
+) -> Manner:
     surroundings = Surroundings(
         folder=sayable(Path(workspace.root).name), system=platform.system(), today=time.strftime("%Y-%m-%d")
     )
     notes = None if options.no_notes else project_notes(workspace)
-    wanted = {"max_tokens": options.max_tokens, "temperature": options.temperature}
+    output = None if schema is None else schema.format
+    wanted = {"max_tokens": options.max_tokens, "temperature": options.temperature, "output": output}
     return Manner(
         system=system_prompt(surroundings, {tool.spec.name for tool in tools}, notes, sayable(options.system or "")),
         max_rounds=options.max_rounds,
@@ -179,6 +189,8 @@ def _manner(options: argparse.Namespace, workspace: Workspace, tools: list[Local
 def _screen(options: argparse.Namespace, redactor: Redactor, screen_of: Callable[[], Screen] | None) -> Screen:
     if options.json:
         return JSONScreen(redactor)
+    if options.schema is not None:  # standard output is the answer's alone
+        return PlainScreen(output=sys.stderr)
     if options.plain or screen_of is None or not sys.stdout.isatty():
         return PlainScreen()
     return screen_of()
@@ -187,6 +199,8 @@ def _screen(options: argparse.Namespace, redactor: Redactor, screen_of: Callable
 def _prompt(options: argparse.Namespace, setting: Setting) -> str | None:
     """Return the one thing to do; `None` where somebody sits there who will say."""
     if options.prompt is None and setting.can_ask:
+        if setting.schema is not None:
+            raise ConfigurationError("`--schema` needs a prompt: it is for one answer")
         return None
     if options.prompt is not None and options.prompt != "-":
         prompt: str = options.prompt
@@ -255,6 +269,24 @@ def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting)
     if result.outcome != "answered":
         screen.problem(f"{result.outcome}: {result.reason}")
     return result.outcome
+
+
+def _worked_to_schema(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting, schema: AnswerSchema) -> int:
+    """Have the agent work until its answer matches the schema; print that alone, and return the exit code."""
+    for attempt in count():
+        outcome = _worked(runner, agent, prompt, setting)
+        if outcome != "answered":
+            return CODES[outcome]
+        problems = schema.problems(agent.last_text)
+        if not problems:
+            break
+        if attempt == RETRIES:
+            setting.screen.problem(f"the answer does not match the schema: {problems[0]}")
+            return CODES["failed"]
+        prompt = correction(problems)
+    if not isinstance(setting.screen, JSONScreen):
+        sys.stdout.write(unfenced(agent.last_text) + "\n")
+    return 0
 
 
 def _converse(runner: asyncio.Runner, here: slash.Here, setting: Setting) -> int:

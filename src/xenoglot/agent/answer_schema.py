@@ -1,0 +1,76 @@
+"""The JSON Schema that an agent's last answer to a prompt has to match: `--schema FILE`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.wire import decode_json
+from xenoglot.errors import ConfigurationError, WireError
+from xenoglot.model.request import OutputFormat
+from xenoglot.text.fence import Fence
+from xenoglot.text.json_schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.text.json_schema import Problem
+
+RETRIES: Final = 2
+"""How often the model is told what is wrong with its answer."""
+
+LARGEST: Final = 1_048_576
+"""Bytes of a schema file."""
+
+
+class AnswerSchema:
+    """A schema: `format` is sent with each request, `problems` checks the answer that ends the work."""
+
+    def __init__(self, text: str, path: str = "$") -> None:
+        """Compile the JSON Schema in `text`.
+
+        Raises:
+            WireError: it is no JSON, or no schema.
+            ConfigurationError: the extra `structured` is not installed.
+        """
+        schema = decode_json(text)
+        if not isinstance(schema, dict):
+            raise WireError(path, "expected an object")
+        self.format = OutputFormat(kind="json_schema", schema=schema, name="answer")
+        self._schema = Schema(schema, path)
+
+    def problems(self, answer: str) -> Sequence[Problem]:
+        """Return the first few problems of an answer; nothing where it matches."""
+        return self._schema.problems(unfenced(answer))
+
+
+def unfenced(answer: str) -> str:
+    """Return an answer without the code fence around the whole of it."""
+    fence = Fence()
+    return (fence.feed(answer) + fence.close()).strip()
+
+
+def correction(problems: Sequence[Problem]) -> str:
+    """Return what the model is told of an answer that does not match."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    wanted = "Answer with the whole corrected JSON and nothing else."
+    return f"Your answer does not match the JSON Schema:\n{listed}\n\n{wanted}"
+
+
+def load_answer_schema(path: str) -> AnswerSchema:
+    """Return the schema in a file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no JSON Schema.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise ConfigurationError(f"`--schema {path}`: larger than {LARGEST} bytes")
+        return AnswerSchema(data.decode())
+    except OSError as error:
+        raise ConfigurationError(f"`--schema {path}`: it cannot be read: {os.strerror(error.errno or 0)}") from None
+    except (WireError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigurationError(f"`--schema {path}`: it is no JSON Schema: {error}") from None
