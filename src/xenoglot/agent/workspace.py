@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.agent.naming import is_history, is_secret, shown
+from xenoglot.agent.repository import is_repository
 from xenoglot.errors import ConfigurationError
 from xenoglot.tools.tool import ToolError
 
@@ -164,6 +165,7 @@ class Workspace:
         parts = self.parts(path)
         if not parts:
             raise WorkspaceError(f"{_quoted(path)} is the workspace itself, a directory")
+        self._refuse_repository(parts, path)
         with failing_as(path), self.folder(parts[:-1], make=before is None) as folder:
             name = parts[-1]
             draft = f".{name[:40]}.{secrets.token_hex(4)}.tmp"
@@ -174,6 +176,25 @@ class Workspace:
             except BaseException:
                 os.unlink(draft, dir_fd=folder)
                 raise
+
+    def _refuse_repository(self, parts: tuple[str, ...], path: str) -> None:
+        """Refuse to write into what is a Git repository without a working tree, or would be one by this file.
+
+        Git runs commands that the configuration and the hooks of a repository name, as soon as a person or a prompt
+        asks for its status inside of it.
+        """
+        for depth, name in enumerate(parts):
+            try:
+                with failing_as(path), self.folder(parts[:depth]) as folder:
+                    made = is_repository(folder, name, is_file=depth == len(parts) - 1)
+            except MissingError:
+                return  # what does not exist yet holds nothing
+            if made:
+                inside = _quoted("/".join(parts[:depth]) or ".")
+                raise WorkspaceError(
+                    f"{_quoted(path)}: {inside} is a Git repository, or would be one with this file, and Git runs the "
+                    "commands that a repository names: use another name or folder"
+                )
 
     def _write(self, draft: str, folder: int, data: bytes, before: Found | None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
