@@ -9,6 +9,7 @@ Source: https://docs.claude.com/en/docs/build-with-claude/streaming and `anthrop
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
@@ -64,7 +65,9 @@ class StreamDecoder:
         """Whether `message_stop` was read after the finish reason."""
         self._answer_id = ""
         self._block: Growth | None = None
-        self._waiting: dict[int, list[JSONObject]] = {}  # events of blocks that are not open yet, by index
+        self._waiting: OrderedDict[int, list[JSONObject]] = (
+            OrderedDict()
+        )  # events of blocks that are not open yet, by index
         self._usage: JSONObject = {}
         self._late: JSONObject = {}  # fields of `message_start` that `message_delta` tells anew
         self._calls: dict[str, Part] = {}
@@ -184,8 +187,8 @@ class StreamDecoder:
         """Let the blocks that waited have their turn, as far as they came."""
         events: list[Event] = []
         while self._waiting and self._block is None:
-            index = next(iter(self._waiting))
-            for data in self._waiting.pop(index):
+            index, waiting = self._waiting.popitem(last=False)
+            for data in waiting:
                 events += self._step(data, Reader(data), index)
         return events
 

@@ -34,9 +34,10 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
     """Return the tools that the model may call: all, those that the choice names, or none."""
     choice = request.tool_choice
     tools: list[JSONObject] = []
+    named = frozenset() if choice is None else frozenset(choice.names)
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
-        if choice is not None and not _is_allowed(tool, choice):
+        if choice is not None and not _is_allowed(tool, choice, named):
             crossing.losses.emulated(where, "tool", "left out, for it may not be chosen")
         elif isinstance(tool, Tool):
             tools.append(_encode_tool(tool, where, crossing))
@@ -58,10 +59,10 @@ def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) 
     return fitted
 
 
-def _is_allowed(tool: Tool | Opaque, choice: ToolChoice) -> bool:
+def _is_allowed(tool: Tool | Opaque, choice: ToolChoice, named: frozenset[str]) -> bool:
     if choice.mode == "none":
         return False
-    return not choice.names or not isinstance(tool, Tool) or tool.name in choice.names
+    return not named or not isinstance(tool, Tool) or tool.name in named
 
 
 def _note_choice(request: Request, crossing: Crossing) -> None:

@@ -9,6 +9,7 @@ Source: `openai/types/responses/response_stream_event.py`, and the events of vLL
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
@@ -37,7 +38,9 @@ class GrowingItems:
         self._answer_id = answer_id
         self.open: GrowingItem | None = None
         self.parts: list[Part] = []  # of all items that are done
-        self._waiting: dict[JSON, list[JSONObject]] = {}  # events of items that are not open yet, by item
+        self._waiting: OrderedDict[JSON, list[JSONObject]] = (
+            OrderedDict()
+        )  # events of items that are not open yet, by item
         self._count = 0  # of items that are done
         self._done_indexes: set[int] = set()
         self._done_ids: set[str] = set()
@@ -48,13 +51,7 @@ class GrowingItems:
         Raises:
             WireError: a field is missing or of a wrong type.
         """
-        place = _Place(data)
-        if self._is_over(place):
-            return []
-        if self.open is not None and not self._is_of_open(place):
-            self._waiting.setdefault(place.key, []).append(data)
-            return []
-        events = self._step(data, kind, place)
+        events = self._take(data, kind)
         return [*events, *self._resume()] if self._waiting else events
 
     def close(self, output: Sequence[JSON]) -> list[Event]:
@@ -72,9 +69,18 @@ class GrowingItems:
         """Let the items that waited have their turn, as far as they came."""
         events: list[Event] = []
         while self._waiting and self.open is None:
-            for data in self._waiting.pop(next(iter(self._waiting))):
-                events += self.feed(data, data["type"])
+            for data in self._waiting.popitem(last=False)[1]:
+                events += self._take(data, data["type"])
         return events
+
+    def _take(self, data: JSONObject, kind: str) -> list[Event]:
+        place = _Place(data)
+        if self._is_over(place):
+            return []
+        if self.open is not None and not self._is_of_open(place):
+            self._waiting.setdefault(place.key, []).append(data)
+            return []
+        return self._step(data, kind, place)
 
     def _is_over(self, place: _Place) -> bool:
         """Whether the item is done: by its id, where there is one."""
