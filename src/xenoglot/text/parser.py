@@ -34,6 +34,8 @@ _BEFORE: Final = 24
 _QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\Z""")
 """A quote that begins: what stands behind it is spoken of. Three backticks begin a block of code, which is none."""
 
+_SENTENCE: Final = re.compile(r"[.!?…。！？]\s*\Z")  # noqa: RUF001  as models write them
+
 _HTML: Final = frozenset({"</s>"})
 
 _BREAKS: Final = re.compile(r"[ \t\r\n]{1,16}\Z")
@@ -163,7 +165,7 @@ class Parser:
         if (thoughts := self._table.opening(marker, start=at_start)) is not None:
             self._open(place, marker, thoughts)
             return True
-        forms = self._counting(marker, start=at_start, line=at_line)
+        forms = self._counting(marker, before, start=at_start, line=at_line)
         if forms:
             self._begin(place, forms)
             return True
@@ -171,10 +173,11 @@ class Parser:
             return self._take_orphan(place, marker, ended=ended)
         return self._pass_over(place, marker)
 
-    def _counting(self, marker: str, *, start: bool, line: bool) -> Sequence[Calls]:
-        """Return the forms that `marker` begins where it stands."""
+    def _counting(self, marker: str, before: str, *, start: bool, line: bool) -> Sequence[Calls]:
+        """Return the forms that `marker` begins where it stands, behind `before`."""
+        sentence = not self._called and (start or _SENTENCE.search(before) is not None)
         forms = self._table.forms(marker)
-        return [form for form in forms if counts(form.place, start=start, line=line, called=self._called)]
+        return [form for form in forms if counts(form.place, start=start, line=line, sentence=sentence)]
 
     def _pass_over(self, place: int, marker: str) -> bool:
         """Leave a marker among the words. Where it opens a thought, the one that ends it is one of words too."""
@@ -307,7 +310,7 @@ class Parser:
     def _call_in_thought(self, thoughts: Thoughts, place: int, marker: str, kept: int) -> None:
         before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
         at_line = before.endswith("\n")
-        forms = self._counting(marker, start=at_line, line=at_line)
+        forms = self._counting(marker, before, start=at_line, line=at_line)
         inner = thoughts.line and before.rstrip().endswith(self._table.begins)  # of a call that did not count
         if not forms or inner or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
             self._speak(marker)

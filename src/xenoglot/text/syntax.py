@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from xenoglot.text.pieces import Piece
     from xenoglot.text.section import Reading, Section
 
-Place: TypeAlias = Literal["anywhere", "first", "line", "start"]
-"""Where a marker counts: anywhere in the words, there but after no call, at the start of a line, or only before all
-words (behind blanks, thoughts and other calls)."""
+Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
+"""Where a marker counts: anywhere in the words, before all words or after a sentence (and after no call), at the
+start of a line, or only before all words (behind blanks, thoughts and other calls)."""
 
 _MAKER = re.compile(r"[a-z-]+[._]")
 """A maker's name before the model's (`openai.gpt-oss-120b`, `qwen_qwen3-8b`)."""

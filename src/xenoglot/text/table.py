@@ -69,11 +69,14 @@ def table(syntax: Syntax, *, calls: bool) -> Table:
     return Table(syntax, calls=calls)
 
 
-def counts(place: Place, *, start: bool, line: bool, called: bool) -> bool:
-    """Return whether a marker counts at the `start` of an answer, or of a `line`, or elsewhere.
-
-    `called`: there was a call before.
-    """
-    if place in ("anywhere", "first"):
-        return place == "anywhere" or not called
-    return line if place == "line" else start
+def counts(place: Place, *, start: bool, line: bool, sentence: bool) -> bool:
+    """Return whether a marker counts at the `start` of an answer, or of a `line` or `sentence`, or elsewhere."""
+    match place:
+        case "anywhere":
+            return True
+        case "sentence":
+            return sentence
+        case "line":
+            return line
+        case "start":
+            return start

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from xenoglot.engine.grammar.characters import Ranges
     from xenoglot.engine.grammar.gbnf import Rules
 
-Place: TypeAlias = Literal["anywhere", "first", "line", "start"]
-"""Where a marker counts: anywhere in the words (`first`: before any call), at the start of a line,
-or before all words."""
+Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
+"""Where a marker counts: anywhere in the words (`sentence` is no narrower here), at the start of a
+line, or before all words."""
 
 LINE_LENGTH: Final = 400
 SHORTEST_LINE: Final = 20

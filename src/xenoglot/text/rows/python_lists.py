@@ -99,8 +99,8 @@ _LFM2: Final = Syntax(
     source="https://docs.liquid.ai/lfm/key-concepts/tool-use",
     note=(
         "A list of calls, prompted for JSON a list of objects; sometimes a call without its brackets. Servers strip "
-        "the markers of LFM2.5: a list of calls to declared tools counts wherever it stands, but for one after another "
-        "call, which is an echo."
+        "the markers of LFM2.5: a list of calls to declared tools counts first and after a sentence; one after another "
+        "call is an echo."
     ),
     models=("lfm2*", "lfm-2*"),
     calls=(
@@ -113,7 +113,7 @@ _LFM2: Final = Syntax(
             end=("]",),
             between=(",",),
             payload=Pythonic(listed=False, starts=LETTERS),
-            place="first",
+            place="sentence",
             auto=False,
         ),
     ),
