@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from xenoglot.agent.hooks import MOST_FOLLOW_UPS
 from xenoglot.agent.naming import sayable
 from xenoglot.agent.records import Account
 from xenoglot.model.content import Text
@@ -17,6 +18,7 @@ from xenoglot.tools.events import Added, Compacted, RoundEnded
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from xenoglot.agent.hooks import Hooks
     from xenoglot.agent.sessions import SessionFile
     from xenoglot.client.aio import AsyncClient
     from xenoglot.client.running import AsyncRunStream
@@ -52,8 +54,10 @@ class Agent:
         tools: Sequence[LocalTool],
         manner: Manner,
         session: SessionFile | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._client = client
+        self.hooks = hooks
         self.tools = tools
         self.manner = manner
         self._session = session
@@ -72,13 +76,36 @@ class Agent:
         Cancelled, it leaves a conversation that can be gone on with.
 
         Raises:
-            ConfigurationError: something of the options is wrong.
+            ConfigurationError: something of the options is wrong, or a hook stops the prompt.
         """
+        if self.hooks is None:
+            return await self._work(prompt, feed, approve)
+        prompt = await self.hooks.before_prompt(prompt)
+        follow_ups = 0
+        while True:
+            result = await self._work(prompt, feed, approve)
+            problem = await self.hooks.after_prompt(result.outcome, result.text)
+            if problem is None or result.outcome != "answered" or follow_ups == MOST_FOLLOW_UPS:
+                return result
+            prompt = problem
+            follow_ups += 1
+
+    @property
+    def hooked_tools(self) -> Sequence[LocalTool]:
+        """The tools with their hooks."""
+        return self.tools if self.hooks is None else self.hooks.around(self.tools)
+
+    async def _work(
+        self,
+        prompt: str,
+        feed: Callable[[RunEvent], object],
+        approve: Callable[[ToolCall], bool | str | Approval | Awaitable[bool | str | Approval]] | None,
+    ) -> RunResult:
         said = Message(role="user", content=(Text(text=sayable(prompt)),))
         self._add(said)
         run = self._client.run_stream(
             self.messages,
-            self.tools,
+            self.hooked_tools,
             system=self.manner.system,
             max_rounds=self.manner.max_rounds,
             budget=self.manner.budget,

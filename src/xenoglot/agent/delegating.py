@@ -127,7 +127,7 @@ class Delegation:
         """Run the task; what it spent is told to the agent, however it ends."""
         budget = self._running[task.name] = self._share()
         manner = self._agent.manner
-        tools = [one for one in self._agent.tools if not one.needs_approval and one.spec.name != NAME]
+        tools = [one for one in self._agent.hooked_tools if not one.needs_approval and one.spec.name != NAME]
         names = ", ".join(f"`{one.spec.name}`" for one in tools) or "none"
         run = self._client.run_stream(
             sayable("\n\n".join([task.prompt, *([_EARLIER, *_told(earlier)] if earlier else [])])),

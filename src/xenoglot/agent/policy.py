@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from xenoglot.agent.environment import is_secret, secrets
+from xenoglot.agent.hooks import Hook
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.schema import Problems, join, read, shown
 
@@ -67,7 +68,7 @@ _FLAGS: Final = {
 class Policy(Struct, frozen=True, kw_only=True):
     """What a file says. `deny` stands before `ask`, that before `allow`; each holds patterns of names of tools.
 
-    `message` is told to the model, `env` are variables for commands.
+    `message` is told to the model, `env` are variables for commands, `hooks` run before and after prompts and calls.
     """
 
     deny: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     message: str | None = None
     env: dict[str, Any] = {}
+    hooks: tuple[Hook, ...] = ()
     limits: Limits = Limits()
 
     @property
@@ -155,6 +157,9 @@ def checked(plain: dict[str, Any], environ: Mapping[str, str]) -> Policy:
     for key in ("deny", "ask", "allow"):
         for at, pattern in enumerate(getattr(policy, key)):
             _check_pattern(pattern, f"{key}[{at}]", problems)
+    for at, hook in enumerate(policy.hooks):
+        for index, pattern in enumerate(hook.tools):
+            _check_pattern(pattern, f"hooks[{at}].tools[{index}]", problems)
     env = {name: _value(name, value, environ, problems) for name, value in policy.env.items()}
     if problems.lines:
         raise ConfigurationError("`--policy`: " + "; ".join(problems.lines))

@@ -23,6 +23,7 @@ from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load
 from xenoglot.agent.delegating import Delegation
 from xenoglot.agent.environment import for_command
 from xenoglot.agent.environment import secrets as secrets_of
+from xenoglot.agent.hooks import Hooks
 from xenoglot.agent.naming import sayable
 from xenoglot.agent.permissions import Leave, Permissions, tools_for
 from xenoglot.agent.policy import Policy, policy_of
@@ -64,6 +65,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     can_ask: bool
     policy: Policy
     schema: AnswerSchema | None
+    hooks: Hooks | None
 
 
 def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> int:
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
         options.no_session = True  # there would be nothing in it
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
         client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=choosing.prices_of(options))
-        agent = Agent(client, [*setting.tools, *tools], setting.manner, session)
+        agent = Agent(client, [*setting.tools, *tools], setting.manner, session, setting.hooks)
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
             agent.tools = [*agent.tools, *setting.policy.applied([delegate], can_ask=setting.can_ask)]
@@ -121,11 +123,9 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     redactor = Redactor([*known, *secrets_of(os.environ, known), *policy.secrets])
     workspace = Workspace(Path(options.folder), allow_secrets=options.allow_secrets)
     can_ask = not options.json and sys.stdin.isatty() and sys.stderr.isatty()
+    environ = for_command(os.environ, known) | policy.env
     made = tools_for(
-        workspace,
-        policy.widened(_permissions(options, can_ask=can_ask)),
-        environ=for_command(os.environ, known) | policy.env,
-        redactor=redactor,
+        workspace, policy.widened(_permissions(options, can_ask=can_ask)), environ=environ, redactor=redactor
     )
     tools = policy.applied(made, can_ask=can_ask)
     schema = None if options.schema is None else load_answer_schema(options.schema)
@@ -139,6 +139,7 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
         can_ask=can_ask,
         policy=policy,
         schema=schema,
+        hooks=Hooks(policy.hooks, workspace.root, environ, redactor) if policy.hooks else None,
     )
 
 
