@@ -9,8 +9,10 @@ from hypothesis.internal.conjecture import providers
 
 from tests.engine.running import engine, running_engine, weights
 from tests.faults.catalogue import Played, catalogue
+from tests.shortcuts import with_shortcuts
 
-__all__ = ["engine", "running_engine", "weights"]  # the embedded model, for whoever wants to talk to it
+# The embedded model, for whoever wants to talk to it, and the shortcuts, for tests of what they do.
+__all__ = ["engine", "running_engine", "weights", "with_shortcuts"]
 
 # The same examples on every machine, and no verdict by the clock: a test that fails, fails again.
 settings.register_profile("xenoglot", derandomize=True, deadline=None, database=None)

@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.tree import MODULES, ROOT, SOURCES, Import, imports, module_name, place
 
 VALUES = {"errors", "model"}
-MACHINERY = VALUES | {"codec"}
+MACHINERY = VALUES | {"codec", "shortcuts"}
 FORMATS = MACHINERY | {"dialects", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
@@ -23,7 +23,8 @@ ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
     "installed": set[str](),
-    "codec": VALUES | {"installed"},
+    "shortcuts": set[str](),
+    "codec": VALUES | {"installed", "shortcuts"},
     "policy": MACHINERY,
     "store": MACHINERY,
     "dialects": MACHINERY,

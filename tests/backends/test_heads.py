@@ -10,6 +10,8 @@ from xenoglot.backends import hops
 from xenoglot.backends.heads import MOST, Heads
 from xenoglot.backends.transport_bounds import TransportError
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 Passed = tuple[tuple[str, str], ...]
 
 KEYS = [[("authorization", "Bearer one")], [("authorization", "Bearer two")]]

@@ -12,6 +12,8 @@ from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.events import Event, Ping, TextDelta
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 
 class Decoder:
     """Tells the `text` of each event; keeps what it was fed, and how often it gave a lesson."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -14,45 +13,26 @@ from hypothesis import strategies as st
 from tests.laws.mutations import WRONG, changed, mutations, places
 from tests.laws.strategies import requests
 from tests.laws.vectors import Case, each
+from tests.shortcuts import switched
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat import message_decoder as chat_reading
-from xenoglot.dialects.chat import message_encoder as chat_writing
-from xenoglot.dialects.chat import tools as chat_tools
-from xenoglot.dialects.messages import parts as messages_parts
 from xenoglot.dialects.messages import request_decoder as messages_reading
 from xenoglot.dialects.messages.parts import BILLING_HEADER
-from xenoglot.dialects.messages.plain import PlainWriter
 from xenoglot.dialects.responses import input_decoder as responses_reading
-from xenoglot.dialects.responses import input_encoder as responses_writing
-from xenoglot.dialects.responses import tools as responses_tools
 from xenoglot.errors import FailureError, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
-DIALECTS = ("chat", "messages", "responses")
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
 
-STEPS: list[tuple[object, str]] = [
-    (chat_reading, "plain_message"),
-    (chat_tools, "plain_tool"),
-    (chat_writing, "write_plain"),
-    (messages_reading, "plain_message"),
-    (messages_reading, "plain_tool"),
-    (messages_parts, "plain_text"),
-    (PlainWriter, "block"),
-    (PlainWriter, "lone"),
-    (PlainWriter, "tool"),
-    (responses_reading, "plain_message"),
-    (responses_reading, "plain_said"),
-    (responses_tools, "plain_tool"),
-    (responses_writing, "write_plain"),
-]
+DIALECTS = ("chat", "messages", "responses")
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -208,15 +188,6 @@ TARGETS = (
 )
 
 
-@contextmanager
-def generally() -> Iterator[None]:
-    """Have nothing read or written in one step."""
-    with ExitStack() as stack:
-        for owner, name in STEPS:
-            stack.enter_context(patch.object(owner, name, lambda *_: None))
-        yield
-
-
 def outcome(work: Callable[[], object]) -> object:
     """Return what `work` makes, or how it fails."""
     try:
@@ -235,7 +206,7 @@ def written(request: Request, dialect: str, target: Target) -> object:
 def check_reading(dialect: str, body: JSON) -> None:
     decode = get(dialect).decode_request
     read = outcome(lambda: bounded(decode(body)))
-    with generally():
+    with switched(on=False):
         assert outcome(lambda: bounded(decode(body))) == read
     seen = glanced(dialect, encode_json(body))
     assert seen is None or seen == read
@@ -253,7 +224,7 @@ def check_writing(request: Request) -> None:
     for dialect in DIALECTS:
         for target in TARGETS:
             made = written(request, dialect, target)
-            with generally():
+            with switched(on=False):
                 assert written(request, dialect, target) == made
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
+from tests.shortcuts import switched
 from xenoglot.gateway import native, passing
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.policy.breaker import Breaker
@@ -189,16 +190,19 @@ def played(house: House, scene: Scene) -> Trace:
     return traces[0]
 
 
-def alike(house: House, monkeypatch: pytest.MonkeyPatch, scene: Scene, *, passages: int | None = 1) -> Trace:
-    """Play a scene without tasks and with them; assert that both look the same, and return that.
+def alike(
+    house: House, monkeypatch: pytest.MonkeyPatch, scene: Scene, *, passages: int | None = 1, others: bool = False
+) -> Trace:
+    """Play a scene with all shortcuts, and with none, by tasks; assert that both look the same, and return that.
 
     `passages` is how many requests are taken up without a task the first time; `None` where that is the case's own.
+    With `others` the other shortcuts are taken the second time, too.
     """
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, switched(on=True):
         ways = Ways(patch)
         without = played(house, scene)
         assert passages is None or ways.counts["passages"] == passages
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, switched(on=others):
         patch.setattr(native, "passage", lambda *_: None)
         with_tasks = played(house, scene)
     assert without == with_tasks

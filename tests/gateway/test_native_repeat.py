@@ -10,6 +10,8 @@ from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.native_head import Refused, decode_head, find_end
 from xenoglot.gateway.native_repeat import LONGEST, Repeated, is_kept
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 BLANKS = st.sampled_from([b"", b" ", b"\t", b" \t "])
 NAMES = st.sampled_from([b"Content-Length", b"content-length", b"X-Content-Length", b"Host", b"X", b"Content-Length-X"])
 VALUES = st.sampled_from([b"", b"1", b"12", b"a: 5", b"Content-Length: 7", b"\xe9", b"0" * 18, b"9" * 19, b"+1", b"-"])

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from tests.gateway.passages import Play
     from xenoglot.testing.script import Step
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 CREATED = 1_700_000_000.0
 
 

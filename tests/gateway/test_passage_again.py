@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.gateway.passages import Play
     from xenoglot.model.json import JSON, JSONObject
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 CREATED = 1_700_000_000.0
 TARGETS = ("chat", "messages")
 

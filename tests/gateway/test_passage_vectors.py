@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.laws.vectors import Case
     from xenoglot.model.json import JSONObject
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 CREATED = 1_700_000_000.0
 READ = 700
 """Bytes of a stream in one segment: it ends within a frame, mostly."""

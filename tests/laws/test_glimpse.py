@@ -11,6 +11,8 @@ from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
 from xenoglot.model.response import FinishReason, Usage
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 USUAL = {
     "chat": b"""{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":
         {"role":"assistant","content":"Hi","refusal":null,"annotations":[],"reasoning_content":null,"tool_calls":[

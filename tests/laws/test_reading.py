@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,8 @@ from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import through
+
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
 
 _VALUE = re.compile(rb'"(?:[^"\\]|\\.)*"(?! *:)|\b\d+\b')
 """A string that is no key, or a number."""

@@ -14,6 +14,8 @@ from xenoglot.codec.writing import Writing
 from xenoglot.model.events import Event, Started, TextDelta
 from xenoglot.model.request import Request
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 
 class Naming:
     """Names an answer; all else passes."""

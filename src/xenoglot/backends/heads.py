@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends import hops
 from xenoglot.backends.http1 import prepare
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ class Heads:
         fields = {**self._shown[0], "accept": JSON_TYPE}
         return prepare("GET", url, (*fields.items(), (hops.HEADER, hops.onward())), self._socket_path)
 
+    @shortcut
     def _keep(self, kind: object, prepared: Prepared) -> None:
         if len(prepared.start) > LONGEST:
             return

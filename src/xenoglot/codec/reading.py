@@ -15,6 +15,7 @@ from xenoglot.codec.likely import Likely, learn
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
 from xenoglot.model.events import PIECES, Event
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ class Reading:
         self._framing = framing.decoder()
         self._end = framing.ends[0]  # of a frame, as nearly all servers write it
         self._decoder = decoder
-        self._foreseeable = cast("Foreseeable", decoder) if hasattr(decoder, "lesson") else None
+        self._foreseeable = _foreseeable(decoder)
         self._rests = False  # whether the framing holds nothing back
         self._state: object = None  # of the decoder, as it was when something was learned
         self._likely: Likely | None = None
@@ -169,3 +170,9 @@ class Reading:
         framing = self._make_framing()
         framed = [(frame.data, frame.event) for frame in framing.feed(before + other + after)]
         return likely if framing.rests and framed == [(other, event.event)] else None
+
+
+@shortcut
+def _foreseeable(decoder: StreamDecoder) -> Foreseeable | None:
+    """Return a decoder that gives lessons; `None` for any other."""
+    return cast("Foreseeable", decoder) if hasattr(decoder, "lesson") else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from xenoglot.codec.sse import SSEEncoder
 from xenoglot.codec.stage import Pipeline
 from xenoglot.model.events import ArgumentsDelta, ReasoningDelta, TextDelta
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +40,7 @@ class Writing:
 
     def __init__(self, identify: Stage[Event, Event], encoder: Stage[Event, ServerSentEvent], framing: Framing) -> None:
         self._stages = Pipeline(identify, encoder, framing.encoder())
-        framed = framing.encoder is SSEEncoder and hasattr(encoder, "frame")
-        self._frame: Callable[[Piece], bytes | None] = cast("Framer", encoder).frame if framed else _none
+        self._frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
 
     def feed(self, event: Event, /) -> Sequence[bytes]:
         """Take one event; return its frames."""
@@ -70,6 +70,13 @@ class Writing:
             else:
                 frames.append(frame)
         return frames[0] if len(frames) == 1 else b"".join(frames)
+
+
+@shortcut
+def _ready_frames(encoder: Stage[Event, ServerSentEvent], framing: Framing) -> Callable[[Piece], bytes | None] | None:
+    """Return what makes the frame of a piece; `None` where the encoder, or the framing, has none ready."""
+    framed = framing.encoder is SSEEncoder and hasattr(encoder, "frame")
+    return cast("Framer", encoder).frame if framed else None
 
 
 def _none(_: Piece) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from xenoglot.gateway.native_bounds import LENGTH_DIGITS
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.gateway.entry import Seen
@@ -65,6 +66,7 @@ class Repeated:
         self.head = replace(self.head, headers=headers, length=int(digits))
 
 
+@shortcut
 def is_kept(data: bytes, head: Head) -> bool:
     """Whether the head in `data` is one to keep: it is not too long, and its length tells nothing but a length."""
     return len(data) <= LONGEST and not head.waits

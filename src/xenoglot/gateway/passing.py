@@ -18,6 +18,7 @@ from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note
 from xenoglot.gateway.passage import Passage
 from xenoglot.gateway.relay import decode_request, framing_of
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ _PASSABLE = (relay.serve, state.serve)
 """Who would serve such a request in a task; idempotency keys are heeded by another."""
 
 
+@shortcut
 def is_worth_waiting(exchange: NativeExchange, head: Head, gateway: Gateway) -> bool:
     """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
     if head.waits or head.length is None or head.length >= LARGE:
@@ -49,6 +51,7 @@ def is_worth_waiting(exchange: NativeExchange, head: Head, gateway: Gateway) -> 
     return True
 
 
+@shortcut
 def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage | None:
     """Return the passage of a request that was let in by `entry`, to be started at once; `None` where it has none."""
     data = exchange.content()

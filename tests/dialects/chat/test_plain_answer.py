@@ -17,6 +17,8 @@ from xenoglot.model.json import JSON
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response
 
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
 USUAL: JSON = {
     "id": "chatcmpl-1",
     "object": "chat.completion",

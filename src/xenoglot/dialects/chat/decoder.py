@@ -24,6 +24,7 @@ from xenoglot.model.content import Extra
 from xenoglot.model.events import Event, Failed, OpaqueDelta, Ping, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import merge_usage
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,7 @@ class StreamDecoder:
             self.state += 1
         return said
 
+    @shortcut
     def _common(self, chunk: JSON) -> tuple[GrowingChoice, Piece] | None:
         """Return what a chunk says that holds one piece of text and nothing that is new; `None` for any other."""
         if type(chunk) is not dict or not self._started or chunk.get("usage") is not None:

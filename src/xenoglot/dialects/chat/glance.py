@@ -19,6 +19,7 @@ from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.plain import plain_message, plain_tool
 from xenoglot.model.content import Extra
 from xenoglot.model.request import Request, Sampling, ToolChoice
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +43,7 @@ _FIELDS: Mapping[str, Callable[[JSON], bool]] = {
 }
 
 
+@shortcut
 def glance(data: bytes) -> Request | None:
     """Return the request in `data` if it is a common one."""
     body = object_in(data, _FIELDS)

@@ -13,6 +13,7 @@ from msgspec.json import Decoder
 
 from xenoglot.dialects.chat.finish import decode_finish
 from xenoglot.model.response import Usage
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.model.response import FinishReason
@@ -83,6 +84,7 @@ _decode = Decoder(_Answer).decode
 _NOTHING_GIVEN, _NOTHING_MADE = _Given(), _Made()
 
 
+@shortcut
 def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
     """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
     try:

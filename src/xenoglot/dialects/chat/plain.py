@@ -11,6 +11,7 @@ from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.words import ID_LIMIT, NAME_LIMIT, TOOL_ERROR
 from xenoglot.model.content import Extra, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ _ABSENT = Extra(dialect=NAME, form={"content": "absent"})
 _PAIR, _TRIPLE = 2, 3
 
 
+@shortcut
 def plain_message(item: JSON) -> Message | None:
     """Return a message of words, calls of functions or a result in words; `None` where it is or says anything else."""
     if type(item) is not dict:
@@ -37,6 +39,7 @@ def plain_message(item: JSON) -> Message | None:
     return None if read is None else read(item)
 
 
+@shortcut
 def plain_tool(item: JSON) -> Tool | None:
     """Return a function with a name, a description and a schema, perhaps strict; `None` for any other tool."""
     if type(item) is not dict or len(item) != _PAIR or item.get("type") != "function":
@@ -52,6 +55,7 @@ def plain_tool(item: JSON) -> Tool | None:
     return Tool(name=name, description=description, parameters=parameters, strict=strict)
 
 
+@shortcut
 def write_plain(message: Message, crossing: Crossing) -> list[JSONObject] | None:
     """Return the messages of the wire that a plain one is; `None` where it is not plain, or a server is told less."""
     content = message.content

@@ -15,6 +15,7 @@ from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.usage import decode_usage
 from xenoglot.model.content import Extra, Text, ToolCall
 from xenoglot.model.response import Candidate, Response
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ _CALL, _INDEXED, _FUNCTION = 3, 4, 2
 _LATEST = 2**53
 
 
+@shortcut
 def plain_response(body: JSON) -> Response | None:
     """Return the answer in `body`; `None` where it is of another form."""
     if type(body) is not dict or body.get("object") != "chat.completion":
@@ -132,6 +134,7 @@ def _call(item: JSON) -> ToolCall | None:
     return None
 
 
+@shortcut
 def plain_message(parts: Sequence[Part]) -> JSONObject | None:
     """Return the message that holds words and, behind them, calls of functions; `None` where there is more to write."""
     texts: list[str] = []

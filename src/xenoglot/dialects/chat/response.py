@@ -19,6 +19,7 @@ from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.response import Candidate, Response
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -157,6 +158,7 @@ def _spelled_choice(candidate: Candidate, index: int, request: Request, losses: 
     return {**choice, **finish, **matched_stop(candidate.finish, form), **own, **finish}
 
 
+@shortcut
 def _plain_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject | None:
     finish = candidate.finish
     if finish is None or finish.explanation is not None or is_legacy(request) or not silent(candidate.extra, NAME):

@@ -38,6 +38,7 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold_part
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +70,7 @@ class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode_text = msgspec.json.Decoder(_Chunk).decode
 
 
+@shortcut
 def _plain_text(data: bytes) -> str | None:
     """Return the text of the commonest event, or `None` for any other, which is read with all care."""
     try:

@@ -20,6 +20,7 @@ from xenoglot.dialects.messages.parts import BILLING_HEADER
 from xenoglot.dialects.messages.plain import STRING, plain_message, plain_text, plain_tool
 from xenoglot.model.content import Extra, Text
 from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ _FIELDS: Mapping[str, Callable[[JSON], bool]] = {
 _NEEDED = frozenset({"model", "messages", "max_tokens"})
 
 
+@shortcut
 def glance(data: bytes) -> Request | None:
     """Return the request in `data` if it is a common one."""
     body = object_in(data, _FIELDS)

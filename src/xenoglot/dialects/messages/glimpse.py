@@ -13,6 +13,7 @@ from msgspec.json import Decoder
 
 from xenoglot.dialects.messages.response import REASONS
 from xenoglot.model.response import Usage
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.model.response import FinishReason
@@ -63,6 +64,7 @@ class _Answer(Struct, gc=False):
 _decode = Decoder(_Answer).decode
 
 
+@shortcut
 def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
     """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
     try:

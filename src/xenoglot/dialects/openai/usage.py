@@ -13,6 +13,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,7 @@ def decode_usage(value: JSON, path: str, dialect: str) -> Usage | None:
     return _plain_usage(value, dialect) or _decode_usage(value, path, dialect)
 
 
+@shortcut
 def _plain_usage(value: JSONObject, dialect: str) -> Usage | None:
     """Return the counts under their standard names where there are no others and they agree; else `None`."""
     if not _STANDARD.issuperset(value):

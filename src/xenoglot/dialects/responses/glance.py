@@ -20,6 +20,7 @@ from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.dialects.responses.plain import plain_tool
 from xenoglot.model.content import Extra, Text
 from xenoglot.model.request import Message, Request, Sampling
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ _FIELDS: Mapping[str, Callable[[JSON], bool]] = {
 _NEEDED = frozenset({"model", "input", "store"})
 
 
+@shortcut
 def glance(data: bytes) -> Request | None:
     """Return the request in `data` if it is a common one."""
     body = object_in(data, _FIELDS)

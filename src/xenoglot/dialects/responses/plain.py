@@ -13,6 +13,7 @@ from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.model.content import Extra, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,7 @@ _LISTS = ("annotations", "logprobs")
 _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 
+@shortcut
 def plain_message(item: JSON) -> Message | None:
     """Return what the user or the system says in words, or the result of a function; `None` for any other item."""
     if type(item) is not dict:
@@ -68,6 +70,7 @@ def plain_message(item: JSON) -> Message | None:
     return None if not parts else Message(role=ours, content=tuple(parts), extra=spelled["list"])
 
 
+@shortcut
 def plain_said(item: JSON) -> Part | None:
     """Return what the model said in one text, or a call of a function; `None` for any other item."""
     if type(item) is not dict:
@@ -78,6 +81,7 @@ def plain_said(item: JSON) -> Part | None:
     return _read_words(item, typed=kind is not None) if kind == "message" or "type" not in item else None
 
 
+@shortcut
 def plain_tool(item: JSON) -> Tool | None:
     """Return a function with a name, a description, a schema and whether it is strict; `None` for any other tool."""
     if type(item) is not dict or item.get("type") != "function":
@@ -92,6 +96,7 @@ def plain_tool(item: JSON) -> Tool | None:
     return Tool(name=name, description=description, parameters=parameters, strict=strict)
 
 
+@shortcut
 def write_plain(message: Message, crossing: Crossing, kinds: Mapping[str, str]) -> list[JSONObject] | None:
     """Return the items that a stranger's plain message is; `None` for any other. `kinds` are those of calls by id."""
     content = message.content
