@@ -15,7 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tests.laws.vendor_streams import VENDORS
+from tests.shortcuts import switched
 from xenoglot.backends.http1 import ResponseParser
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport_bounds import Limits
@@ -24,9 +27,12 @@ from xenoglot.codec.dialect import get, names
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.ranges import bounded
+from xenoglot.codec.reading import Reading
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
+from xenoglot.codec.writing import Writing
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
@@ -51,6 +57,7 @@ CRASHES = Path(__file__).parent / "crashes"
 """What once crashed a target, in a folder of its name: part of its corpus for ever."""
 
 WELL = (WireError, FailureError)
+ASKING = Request(model="m", stream=True, stream_usage=True)
 STATUSES = (400, 401, 404, 408, 413, 422, 429, 500, 502, 503, 529)
 
 
@@ -150,6 +157,82 @@ def read_stream(name: str, data: bytes) -> None:
         for event in through(halves(data), decoder):
             encoder.feed(event)
         encoder.close()
+
+
+def shortcut_stream(name: str, data: bytes) -> None:
+    """Read a stream in two pieces and translate it, with and without shortcuts: events, bytes, losses are the same."""
+    dialect, client = get(name), get(names()[data[0] % len(names())] if data else names()[0])
+    pieces = halves(data[1:])
+
+    def told() -> object:
+        losses = Losses()
+        reading = Reading(dialect.framing, dialect.stream_decoder())
+        writing = Writing(Pipeline(), client.stream_encoder(ASKING, losses), client.framing)
+        said: list[object] = []
+        try:
+            for piece in pieces:
+                said += [events := reading.feed(piece), writing.write(events)]
+            said += [events := reading.close(), writing.write(events), writing.close()]
+        except WELL as error:
+            said.append(str(error))
+        return said, [*losses]
+
+    same_without_shortcuts(told)
+
+
+def shortcut_request(name: str, data: bytes) -> None:
+    """Read a request and write it for another server, with shortcuts and without; at a glance it is the same, too."""
+    dialect, server = get(name), get(names()[data[0] % len(names())] if data else names()[0])
+
+    def told() -> object:
+        losses = Losses()
+        seen = None if dialect.glance is None else dialect.glance(data[1:])
+        try:
+            request = bounded(dialect.decode_request(decode_json(data[1:])))
+        except WELL as error:
+            assert seen is None
+            return str(error)
+        if seen is not None:
+            assert seen == request
+        try:
+            return request, encode_json(server.encode_request(request, losses, Server())), [*losses]
+        except WELL as error:
+            return request, str(error), [*losses]
+
+    same_without_shortcuts(told)
+
+
+def shortcut_response(name: str, data: bytes) -> None:
+    """Read a whole answer and write it for a client, with shortcuts and without; a glimpse of it is the same, too."""
+    dialect, client = get(name), get(names()[data[0] % len(names())] if data else names()[0])
+
+    def told() -> object:
+        losses = Losses()
+        glimpsed = None if dialect.glimpse is None else dialect.glimpse(data[1:])
+        try:
+            response = dialect.decode_response(decode_answer(data[1:]))
+        except WELL as error:
+            assert glimpsed is None
+            return str(error)
+        if glimpsed is not None:
+            usage, (candidate,) = response.usage, response.candidates
+            plain = None if usage is None else replace(usage, extra=None)
+            assert candidate.finish is not None
+            assert glimpsed == (plain, candidate.finish.reason)
+        try:
+            return response, encode_json(client.encode_response(response, ASKING, losses)), [*losses]
+        except WELL as error:
+            return response, str(error), [*losses]
+
+    same_without_shortcuts(told)
+
+
+def same_without_shortcuts(told: Callable[[], object]) -> None:
+    """Do the same with shortcuts and in the general way."""
+    with switched(on=True):
+        short = told()
+    with switched(on=False):
+        assert told() == short
 
 
 def read_response_head(data: bytes) -> None:
@@ -288,7 +371,25 @@ def of_dialect(name: str) -> dict[str, Target]:
         f"{name}-response": Target(partial(read_response, name), partial(files, f"{name}/*/response.json")),
         f"{name}-error": Target(partial(read_error, name), lambda: after(b"\0", b"\4", b"\7", of=errors())),
         f"{name}-stream": Target(partial(read_stream, name), lambda: after(*MIDDLE, of=streams())),
+        f"{name}-shortcut-stream": Target(partial(shortcut_stream, name), lambda: steered(vendor_streams(name))),
+        f"{name}-shortcut-request": Target(
+            partial(shortcut_request, name), lambda: steered(files(f"{name}/*/request.json"))
+        ),
+        f"{name}-shortcut-response": Target(
+            partial(shortcut_response, name), lambda: steered(files(f"{name}/*/response.json"))
+        ),
     }
+
+
+def vendor_streams(name: str) -> Iterator[bytes]:
+    """Yield streams of a dialect as vendors write them, each behind a byte that says where it is cut."""
+    of_vendors = (vendor.stream(4) for vendor in VENDORS if vendor.dialect_name == name)
+    return after(*MIDDLE, of=(*of_vendors, *files(f"{name}/hello*/stream.*")))
+
+
+def steered(of: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each behind a byte that says which dialect it is translated to, in turns."""
+    return after(*(bytes([number]) for number in range(len(names()))), of=of)
 
 
 @cache
