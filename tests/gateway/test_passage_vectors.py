@@ -11,6 +11,7 @@ import pytest
 from tests.faults.house import CLOSES, PATHS, House, well, whole
 from tests.gateway.passages import LIMITED, PASSING, alike
 from tests.laws.vectors import cases
+from tests.laws.vendor_streams import each_vendor
 from xenoglot.codec.wire import encode_json
 from xenoglot.gateway import identify
 from xenoglot.testing.script import Body, End, Head
@@ -18,8 +19,10 @@ from xenoglot.testing.script import Body, End, Head
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.gateway.passages import Play
+    from tests.gateway.passages import Play, Scene
     from tests.laws.vectors import Case
+    from tests.laws.vendor_streams import Vendor
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSONObject
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -27,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("with_shortcuts")
 CREATED = 1_700_000_000.0
 READ = 700
 """Bytes of a stream in one segment: it ends within a frame, mostly."""
+PACKET = 1448
+"""Bytes of a segment as Ethernet carries it."""
 KNOWN = [case for case in cases() if case.folder.parent.name != "embeddings"]
 
 
@@ -58,15 +63,27 @@ def test_whole_answers(house: House, monkeypatch: pytest.MonkeyPatch, case: Case
 @pytest.mark.parametrize("client", ["chat", "messages"])
 @pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
 def test_streams(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
-    dialect, data = case.dialect, case.stream
+    alike(house, monkeypatch, streaming(case.dialect, case.stream, READ, client))
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+@each_vendor
+def test_streams_of_vendors(house: House, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, client: str) -> None:
+    """findings-A1: in reads of whole packets, and of so few bytes that most of them end within an event."""
+    for size in (PACKET, 97):
+        alike(house, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
+
+
+def streaming(dialect: Dialect, data: bytes, size: int, client: str) -> Scene:
+    """Return a scene in which a client asks a server, which streams `data` in segments of `size` bytes."""
     head = Head(headers=(("content-type", dialect.framing.media_type), CLOSES))
-    pieces = [Body(data[start : start + READ]) for start in range(0, len(data), READ)]
+    pieces = [Body(data[start : start + size]) for start in range(0, len(data), size)]
 
     async def scene(play: Play) -> None:
         play.house.upstream.script((head, *pieces, End()))
         await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
 
-    alike(house, monkeypatch, scene)
+    return scene
 
 
 def renamed(case: Case, model: str) -> JSONObject:
