@@ -28,6 +28,36 @@ from xenoglot.model.request import Request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+ODD = (
+    '{"created":"x","choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"created":-1,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"created":null,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"id":-1,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"model":3,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"service_tier":null,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"object":"error","choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"obfuscation":3,"choices":[{"index":0,"delta":{"content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":false}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":0}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b"},"logprobs":null}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b"},"logprobs":false}]}',
+    '{"choices":[{"index":0,"delta":{"role":3,"content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"x":null,"content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"x":false,"content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"x":0,"content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"x":"","content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"content":0,"reasoning_content":"b"}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","tool_calls":false}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","tool_calls":""}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","tool_calls":[]}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","function_call":{}}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","refusal":false}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","audio":0}}]}',
+    '{"choices":[{"index":0,"delta":{"content":"b","audio":{}}}]}',
+    '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":0,"arguments":"b"}}]}}]}',
+    '{"choices":[{"index":0,"delta":{"content":0,"tool_calls":[{"index":0,"function":{"arguments":"b"}}]}}]}',
+)
+"""Chunks of chat that hold one piece and something odd beside it."""
 FEW, MANY = 5, 130
 """Pieces of text in a stream: counts grow from 8 beyond 9, and from 8 beyond 99."""
 STRIDE = 3
@@ -129,3 +159,17 @@ def test_cut_many_times(data: st.DataObject) -> None:
     with switched(on=True):
         assert read(vendor, pieces) == expected_events(vendor, few)
         assert translated(vendor, client, pieces) == expected(vendor, few, client)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("last", ['{"index":0,"delta":{},"finish_reason":"stop"}', '{"index":0,"delta":{}}'])
+def test_what_stands_beside_a_piece_is_not_passed_over(odd: str, last: str) -> None:
+    """It is kept or lost, or fails the answer, as in the general way; also where it comes again and again."""
+    piece = '{"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}'
+    chunks = [piece, odd, odd, piece, odd, odd, odd, f'{{"choices":[{last}]}}', "[DONE]"]
+    told: list[list[Event]] = []
+    for on in (True, False):
+        with switched(on=on):
+            reading = Reading(get("chat").framing, get("chat").stream_decoder())
+            told.append(list(through([f"data: {chunk}\n\n".encode() for chunk in chunks], reading)))
+    assert told[0] == told[1]

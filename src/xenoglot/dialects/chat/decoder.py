@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
-from xenoglot.dialects.chat.growing_choice import GrowingChoice, piece_of
+from xenoglot.dialects.chat.growing_choice import GrowingChoice
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.usage import decode_usage
 from xenoglot.dialects.openai.error import decode_error
@@ -43,6 +43,8 @@ _MOST_CHOICES = 128
 _CHUNK = frozenset({"id", "object", "created", "model", "choices", "service_tier", "usage", "obfuscation"})
 _CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs"})
 _SILENT = frozenset({"usage", "obfuscation", "choices"})
+_WORDS = frozenset({"id", "model", "service_tier"})
+_UNFINISHED = (None, "")
 _MISSING = object()
 
 
@@ -112,16 +114,20 @@ class StreamDecoder:
         if type(choices) is not list or len(choices) != 1 or not self._is_quiet(chunk):
             return None
         choice = choices[0]
-        if type(choice) is not dict or not _CHOICE.issuperset(choice) or choice.get("finish_reason"):
+        if type(choice) is not dict or not _CHOICE.issuperset(choice) or choice.get("finish_reason") not in _UNFINISHED:
             return None
         if type(choice.get("index")) is not int or choice.get("logprobs") is not None:
             return None
-        growing, piece = self._choices.get(choice["index"]), piece_of(choice.get("delta"))
+        growing = self._choices.get(choice["index"])
+        piece = None if growing is None else growing.piece_of(choice)
         return None if growing is None or piece is None else (growing, piece)
 
     def _is_quiet(self, chunk: JSONObject) -> bool:
-        """Whether the chunk says nothing new beside its choices."""
-        others = chunk.keys() - _CHUNK
+        """Whether the chunk says nothing new beside its choices: it is no error, and its head is of the usual types."""
+        created = chunk.get("created", 0)
+        if type(created) is not int or created < 0 or chunk.get("object") == "error":
+            return False
+        others = [key for key in chunk if key not in _CHUNK or (key in _WORDS and type(chunk[key]) is not str)]
         return not others or all(self._rest.get(key, _MISSING) == chunk[key] for key in others)
 
     def _chunk(self, chunk: JSON, name: str | None) -> Sequence[Event]:

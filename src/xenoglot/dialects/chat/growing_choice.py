@@ -37,6 +37,9 @@ _PIECES = frozenset({"content", *STRINGS})
 _CALL = frozenset({"index", "id", "type", "function"})
 _FUNCTION = frozenset({"name", "arguments"})
 _CALLING = frozenset({"role", "content", "tool_calls"})
+_NAMELESS = (None, "")
+_EMPTY: tuple[JSON, ...] = (None, "", [], {})
+"""What says nothing, once it has been said; another value that is false is one all the same."""
 _DELTA = ("choices", 0, "delta")
 """Where the delta of a chunk's only choice stands."""
 
@@ -52,26 +55,13 @@ class Piece(NamedTuple):
     call: JSONObject | None = None
 
 
-def piece_of(delta: JSON) -> Piece | None:
-    """Return what a delta says that holds a piece of text, thought or arguments and nothing else; else `None`."""
-    if type(delta) is not dict:
-        return None
-    said = list(delta) if len(delta) == 1 else [key for key, value in delta.items() if value and key != "role"]
-    if len(said) != 1:
-        return None
-    if said[0] == "tool_calls":
-        return _arguments(delta["tool_calls"]) if _CALLING.issuperset(delta) else None
-    text = delta[said[0]]
-    return Piece(said[0], text) if said[0] in _PIECES and type(text) is str and text else None
-
-
 def _arguments(calls: JSON) -> Piece | None:
     """Return the arguments that a list of one fragment says, and nothing else."""
     call = calls[0] if type(calls) is list and len(calls) == 1 else None
     if type(call) is not dict or not _CALL.issuperset(call) or call.get("type") not in (None, "function"):
         return None
     inner = call.get("function")
-    if type(inner) is not dict or not _FUNCTION.issuperset(inner) or inner.get("name"):
+    if type(inner) is not dict or not _FUNCTION.issuperset(inner) or inner.get("name") not in _NAMELESS:
         return None
     text = inner.get("arguments")
     return Piece("arguments", text, call) if type(text) is str and text else None
@@ -92,6 +82,7 @@ class GrowingChoice:
         "_raw",
         "_refused",
         "_said",
+        "_silent",
         "_stop",
         "_thoughts",
     )
@@ -104,6 +95,7 @@ class GrowingChoice:
         self._fields: JSONObject = {}  # of the choice, that nobody took
         self._nulls: JSONObject = {}  # of the message
         self._said: set[str] = {"role", "content"}
+        self._silent: set[tuple[str, type]] = set()  # fields of deltas that were empty, and how
         self._form: JSONObject = {}
         self._raw: str | None = None
         self._stop: str | None = None
@@ -118,6 +110,29 @@ class GrowingChoice:
     def assume_end(self) -> None:
         """Take what there is for the whole, unless that is nothing, or half of a call."""
         self._assumed = self._raw is None and (self._blocks.begun or bool(self._calls)) and self._calls.are_whole
+
+    def piece_of(self, choice: JSONObject) -> Piece | None:
+        """Return what a choice says that holds a piece of text, thought or arguments and nothing new; else `None`.
+
+        Fields beside it are empty in the way in which they were before, so what is to be known of that is known.
+        """
+        delta = choice.get("delta")
+        if type(delta) is not dict or ("logprobs" in choice and "logprobs" not in self._fields):
+            return None
+        said: str | None = None
+        for key, value in delta.items():
+            if value and key != "role":
+                if said is not None:
+                    return None
+                said = key
+            elif key != "role" and (key, type(value)) not in self._silent:
+                return None
+        if said is None:
+            return None
+        if said == "tool_calls":
+            return _arguments(delta[said]) if _CALLING.issuperset(delta) else None
+        text = delta[said]
+        return Piece(said, text) if said in _PIECES and type(text) is str else None
 
     def take(self, piece: Piece) -> Sequence[Event]:
         """Take what a delta says that says nothing else."""
@@ -154,10 +169,12 @@ class GrowingChoice:
         self._take_logprobs(choice)
         events: list[Event] = []
         if delta is not None:
+            empty = [(key, value) for key, value in delta.rest().items() if value in _EMPTY]
             events += self._thoughts.feed(delta)
             for take in (self._take_words, self._take_audio, self._take_calls):
                 events += self._thoughts.settle(take(delta))
             events += self._keep(delta)
+            self._silent |= {(key, type(value)) for key, value in empty}
         self._take_end(choice)
         return events
 
@@ -247,7 +264,7 @@ class GrowingChoice:
         """Carry what nobody took; a `null` is form, and something empty says nothing."""
         delta.take_any("role")
         self._nulls |= {key: None for key, value in delta.rest().items() if value is None}
-        rest = {key: value for key, value in delta.rest().items() if value not in (None, "", [], {})}
+        rest = {key: value for key, value in delta.rest().items() if value not in _EMPTY}
         return self._opaque(rest) if rest else []
 
     def _opaque(self, delta: JSONObject) -> list[Event]:
