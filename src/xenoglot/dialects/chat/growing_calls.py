@@ -2,7 +2,9 @@
 
 A fragment belongs to the call at its index; a new id at an index, or a name after complete arguments, begins another
 call there (pitfall-93). A call becomes visible when its first arguments come, so that a name in pieces is whole
-(pitfall-92), or when nothing more can come. A call without an id, or with one that is taken, gets a derived one.
+(pitfall-92), or when nothing more can come; arguments that come first wait for the name. A text that begins with the
+name so far replaces it, for the server has sent the name again. A call without an id, or with one that is taken, gets a
+derived one.
 """
 
 from __future__ import annotations
@@ -62,8 +64,10 @@ class _Call:
         return len(text) == self._size and "".join(self._names) == text
 
     def add_name(self, text: str) -> None:
-        """Take a piece of the name, or the name so far once more."""
-        if not self.is_name(text):
+        """Take a piece of the name, or the name so far once more, which may be longer by now."""
+        if len(text) >= self._size and text.startswith("".join(self._names)):
+            self._names, self._size = [text], len(text)
+        else:
             self._names.append(text)
             self._size += len(text)
 
@@ -166,6 +170,8 @@ class GrowingCalls:
             last = known or last
         if last is None:
             return None
+        if not last.is_named:
+            return last
         repeated = last.is_name(name) and not arguments
         return None if name and last.arguments and not repeated and last.arguments.is_complete() else last
 
