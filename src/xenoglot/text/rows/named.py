@@ -82,7 +82,7 @@ _MISTRAL: Final = Syntax(
     source="https://github.com/mistralai/mistral-common/tree/main/src/mistral_common/tokens/tokenizers",
     note=(
         "Tokenizers before v11 write a list; v11 a name and its object; v13 `[ARGS]` between them, some an id. "
-        "Every call has the marker but those in a list."
+        "Every call has the marker but those in a list. A thought may stand behind words."
     ),
     models=(
         *("mistral*", "ministral*", "mixtral*", "devstral*", "magistral*", "codestral*", "pixtral*", "open-mistral*"),
@@ -94,7 +94,10 @@ _MISTRAL: Final = Syntax(
         Calls(open=_MISTRAL_OPEN, payload=Named()),
     ),
     slips=FORGOTTEN,
-    thoughts=(Thoughts(open=("[THINK]", "<think>"), close=("[/THINK]", "</think>")),),
+    thoughts=(
+        Thoughts(open=("[THINK]",), close=("[/THINK]", "</think>"), place="anywhere"),
+        Thoughts(open=("<think>",), close=("[/THINK]", "</think>")),
+    ),
     dropped=("</s>",),
     telling=Telling(
         tools=(
