@@ -14,7 +14,7 @@ from xenoglot.bulk.asking import asked, tokens_of
 from xenoglot.bulk.lines import Line, decode_line
 from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import encode_json
-from xenoglot.model.content import Text
+from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response, Usage
@@ -27,6 +27,7 @@ ANSWER = Response(
     candidates=(Candidate(content=(Text(text="Four."),), finish=Finish(reason="stop")),),
     usage=Usage(input_tokens=5, output_tokens=2),
 )
+LOST = "$.candidates[0] reasoning dropped (the client did not ask for it)"
 BODIES: dict[str, JSONObject] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "2 + 2?"}]},
     "messages": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "2 + 2?"}]},
@@ -53,6 +54,14 @@ async def test_an_answer_is_whole_and_in_the_dialect_of_the_line(dialect: str, s
     assert part.text == "Four."
     assert (one.usage, one.model) == (ANSWER.usage, "m")
     assert not backend.requests[0].stream
+
+
+@pytest.mark.parametrize(("dialect", "shown"), [("messages", False), ("gemini", False), ("chat", True)])
+async def test_reasoning_comes_where_the_line_asks_for_it_clients_0(dialect: str, shown: bool) -> None:  # noqa: FBT001
+    thought = Candidate(content=(Reasoning(text="hm"), Text(text="Four.")), finish=Finish(reason="stop"))
+    one = await asked(line(dialect), Scripted(Response(candidates=(thought,))))
+    assert ("hm" in json.dumps(one.outcome.body)) == shown
+    assert (one.outcome.losses.count(LOST) == 1) != shown
 
 
 @pytest.mark.parametrize("dialect", BODIES)

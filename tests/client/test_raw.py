@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message, RawMessageStreamEvent
+from msgspec.structs import replace
 from openai.types import Completion, CompletionChoice
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response as OpenAIResponse
@@ -16,7 +17,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
 from xenoglot.codec.dialect import get, names
 from xenoglot.errors import FailureError, IncompleteError, InvalidRequestError, RateLimitError, UpstreamError
-from xenoglot.model.content import Text
+from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.json import JSONObject
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.testing import CUT, Upstream, answers
@@ -78,6 +79,28 @@ async def test_to_another_dialect_it_is_translated(dialect: str) -> None:
         events = [event async for event in client.raw_stream(ASK[dialect], dialect)]
     assert "Hello." in whole
     assert "Hello." in json.dumps(events)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more", "shown"),
+    [
+        pytest.param("messages", {}, False, id="messages"),
+        pytest.param("messages", {"thinking": {"type": "adaptive"}}, True, id="messages-asked"),
+        pytest.param("gemini", {}, False, id="gemini"),
+        pytest.param("chat", {}, True, id="chat"),
+    ],
+)
+async def test_reasoning_comes_where_the_request_asks_for_it_clients_0(
+    dialect: str,
+    more: JSONObject,
+    shown: bool,  # noqa: FBT001  a column
+) -> None:
+    thought = Candidate(content=(Reasoning(text="hm"), Text(text="Hello.")), finish=Finish(reason="stop"))
+    async with AsyncClient(Scripted(replace(SAID, candidates=(thought,)))) as client:
+        whole = json.dumps(await client.raw(ASK[dialect] | more, dialect))
+        events = json.dumps([event async for event in client.raw_stream(ASK[dialect] | more, dialect)])
+    assert ("hm" in whole, "hm" in events) == (shown, shown)
+    assert "Hello." in whole
 
 
 class ChunkChoice(CompletionChoice):
