@@ -77,3 +77,21 @@ def test_c13_whoever_reads_it_reads_the_last(members: list[tuple[str, JSON]]) ->
     told = json.loads(unambiguous(data, value), object_pairs_hook=list)
     assert sorted(name for name, _ in told) == sorted({name for name, _ in members})
     assert decode_json(unambiguous(data, value)) == value == dict(members)
+
+
+MANY = b",".join(b'"k%d": {"a": 1.50, "b": []}' % number for number in range(20_000))
+
+
+@pytest.mark.parametrize(
+    ("data", "ambiguous"),
+    [
+        pytest.param(b"{%b}" % MANY, False, id="none"),
+        pytest.param(b'{"x":{%b}}' % MANY, False, id="none-deeper"),
+        pytest.param(b'{%b,"k0":1}' % MANY, True, id="C13-far-apart"),
+        pytest.param(b'{%b,"y":{"a":1,"a":2}}' % MANY, True, id="C13-near-and-deeper"),
+        pytest.param(b'{"x":{%b},"x":1}' % MANY, True, id="C13-behind-a-large-one"),
+    ],
+)
+def test_duplicates_in_a_large_body_are_found_in_slices(data: bytes, ambiguous: bool) -> None:  # noqa: FBT001  a case
+    value = decode_json(data)
+    assert unambiguous(data, value) == (encode_json(value) if ambiguous else data)

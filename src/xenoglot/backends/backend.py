@@ -25,7 +25,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     `body` is the request as the client wrote it in `dialect`, for a backend that speaks the same; `None` where it must
     not be passed on untouched. `headers` are the client's that an upstream may see. `key` says with which of the
-    upstream's keys it is asked.
+    upstream's keys it is asked. `size` is that of the client's body in bytes, 0 where there was none.
     """
 
     request: Request
@@ -34,6 +34,7 @@ class Call(Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
+    size: int = 0
 
 
 class EventAnswer(Struct, kw_only=True):

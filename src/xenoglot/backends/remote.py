@@ -10,6 +10,7 @@ from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
 from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.heads import JSON_TYPE, Heads
+from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.refusal import has_no_endpoint, not_understood, unreachable
 from xenoglot.backends.replies import Replies, request_id
@@ -28,7 +29,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json
+from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
 
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.backends.transport_exchange import Exchange
     from xenoglot.codec.dialect import Dialect, Headers
+    from xenoglot.codec.embedding import EmbeddingForm
     from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.embedding import Embeddings
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
@@ -112,7 +115,7 @@ class Remote:
         return ended(answer, stage)
 
     async def _ask(self, call: Call) -> Answer:
-        asked = self.composed(call)
+        asked = await offload(call.size, lambda: self.composed(call))
         return await self.answered(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
 
     def composed(self, call: Call) -> Composed:
@@ -243,14 +246,20 @@ class Remote:
         path, body = written(call, form, verbatim=verbatim)
         reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
         data, limits = await self._replies.body(reply), self.limits(reply)
+        made = await offload(len(data), lambda: self._embeddings(data, reply, call, form, verbatim=verbatim))
+        return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
+
+    def _embeddings(
+        self, data: bytes, reply: Reply, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
+    ) -> Embeddings:
+        """Return the vectors in a body."""
         answer = self._replies.parsed(data, MOST_NUMBERS)
         if isinstance(answer, dict) and answer.get("error") is not None:
             raise self._replies.failure(answer, reply)
         try:
-            made = understood(answer, call, form, verbatim=verbatim)
+            return understood(answer, call, form, verbatim=verbatim)
         except WireError as error:
             raise FailureError(not_understood(error)) from None
-        return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
@@ -303,7 +312,7 @@ class Remote:
         encoded = self._dialect.encode_request(request, call.losses, target)
         call.losses.settle()
         path, query, body = addressed(encoded, self._dialect)
-        return endpoint(self._base_url, path, query), encode_json(body)
+        return endpoint(self._base_url, path, query), (encode_json if call.size < LARGE else encode_large)(body)
 
     async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
         reply = await self._send(url, call, body, accept)
@@ -324,11 +333,15 @@ class Remote:
     async def _whole(self, reply: Reply, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
-        response = self.understood(data, reply, Losses() if verbatim else call.losses)
+
+        def events() -> tuple[Event, ...]:
+            response = self.understood(data, reply, Losses() if verbatim else call.losses)
+            return tuple(unfold(response if verbatim else self.restored(response, call)))
+
+        told = await offload(len(data), events)
         if verbatim:
-            pieces = _once(Piece(data, tuple(unfold(response))))
-            return ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=JSON_TYPE)
-        return EventAnswer(batches=_once(tuple(unfold(self.restored(response, call)))), aclose=reply.aclose)
+            return ByteAnswer(pieces=_once(Piece(data, told)), aclose=reply.aclose, media_type=JSON_TYPE)
+        return EventAnswer(batches=_once(told), aclose=reply.aclose)
 
     def understood(self, data: bytes, reply: Reply, losses: Losses) -> Response:
         """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.

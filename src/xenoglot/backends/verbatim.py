@@ -9,7 +9,8 @@ import msgspec
 from xenoglot.codec.addressing import MODEL, addressed
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.slices import SLICE_BYTES
+from xenoglot.codec.wire import decode_json, encode_json, encode_large
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,14 +84,17 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
     changed = {key: value for key, value in wanted.items() if not _says(fields.get(key), value)}
     if not changed and fields.keys() == wanted.keys():
         return Passed(path, query, body)
-    return Passed(path, query, encode_json(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys()))
+    encode = encode_json if len(body) < SLICE_BYTES else encode_large
+    return Passed(path, query, encode(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys()))
 
 
 def _says(raw: msgspec.Raw | None, value: JSON) -> bool:
     """Whether the bytes of a field say `value`: most clients write it as we would, and nothing need be read again."""
     if raw is None:
         return False
-    return msgspec.Raw(encode_json(value)) == raw or bool(msgspec.json.decode(raw) == value)
+    if len(said := bytes(raw)) < SLICE_BYTES:
+        return encode_json(value) == said or bool(decode_json(said) == value)
+    return encode_large(value) == said or bool(decode_json(said, most=len(said)) == value)
 
 
 def _merged(fields: Mapping[str, msgspec.Raw], wanted: JSONObject, changed: JSONObject) -> dict[str, JSON]:

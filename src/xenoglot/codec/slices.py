@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
 
@@ -50,19 +50,24 @@ def count_values(data: bytes, most: int) -> int:
     Each member of an object, item of a list, object and list counts: the commas and opening brackets outside of
     strings, of which there are as many or a few more. Where there are few, those in strings are counted too.
     """
-    found = _count(data)
-    if found <= most:
+    found = 0
+    for at in range(0, len(data), SLICE_BYTES):
+        found += _count(data, at, at + SLICE_BYTES)
+        if found > most:
+            break
+    else:
         return found
     found = 0
     for parts, inside in _windows(data):
-        found += _count(b"".join(parts[inside::2]))
+        outside = b"".join(parts[inside::2])
+        found += _count(outside, 0, len(outside))
         if found > most:
             break
     return found
 
 
-def _count(data: bytes) -> int:
-    return data.count(b",") + data.count(b"{") + data.count(b"[")
+def _count(data: bytes, start: int, end: int) -> int:
+    return data.count(b",", start, end) + data.count(b"{", start, end) + data.count(b"[", start, end)
 
 
 def _windows(data: bytes) -> Iterator[tuple[list[bytes], int]]:
@@ -83,20 +88,30 @@ def _windows(data: bytes) -> Iterator[tuple[list[bytes], int]]:
         inside ^= (len(parts) - 1) & 1
 
 
-def decode(data: bytes) -> JSON:
+def decode(
+    data: bytes,
+    decode_slice: Callable[[bytes], JSON] | None = None,
+    join: Callable[[JSONObject, JSONObject], None] = dict.update,
+) -> JSON:
     """Return the JSON value in `data`.
+
+    `decode_slice` decodes a slice, where that is not the library's function; `join` adds members to those of an object.
 
     Raises:
         DecodeError: it is none. `UnicodeError` and `RecursionError` alike.
     """
-    return _Text(data).value()
+    return _Text(data, decode_slice or _decode, join).value()
 
 
 class _Text:
     """A JSON text, and where its structure is: the brackets and commas that stand in no flat container."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(
+        self, data: bytes, decode: Callable[[bytes], JSON], join: Callable[[JSONObject, JSONObject], None]
+    ) -> None:
         self._data = data
+        self._decode = decode
+        self._join = join
         self._at = array("Q")
         """Where each is."""
         self._ends = array("Q")
@@ -140,7 +155,7 @@ class _Text:
     def _decoded(self, start: int, end: int, first: int, last: int) -> JSON:
         """Return the value between two bytes, between which are the signs from `first` to `last`."""
         if not _is_large(start, end, first, last):
-            return _decode(self._data[start:end])
+            return self._decode(self._data[start:end])
         opening = self._at[first]
         closing = self._at[self._ends[first]] if self._ends[first] else 0
         around = self._data[start:opening] + self._data[closing + 1 : end]
@@ -156,7 +171,7 @@ class _Text:
             if count == 1 and _is_large(start, end, first, last):
                 items.append(self._decoded(start, end, first, last))
                 continue
-            group = _decode(b"[" + self._data[start:end] + b"]")
+            group = self._decode(b"[" + self._data[start:end] + b"]")
             if len(group) != count and not self._is_all(opening, start, end):
                 raise _malformed(f"an item is missing (byte {start})")
             items += group
@@ -166,12 +181,12 @@ class _Text:
         members: JSONObject = {}
         for start, end, first, last, count in self._groups(opening):
             if count == 1 and _is_large(start, end, first, last):
-                members |= self._member(start, end, first, last)
+                self._join(members, self._member(start, end, first, last))
                 continue
-            group = _decode(b"{" + self._data[start:end] + b"}")
+            group = self._decode(b"{" + self._data[start:end] + b"}")
             if not group and not self._is_all(opening, start, end):
                 raise _malformed(f"a member is missing (byte {start})")
-            members |= group
+            self._join(members, group)
         return members
 
     def _is_all(self, opening: int, start: int, end: int) -> bool:
@@ -181,7 +196,7 @@ class _Text:
     def _member(self, start: int, end: int, first: int, last: int) -> JSONObject:
         """Return the member of an object whose value is large."""
         opening = self._at[first]
-        (name,) = _decode(b"{" + self._data[start:opening] + b"0}")
+        (name,) = self._decode(b"{" + self._data[start:opening] + b"0}")
         return {name: self._decoded(opening, end, first, last)}
 
     def _groups(self, opening: int) -> Iterator[tuple[int, int, int, int, int]]:

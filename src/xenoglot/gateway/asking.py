@@ -40,7 +40,7 @@ class Asking:
 
     `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
     to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
-    the headers that a server of the dialect may see, where that is known.
+    the headers that a server of the dialect may see, where that is known. `size` is that of what the client wrote.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
@@ -53,6 +53,7 @@ class Asking:
         request: Request,
         body: bytes | None,
         passed: tuple[tuple[str, str], ...] | None = None,
+        size: int = 0,
     ) -> None:
         self.losses = Losses(strict=plan.route.on_loss == "refuse")
         record.losses = () if plan.route.on_loss == "ignore" else self.losses
@@ -64,6 +65,7 @@ class Asking:
         self._record = record
         self._request = request
         self._body = body
+        self._bytes = size
         self._said: Said | None = None
         self._kept_losses = 0
         self._estimated: int | None = None
@@ -210,6 +212,7 @@ class Asking:
             body=self._body if asked.sampling is self._request.sampling and not self._continues else None,
             headers=self._passed,
             key=key,
+            size=self._bytes,
         )
 
 

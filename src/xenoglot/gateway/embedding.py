@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
-from xenoglot.backends.offload import offload
+from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.duplicates import unambiguous
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.gateway.asked import named, noted, told
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.dispatch import Dispatch, ordered
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routing import Route
     from xenoglot.model.embedding import EmbeddingRequest, Input
+
+NUMBER_BYTES = 8
+"""Bytes that a number of a vector stands for, where there is no body to measure."""
 
 
 async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
@@ -66,7 +69,9 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         record.used(answer.embeddings.usage)
     hold.over(whole=True)
     more = told(record, dialect, answer.limits)
-    await send(exchange, record, 200, _written(answer, call), media_type="application/json", more=more)
+    size = 0 if answer.body is not None else NUMBER_BYTES * sum(map(len, answer.embeddings.vectors))
+    written = await offload(size, lambda: _written(answer, call, size))
+    await send(exchange, record, 200, written, media_type="application/json", more=more)
 
 
 def _size(request: EmbeddingRequest) -> int:
@@ -84,8 +89,9 @@ def _tokens(one: Input) -> int:
             return MEDIA_TOKENS
 
 
-def _written(answer: EmbeddingAnswer, call: EmbeddingCall) -> bytes:
+def _written(answer: EmbeddingAnswer, call: EmbeddingCall, size: int) -> bytes:
     """Return the answer as the client's form has it."""
     if answer.body is not None:
         return answer.body
-    return encode_json(call.form.encode_response(answer.embeddings, call.request, call.losses))
+    encode = encode_json if size < LARGE else encode_large
+    return encode(call.form.encode_response(answer.embeddings, call.request, call.losses))

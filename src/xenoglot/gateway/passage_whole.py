@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.backends.offload import LARGE
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.refusing import refusal
@@ -50,6 +51,9 @@ class WholePassing:
         if data is None:
             if self._reply.stands_still:
                 self._passage.hand_over()
+            return
+        if len(data) >= LARGE:  # it is decoded in a thread, for which a task waits
+            self._passage.hand_over()
             return
         if self._glimpsed(data):
             self._begin()

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
-from xenoglot.backends.offload import offload
+from xenoglot.backends.offload import offload, weight_of
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.ranges import bounded
@@ -70,7 +70,7 @@ async def serve(
         untouched: bytes | None = None
         if framing is dialect.framing or not request.stream:
             untouched = await offload(size, lambda: _untouched(body, value, dialect, gateway, plan))
-        asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched)
+        asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched, size=size)
         relay = _Relay(exchange, dialect, gateway, record, request, asking)
         await (relay.stream() if request.stream else relay.whole())
 
@@ -227,19 +227,26 @@ class _Relay:
             return b"".join(piece.data for piece in pieces)
         folder = Folder()
         identify = self._telling.identify()
+        size = 0
         async for batch in answer.batches:
             self._telling.observe(batch)
-            for event in batch:
-                for identified in identify.feed(event):
-                    folder.feed(identified)
+            weight = weight_of(batch)
+            size += weight
+            await offload(weight, partial(_fold, batch, identify, folder))
         if folder.failure is not None:
             raise FailureError(folder.failure)
         self._telling.must_have_finished()
-        return self._telling.encoded(folder.response())
+        return await offload(size, lambda: self._telling.encoded(folder.response(), size))
 
     def _open(self, answer: Answer | None) -> list[tuple[str, str]]:
         known = answer is not None  # else it may yet be another who answers
         return self._telling.begin_stream(answer.limits if answer is not None else None, sure=known)
+
+
+def _fold(batch: Sequence[Event], identify: Identify, folder: Folder) -> None:
+    for event in batch:
+        for identified in identify.feed(event):
+            folder.feed(identified)
 
 
 async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from xenoglot.backends.offload import LARGE
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.codec.writing import Writing
 from xenoglot.errors import FailureError
 from xenoglot.gateway.identify import Identify
@@ -73,11 +74,12 @@ class Telling:
         shown = self._asking.reasoning_filter()
         return Writing(identify if shown is None else Pipeline(identify, shown), encoder, self.framing)
 
-    def encoded(self, response: Response) -> bytes:
-        """Return the body of a whole answer, which has been identified."""
+    def encoded(self, response: Response, size: int = 0) -> bytes:
+        """Return the body of a whole answer, of about `size` bytes, which has been identified."""
         shown = self._asking.reasoning_filter()
         told = response if shown is None else shown.response(response)
-        return encode_json(self._dialect.encode_response(told, self._request, self.losses))
+        encode = encode_json if size < LARGE else encode_large
+        return encode(self._dialect.encode_response(told, self._request, self.losses))
 
     def identify(self, *, early: bool = False) -> Identify:
         """Return what names an answer; `early` where it may have to begin before its own name is known."""
