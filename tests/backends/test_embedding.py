@@ -155,3 +155,28 @@ async def test_what_is_no_answer(answer: bytes, dialect: str, kind: str, message
 
 def test_an_answer_need_not_be_bytes() -> None:
     assert EmbeddingAnswer(embeddings=VECTORS).body is None
+
+
+USUAL = b'{"object":"list","data":[{"embedding":[1,2],"index":0}],"model":"big","usage":{"prompt_tokens":3%b}}'
+SEEN: dict[str, tuple[bytes, Usage | None]] = {
+    "usual": (USUAL % b',"total_tokens":3', Usage(input_tokens=3)),
+    "another-total": (USUAL % b',"total_tokens":4', Usage(input_tokens=3, total=4)),
+    "no-total": (USUAL % b"", Usage(input_tokens=3)),
+    "unknown-count": (USUAL % b',"cost":1', None),
+    "no-usage": (ANSWER, None),
+    "an-error-beside-it": (USUAL[:-1] % b"" + b',"error":{"message":"no"}}', None),
+    "no-list": (USUAL.replace(b"[{", b"{").replace(b"}]", b"}") % b"", None),
+    "no-json": (USUAL[:-2] % b"", None),
+}
+
+
+@pytest.mark.parametrize(("data", "usage"), [pytest.param(*case, id=name) for name, case in SEEN.items()])
+def test_findings_5_a_glimpse_sees_what_the_general_way_reads(data: bytes, usage: Usage | None) -> None:
+    assert OPENAI.glimpse is not None
+    seen = OPENAI.glimpse(data)
+    assert (None if seen is None else seen.usage) == usage
+    if seen is not None:
+        read = OPENAI.decode_response(json.loads(data))
+        assert (seen.model, seen.vectors) == (read.model, ())
+        assert read.usage is not None
+        assert seen.usage == replace(read.usage, extra=None)

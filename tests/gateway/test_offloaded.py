@@ -165,6 +165,12 @@ def test_a_large_answer_passes_as_it_is() -> None:
     assert answered.body == case.answer
 
 
+def test_findings_5_vectors_that_pass_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watched(monkeypatch)
+    asyncio.run(passed(CASES["findings-5-embeddings"]))
+    assert [given for given in seen if given.size > 2000] == []
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, EMBEDDINGS])
 def test_findings_3_an_answer_with_too_many_values_is_the_upstreams_failure(path: str) -> None:
     asked = INPUTS if path == EMBEDDINGS else request()

@@ -33,6 +33,8 @@ class EmbeddingForm(Struct, frozen=True, kw_only=True):
     encode_request: Callable[[EmbeddingRequest, Losses], JSONObject]
     decode_response: Callable[[JSON], Embeddings]
     encode_response: Callable[[Embeddings, EmbeddingRequest, Losses], JSONObject]
+    glimpse: Callable[[bytes], Embeddings | None] | None = None
+    """Returns what is to be noted of an answer that passes as it is, without its vectors; `None` if it is unusual."""
 
     @property
     def names_model(self) -> bool:

@@ -9,7 +9,10 @@ import base64
 import binascii
 import sys
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import DecodeError, Meta, Raw, Struct
+from msgspec.json import Decoder
 
 from xenoglot.codec.embedding import EmbeddingForm, checked, decode_vector
 from xenoglot.codec.loss import form_of
@@ -110,6 +113,35 @@ def encode_response(embeddings: Embeddings, request: EmbeddingRequest, losses: L
     return body | losses.carry(embeddings.extra, "$", NAME)
 
 
+class _Tokens(Struct, gc=False, forbid_unknown_fields=True):
+    prompt_tokens: Annotated[int, Meta(ge=0, lt=2**53)]
+    total_tokens: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
+
+
+class _Answer(Struct, gc=False):
+    data: Raw
+    object: str
+    model: str
+    usage: _Tokens
+    error: None = None
+
+
+_decode = Decoder(_Answer).decode
+
+
+def glimpse(data: bytes) -> Embeddings | None:
+    """Return the usage of the answer in `data`, without its vectors; `None` where anything beside them is unusual."""
+    try:
+        answer = _decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if memoryview(answer.data)[0] != ord("["):
+        return None
+    tokens, total = answer.usage.prompt_tokens, answer.usage.total_tokens
+    usage = Usage(input_tokens=tokens, total=total if total != tokens else None)
+    return Embeddings(vectors=(), model=answer.model, usage=usage)
+
+
 def _take_inputs(reader: Reader, form: JSONObject) -> tuple[Input, ...]:
     """Take `input`: a text, its tokens, or a list of either; `form` gets whether it was one alone."""
     value = reader.take_any("input")
@@ -187,4 +219,5 @@ EMBEDDINGS = EmbeddingForm(
     encode_request=encode_request,
     decode_response=decode_response,
     encode_response=encode_response,
+    glimpse=glimpse,
 )
