@@ -7,6 +7,7 @@ was made, and of how many bytes and values it was.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,18 +17,21 @@ import pytest
 from tests.faults.direct import ask
 from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.codec import slices, wire
+from xenoglot.gateway import relay
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.faults.direct import Asked
+    from xenoglot.model.events import Event
 
 SLICE = slices.SLICE_BYTES + 2 * slices.WINDOW
 TEXT = b'"' + b"The tide, twice a day: {so} it goes. " * 100 + b'"'
+NAMES = re.compile(rb"(req|msg)_[0-9a-zA-Z]+")
 LONG = b'"' + b"The tide, twice a day: {so} it goes. " * 100_000 + b'"'
 
 
@@ -181,3 +185,24 @@ def test_findings_3_an_answer_with_too_many_values_is_the_upstreams_failure(path
     most = 16_000_000 if path == EMBEDDINGS else 10_000
     told = f"the upstream's answer was not understood: $: the JSON holds more than {most} values"
     assert (answered.status, told in answered.body.decode()) == (502, True)
+
+
+@pytest.mark.parametrize("most", [1, 7, 1 << 20])
+def test_r51_a_whole_answer_is_streamed_a_few_events_at_a_time(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    asked = request(more=b',"stream":true')
+    case = Case(MESSAGES, "chat", asked, answer(calls(20)))
+    written: list[int] = []
+    write = relay._StreamWriter.write_events
+
+    async def counting(writer: relay._StreamWriter, batch: Sequence[Event]) -> None:
+        written.append(len(batch))
+        await write(writer, batch)
+
+    monkeypatch.setattr(relay._StreamWriter, "write_events", counting)
+    usual, _ = asyncio.run(passed(case))
+    assert written == [max(written)]
+    events = written.pop()
+    monkeypatch.setattr(relay, "MOST_EVENTS", most)
+    answered, _ = asyncio.run(passed(case))
+    assert (answered.status, NAMES.sub(b"", answered.body)) == (200, NAMES.sub(b"", usual.body))
+    assert (sum(written), max(written)) == (events, min(most, events))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.offload import offload, weight_of
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
+
+
+MOST_EVENTS: Final = 1024
+"""Events that are written at once: some 5 ms."""
 
 
 async def serve(
@@ -200,6 +204,11 @@ class _Relay:
     async def _pass_events(self, batches: AsyncIterator[Sequence[Event]], writer: _StreamWriter) -> None:
         async for batch in batches:
             self._telling.observe(batch)
+            if len(batch) > MOST_EVENTS:  # of an answer that came whole
+                for at in range(0, len(batch) - MOST_EVENTS, MOST_EVENTS):
+                    await writer.write_events(batch[at : at + MOST_EVENTS])
+                    await asyncio.sleep(0)
+                batch = batch[at + MOST_EVENTS :]  # noqa: PLW2901  what is left of it
             await writer.write_events(batch)
             if writer.failed:
                 return
