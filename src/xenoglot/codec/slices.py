@@ -35,6 +35,9 @@ WINDOW: Final = 128 * 1024
 _EACH: Final = 16
 """What a value counts for, beside the characters of its text: a slice that is encoded has at most 16,384 of them."""
 
+_SCALARS: Final = frozenset({float, int, bool, type(None)})
+_MANY: Final = 64
+
 _BLANKS: Final = b" \t\n\r"
 _STRUCTURE = re.compile(rb"[^][{},]*+(?:\[[^][{}]*+\]|\{[^][{}]*+\}|([][{},])|\Z)")
 _CLOSES: Final = {ord("]"): ord("["), ord("}"): ord("{")}
@@ -307,6 +310,8 @@ def _weight(value: JSON, weight: int) -> int:
             if weight >= SLICE_BYTES:
                 break
     elif isinstance(value, list | tuple):
+        if len(value) > _MANY and _SCALARS.issuperset(map(type, value)):  # a vector: seen in a tenth of the time
+            return weight + _EACH * (len(value) + 1)
         for item in value:
             weight = _weight(item, weight)
             if weight >= SLICE_BYTES:
