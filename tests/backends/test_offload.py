@@ -5,12 +5,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.backends.offload import BUSY, LARGE, VALUE_BYTES, Offload, of_loop, offload, weight
+from xenoglot.backends.offload import (
+    BUSY,
+    EVENT_BYTES,
+    LARGE,
+    VALUE_BYTES,
+    Offload,
+    of_loop,
+    offload,
+    weight,
+    weight_of,
+)
 from xenoglot.codec.wire import MOST_VALUES
 from xenoglot.errors import FailureError, WireError
+from xenoglot.model.events import Event, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEBIBYTE = 1024 * 1024
 COST = weight(LARGE)
@@ -158,3 +173,21 @@ async def test_who_waits_for_too_long_is_told_to_come_again() -> None:
 
 async def test_a_loop_has_one_bound() -> None:
     assert of_loop() is of_loop()
+
+
+class Unread(tuple[Event, ...]):
+    """Many events, at which nobody looks."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Event]:
+        raise AssertionError("each event is looked at in the loop")
+
+
+def test_r51_a_batch_of_many_events_is_weighed_by_their_number() -> None:
+    text, long = TextDelta("hello"), TextDelta("x" * LARGE)
+    assert weight_of(()) == 0
+    assert weight_of((text,) * 3) == 3 * (EVENT_BYTES + 5)
+    assert weight_of((long,)) == EVENT_BYTES + LARGE
+    count = LARGE // EVENT_BYTES
+    assert weight_of(Unread([text] * count)) == LARGE

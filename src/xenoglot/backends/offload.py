@@ -53,9 +53,12 @@ def weight(size: int) -> int:
 
 
 def weight_of(batch: Sequence[Event]) -> int:
-    """Return about how many bytes of a body a batch of events is; each takes longer to work at than its bytes."""
+    """Return about how many bytes of a body a batch of events is; each takes longer to work at than its bytes.
+
+    Of many their number is enough.
+    """
     size = EVENT_BYTES * len(batch)
-    for event in batch:
+    for event in batch if size < LARGE else ():
         if isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
             size += len(event.text)
     return size
