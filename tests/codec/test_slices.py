@@ -77,10 +77,11 @@ def test_a_long_text_is_encoded_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
     assert counting.bytes <= 2 * slices.SLICE_BYTES + 2
 
 
-def test_few_values_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", ["long " * 1_000_000, 'a, b, {c} [d] "e" ' * 100_000])
+def test_few_values_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     counting = Counting(wire._decode)
     monkeypatch.setattr(wire, "_decode", counting)
-    value: JSON = {"messages": ["long " * 1_000_000]}
+    value: JSON = {"messages": [text]}
     assert decode_json(encode_json(value)) == value
     assert counting.calls == 1
 
