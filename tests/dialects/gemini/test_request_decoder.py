@@ -9,6 +9,7 @@ from xenoglot.model.content import (
     File,
     Image,
     Inline,
+    Opaque,
     Part,
     Remote,
     Stored,
@@ -56,12 +57,14 @@ def test_what_is_the_clients_is_not_respelled() -> None:
 
 def test_media_by_their_types() -> None:
     inline: list[JSONObject] = [
-        {"inlineData": {"mimeType": kind, "data": "eA=="}} for kind in ("image/png", "audio/mp3", "video/mp4")
+        {"inlineData": {"mimeType": kind, "data": "eA=="}}
+        for kind in ("image/png", "audio/mp3", "application/pdf", "video/mp4")
     ]
     assert parts(*inline) == (
         Image(source=Inline(data="eA==", media_type="image/png")),
         Audio(source=Inline(data="eA=="), format="mp3"),
-        File(source=Inline(data="eA==", media_type="video/mp4")),
+        File(source=Inline(data="eA==", media_type="application/pdf")),
+        Opaque(dialect="gemini", data=inline[-1]),  # findings-B3
     )
 
 

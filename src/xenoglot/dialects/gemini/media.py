@@ -38,6 +38,18 @@ _LIKELY = {Image: "image/jpeg", Audio: "audio/wav", File: "application/pdf"}
 """What a part is taken for where nobody said its type."""
 
 
+_VIDEO_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
+"""Where an address is one of a video, though nothing else tells."""
+
+
+def is_video(uri: str | None, media_type: str | None) -> bool:
+    """Return whether a file is a video, by its type, its host or its ending: no other dialect holds one."""
+    if media_type is None and uri is not None:
+        host = uri.partition("://")[2].partition("/")[0].lower()
+        media_type = "video/" if host in _VIDEO_HOSTS else _guessed(uri)
+    return media_type is not None and media_type.lower().startswith("video/")
+
+
 def read_inline(reader: Reader) -> Image | Audio | File:
     """Take `inlineData`: a part whose bytes come along."""
     blob = need_object(reader, "inlineData")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.calls import read_call, read_result
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE
-from xenoglot.dialects.gemini.media import read_file, read_inline
+from xenoglot.dialects.gemini.media import is_video, read_file, read_inline
 from xenoglot.dialects.gemini.partial_call import CALL, is_partial
 from xenoglot.dialects.gemini.seals import is_seal_alone, sealed, signed
 from xenoglot.model.content import Opaque, Part, Reasoning, Text
@@ -71,9 +71,19 @@ def _read_thing(reader: Reader, ids: CallIds) -> Part | None:
         return read_call(reader, ids)
     if "functionResponse" in reader and reader.path.count(".parts[") <= MAX_PARTS_DEPTH:
         return read_result(reader, ids, lambda part, path: decode_part(part, path, ids))
+    if _holds_video(reader):
+        return None  # a model that gets it as a document would read its bytes as one
     if "inlineData" in reader:
         return read_inline(reader)
     return read_file(reader) if "fileData" in reader else None
+
+
+def _holds_video(reader: Reader) -> bool:
+    blob = reader.peek("inlineData") or reader.peek("fileData")
+    if not isinstance(blob, dict):
+        return False
+    uri, media_type = blob.get("fileUri"), blob.get("mimeType")
+    return is_video(uri if isinstance(uri, str) else None, media_type if isinstance(media_type, str) else None)
 
 
 def _read_text(reader: Reader) -> Part:

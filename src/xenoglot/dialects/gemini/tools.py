@@ -149,13 +149,14 @@ def take_choice(reader: Reader, form: JSONObject) -> ToolChoice | None:
         mode = calling.take_if("mode", str)
         if mode in _MODES:
             names = calling.strings("allowedFunctionNames")
-            spelled: JSONObject = {"mode": mode} if mode == _NARROWED else {}
-            if names == ():
-                spelled["names"] = "empty"
+            spelled: JSONObject = {"names": "empty"} if names == () else {}
+            fields = calling.rest()
+            if mode == _NARROWED:  # that calls are held to their schemas no other dialect says of all tools at once
+                fields["mode"] = mode
             choice = ToolChoice(
                 mode=_MODES[mode],
                 names=names or (),
-                extra=Extra(dialect=NAME, fields=calling.rest(), form=spelled) if calling.rest() or spelled else None,
+                extra=Extra(dialect=NAME, fields=fields, form=spelled) if fields or spelled else None,
             )
         else:
             config.rest()[_CALLING] = value
@@ -176,7 +177,8 @@ def encode_choice(request: Request, parts: PartEncoder, crossing: Crossing, *, t
     if choice.kind == "custom":
         losses.emulated(where, "kind", "a custom tool is written as a function of one string")
     form = form_of(choice.extra, NAME)
-    mode = form.get("mode", _WORDS[choice.mode])
+    said = choice.extra is not None and choice.extra.dialect == NAME and "mode" in choice.extra.fields
+    mode = _NARROWED if said else _WORDS[choice.mode]
     if choice.names and choice.mode == "auto" and mode != _NARROWED and not crossing.home:
         mode = _NARROWED
         losses.approximated(where, "mode", "calls among some of the tools are held to their schemas too")

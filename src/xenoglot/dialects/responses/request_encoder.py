@@ -225,6 +225,8 @@ def _format(output: OutputFormat, crossing: Crossing) -> JSONObject:
 
 
 def _options(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
+        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
     store = request.store
     if store is None and not crossing.home:
         store = False  # elsewhere nothing is kept unless it is said (pitfall-61)

@@ -1,0 +1,91 @@
+"""Fields of a request that mean something else elsewhere, or nothing: refused or reported, never written as another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from xenoglot.codec.dialect import Target, get, names
+from xenoglot.codec.fitting import fitted
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.wire import encode_json
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON, JSONObject
+
+OTHERS = [name for name in names() if name != "gemini"]
+TURNED = [name for name in OTHERS if name not in ("completions", "llama_stack_completion", "ollama_generate")]
+TURN: JSONObject = {"role": "user", "parts": [{"text": "Hi"}]}
+FUNCTION: JSONObject = {"name": "f", "parametersJsonSchema": {"type": "object", "properties": {}}}
+
+
+def crossed(name: str, losses: Losses, **body: JSON) -> JSONObject:
+    """Return what a server of `name` is sent."""
+    request = get("gemini").decode_request({"model": "m", "contents": [TURN], **body})
+    target = Target()
+    return get(name).encode_request(fitted(request, name, target, losses), losses, target)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_cached_prompt_is_no_earlier_answer_findings_b1(name: str) -> None:
+    with pytest.raises(WireError, match="keeps no conversation"):
+        crossed(name, Losses(), cachedContent="cachedContents/abc")
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_validated_calls_are_not_just_any_calls_findings_b2(name: str) -> None:
+    losses = Losses()
+    config = {"functionCallingConfig": {"mode": "VALIDATED"}}
+    crossed(name, losses, tools=[{"functionDeclarations": [FUNCTION]}], toolConfig=config)
+    told = [str(loss) for loss in losses if loss.where == "$.tool_choice" or loss.what == "tool_choice"]
+    assert told, [*map(str, losses)]
+
+
+@pytest.mark.parametrize("names_allowed", [None, ["f"]], ids=["all", "some"])
+def test_validated_goes_home(names_allowed: list[str] | None) -> None:
+    calling = {"mode": "VALIDATED", **({} if names_allowed is None else {"allowedFunctionNames": names_allowed})}
+    config, losses = {"functionCallingConfig": calling}, Losses()
+    sent = crossed("gemini", losses, tools=[{"functionDeclarations": [FUNCTION]}], toolConfig=config)
+    assert sent["toolConfig"] == config
+    assert [*losses] == []
+
+
+VIDEOS: dict[str, JSONObject] = {
+    "by-url": {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/a.mp4"}},
+    "by-ending": {"fileData": {"fileUri": "https://a.example/a.mp4"}},
+    "youtube": {"fileData": {"fileUri": "https://www.youtube.com/watch?v=abc"}},
+    "stored": {
+        "fileData": {
+            "mimeType": "video/quicktime",
+            "fileUri": "https://generativelanguage.googleapis.com/v1beta/files/a",
+        }
+    },
+    "bytes": {"inlineData": {"mimeType": "video/mp4", "data": "AAAA"}, "videoMetadata": {"fps": 1}},
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("case", VIDEOS)
+def test_a_video_is_no_document_findings_b3(case: str, name: str) -> None:
+    losses = Losses()
+    sent = crossed(name, losses, contents=[{"role": "user", "parts": [{"text": "See"}, VIDEOS[case]]}])
+    assert b"a.mp4" not in encode_json(sent)
+    assert b"youtube" not in encode_json(sent)
+    assert b"AAAA" not in encode_json(sent)
+    told = [loss for loss in losses if loss.where.startswith("$.messages[0].content[1]")]
+    assert [loss.how for loss in told] == ["dropped"]
+
+
+@pytest.mark.parametrize("case", VIDEOS)
+def test_videos_go_home(case: str) -> None:
+    contents = [{"role": "user", "parts": [{"text": "See"}, VIDEOS[case]]}]
+    assert crossed("gemini", Losses(), contents=contents)["contents"] == contents
+
+
+@pytest.mark.parametrize("tool", ["googleSearch", "codeExecution", "urlContext", "googleMaps", "computerUse"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str) -> None:
+    with pytest.raises(WireError, match=f"`{tool}`"):
+        crossed(name, Losses(), tools=[{tool: {}}])
