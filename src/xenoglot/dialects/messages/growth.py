@@ -176,7 +176,7 @@ class Growth:
                 content = {**content, "input": decode_json(text)}
             except WireError:
                 content = {**content, "input": text}
-        return opaque(content)
+        return opaque(content, answered=True)
 
 
 def _carried(data: JSONObject) -> OpaqueDelta:

@@ -82,7 +82,7 @@ def decode_part(value: JSON, path: str, answer_id: str | None = None) -> Part:
         return _read_tool_use(reader, answer_id)
     read = _READERS.get(kind)
     part = None if read is None else read(reader)
-    return opaque(value) if part is None else part
+    return opaque(value, answered=answer_id is not None) if part is None else part
 
 
 def with_own_id(content: JSONObject, taken: Collection[str]) -> JSONObject:
@@ -112,9 +112,18 @@ def derived_id(answer_id: str, path: str) -> str:
     return "toolu_" + sha256(f"{answer_id}:{path}".encode()).hexdigest()[:24]
 
 
-def opaque(block: JSONObject) -> Opaque:
-    """Return a block as it came, with its words where it has any that others can use (pitfall-8)."""
-    return Opaque(dialect=NAME, data=block, text=_words(block) or None)
+def opaque(block: JSONObject, *, answered: bool = False) -> Opaque:
+    """Return a block as it came, with its words where it has any that others can use (pitfall-8).
+
+    Of what the model `answered` they are no part: what a tool of the server found, or a summary of the turns before,
+    is nothing that the model says.
+    """
+    unsaid = answered and _is_result(block.get("type"))
+    return Opaque(dialect=NAME, data=block, text=None if unsaid else _words(block) or None)
+
+
+def _is_result(kind: JSON) -> bool:
+    return isinstance(kind, str) and (kind.endswith("_result") or kind == "compaction")
 
 
 def sealed(part: Reasoning, signature: JSON) -> Reasoning:
@@ -280,6 +289,6 @@ def _words(value: JSON, depth: int = 0) -> str:
             inner = [title, url]
         case {"type": "text", "text": text}:
             inner = text
-        case {"type": str() as kind, "content": content} if kind.endswith("_result") or kind == "compaction":
+        case {"type": str() as kind, "content": content} if _is_result(kind):
             inner = content
     return "" if inner is None or depth > MAX_DEPTH else _words(inner, depth + 1)
