@@ -129,11 +129,15 @@ class State(Struct, frozen=True, kw_only=True):
     deleted: Callable[[str], JSONObject]
     unknown: Callable[[str], Failure]
     unknown_previous: Callable[[str], Failure]
+    unfinished_previous: Callable[[str], Failure]
+    """Of an answer that is still being made, so that nothing can continue it yet."""
     unknown_item: Callable[[str], Failure]
     not_followed: Callable[[str], Failure]
     """Of an answer whose stream was not kept."""
     not_in_background: Callable[[], Failure]
     """Of an answer that cannot be cancelled, since nobody is at work on it apart from its client."""
+    require: Callable[[JSON], None] | None = None
+    """Raises `FailureError` where a request to be answered lacks a field that the dialect requires in its own words."""
     oldest_first: bool = False
     """The order in which its lists are told to whoever does not say."""
     update: Callable[[JSONObject, JSON], JSONObject] | None = None

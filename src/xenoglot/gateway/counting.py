@@ -10,7 +10,8 @@ from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import offload
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.ranges import bounded
-from xenoglot.errors import FailureError
+from xenoglot.errors import FailureError, WireError
+from xenoglot.gateway import state
 from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.asking import routes_for
 from xenoglot.gateway.bodies import request_in
@@ -47,12 +48,16 @@ async def count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and wh
     """Say how many tokens a prompt is.
 
     Raises:
-        FailureError: nobody says, and it would be no better another time; or all are busy.
+        FailureError: nobody says, and it would be no better another time; or all are busy; or it goes on from something
+            that is not kept.
         WireError: the request is not one of the dialect.
     """
     data, path = await exchange.read_body(gateway.config.server.body_limit), record.route or ""
-    body = await request_in(data, gateway)
-    request = await offload(len(data), lambda: bounded(decode(informed(body, path, exchange.variables, dialect))))
+    body = await state.recall(await request_in(data, gateway), dialect, gateway, record.client.owner)
+    asked = informed(body, path, exchange.variables, dialect)
+    request = await offload(len(data), lambda: bounded(decode(asked)))
+    if not request.model and isinstance(asked, dict) and asked.get(dialect.model_field) is None:
+        raise WireError(f"$.{dialect.model_field}", "required, expected str")
     record.asked(request.model, stream=False)
     plan = gateway.plan(request.model, dialect.default_tag, client=record.client)
     losses = noted(record, plan.route)

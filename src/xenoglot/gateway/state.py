@@ -16,6 +16,8 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import encode_json, encode_large
@@ -70,6 +72,8 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     size = len(data)
     body = read_request(data, gateway.config.server.body_values) if size < LARGE else await request_in(data, gateway)
     wish = await offload(size, lambda: state.wish(body))
+    if state.require is not None:
+        state.require(body)
     if wish.stateless:
         await relay.serve(exchange, dialect, gateway, record, body)
         return
@@ -94,6 +98,34 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
             return
         job = await state_jobs.start(exchange, dialect, gateway, record, remembered)
     await state_jobs.tell(exchange, dialect, gateway, record, job)
+
+
+async def recall(body: JSON, dialect: Dialect, gateway: Gateway, owner: str) -> JSON:
+    """Return the body of a request that is only counted, with the items that an answer to it would be given.
+
+    The lookups, and their errors, are those of a request that is answered; nothing is kept or held for it.
+
+    Raises:
+        BodyTooLargeError: the request with its history is too large.
+        FailureError: it refers to something that is not kept.
+        WireError: what it says of state is not what the dialect allows.
+    """
+    keeper, state = gateway.keeper, dialect.state
+    if state is None:
+        return body
+    wish = replace(state.wish(body), keep=False, background=False)
+    if wish.stateless or not isinstance(body, dict):
+        return body
+    upstream = _upstream_alike(body, dialect, gateway)
+    if keeper is None and upstream is None:
+        _need_nothing(wish, state)
+    if keeper is None or (upstream is not None and upstream.state == "native"):
+        return body
+    kept = Kept(id="", wish=wish, request=body)
+    async with keeper.holding(owner, wish, kept.id, state):
+        remembered = await _remember(owner, kept, state, keeper, alike=False)
+    _within(encode_json(remembered.prepared), gateway.config.server.body_limit)
+    return remembered.prepared
 
 
 def _need_nothing(wish: Wish, state: State) -> None:
@@ -168,8 +200,10 @@ async def _history(owner: str, wish: Wish, state: State, keeper: Keeper) -> list
     """Return the items that came before those of the request."""
     if wish.previous is not None:
         previous = await keeper.get(owner, wish.previous, state)
-        if previous is None or previous.status in UNDONE:
+        if previous is None:
             raise FailureError(state.unknown_previous(wish.previous))
+        if previous.status in UNDONE:
+            raise FailureError(state.unfinished_previous(wish.previous))
         return [*previous.items, *previous.output]
     if wish.conversation is None or state.conversations is None:
         return []

@@ -180,6 +180,7 @@ STATE: Final = State(
     deleted=_deleted,
     unknown=_unknown,
     unknown_previous=_unknown,
+    unfinished_previous=_unknown,
     unknown_item=_unknown,
     not_followed=_nothing_of_the_kind,
     not_in_background=_nothing_of_the_kind,

@@ -17,7 +17,7 @@ from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialects.openai.stored import encode_page, refusal
 from xenoglot.dialects.responses.conversations import CONVERSATIONS, anonymous, identify
 from xenoglot.dialects.responses.error import encode_failure
-from xenoglot.errors import WireError
+from xenoglot.errors import FailureError, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _ASKING = frozenset({"background", "conversation", "previous_response_id"})
 """Fields that only the one who keeps things understands."""
+
+_ASKING_FIELDS = ("input", "previous_response_id", "conversation", "prompt")
+"""Fields of which a request to be answered has one."""
 
 SEALED = "reasoning.encrypted_content"
 
@@ -224,6 +227,22 @@ def _unknown_previous(name: str) -> Failure:
     return refusal("invalid_request", message, param="previous_response_id", code="previous_response_not_found")
 
 
+def _unfinished_previous(name: str) -> Failure:
+    message = f"Previous response with id '{name}' is still in progress; it can be continued once it is completed."
+    return refusal("invalid_request", message, param="previous_response_id", code="previous_response_not_completed")
+
+
+def _require(body: JSON) -> None:
+    """Refuse a request that asks nothing (pitfall-120): it has no `input`, and nothing that could stand in for one.
+
+    Raises:
+        FailureError: it does.
+    """
+    if isinstance(body, dict) and all(body.get(name) is None for name in _ASKING_FIELDS):
+        message = "Missing required parameter: 'input'."
+        raise FailureError(refusal("invalid_request", message, param="input", code="missing_required_parameter"))
+
+
 def _unknown_item(name: str) -> Failure:
     return refusal("not_found", f"Item with id '{name}' not found.", param="input")
 
@@ -256,9 +275,11 @@ STATE: Final = State(
     deleted=_deleted,
     unknown=_unknown,
     unknown_previous=_unknown_previous,
+    unfinished_previous=_unfinished_previous,
     unknown_item=_unknown_item,
     not_followed=_not_followed,
     not_in_background=_not_in_background,
+    require=_require,
     background=Background(opening=opening, ending=ending),
     conversations=CONVERSATIONS,
 )
