@@ -30,6 +30,7 @@ LISTED: dict[str, JSONObject] = {
                 "created_at": "2026-01-02T03:04:05Z",
                 "max_input_tokens": 200_000,
                 "max_tokens": 64_000,
+                "lifecycle": "deprecated",
             }
         ],
         "has_more": False,
@@ -100,7 +101,7 @@ def test_models_for_openai(house: House, chat: SyncChat) -> None:
 
 def test_models_for_anthropic(house: House, messages: SyncMessages) -> None:
     will_list(house)
-    of_chat = {"type": "model", "created_at": IN_2023}
+    of_chat = {"type": "model", "created_at": IN_2023, "lifecycle": "active"}
     of_messages = LISTED["messages"]["data"][0]
     assert [said(one) for one in messages.client.models.list(limit=1000)] == [
         of_chat | {"id": "renamed", "display_name": "renamed"},

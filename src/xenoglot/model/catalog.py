@@ -6,7 +6,10 @@ from msgspec import Struct
 
 
 class ModelInfo(Struct, frozen=True, kw_only=True):
-    """One model that can be asked for; `created` in Unix seconds, the limits in tokens."""
+    """One model that can be asked for; `created` in Unix seconds, the limits in tokens.
+
+    `lifecycle` is the server's word for whether it is `active`, `deprecated` or `retired`.
+    """
 
     id: str
     display_name: str | None = None
@@ -14,3 +17,4 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     owned_by: str | None = None
     max_input_tokens: int | None = None
     max_output_tokens: int | None = None
+    lifecycle: str | None = None

@@ -60,21 +60,34 @@ def test_authorize(key: str | None, headers: list[tuple[str, str]]) -> None:
 
 
 def test_models() -> None:
-    known = ModelInfo(id="a", display_name="A", created=1_763_690_400, max_input_tokens=9, max_output_tokens=5)
+    known = ModelInfo(
+        id="a", display_name="A", created=1_763_690_400, max_input_tokens=9, max_output_tokens=5, lifecycle="deprecated"
+    )
     first = {
         "type": "model",
         "id": "a",
         "display_name": "A",
         "created_at": "2025-11-21T02:00:00Z",
+        "lifecycle": "deprecated",
         "max_input_tokens": 9,
         "max_tokens": 5,
     }
-    second = {"type": "model", "id": "b", "display_name": "b", "created_at": "1970-01-01T00:00:00Z"}
+    second = {
+        "type": "model",
+        "id": "b",
+        "display_name": "b",
+        "created_at": "1970-01-01T00:00:00Z",
+        "lifecycle": "active",
+    }
     page = {"data": [first, second], "has_more": False, "first_id": "a", "last_id": "b"}
     assert MESSAGES.encode_models([known, ModelInfo(id="b")]) == page
     assert MESSAGES.encode_models([]) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
     assert MESSAGES.encode_model(known) == first
-    assert SDKModel.model_validate({**first, "lifecycle": "active"}).max_tokens == 5
+    assert MESSAGES.decode_models(page)[0] == known
+    assert [SDKModel.model_validate(one).lifecycle for one in (first, second)] == [
+        "deprecated",
+        "active",
+    ]  # strict: findings-H
 
 
 def test_counts() -> None:

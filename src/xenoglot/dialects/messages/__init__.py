@@ -56,6 +56,7 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
             created=moment(item.take_if("created_at", str)),
             max_input_tokens=item.count("max_input_tokens"),
             max_output_tokens=item.count("max_tokens"),
+            lifecycle=item.take_if("lifecycle", str),
         )
         for item in Reader(body).objects("data")
         if (name := item.take_if("id", str)) is not None
@@ -63,12 +64,13 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
 
 
 def encode_model(model: ModelInfo) -> JSONObject:
-    """Return one model; a date that nobody knows is the epoch (`anthropic/types/model_info.py`)."""
+    """Return one model; an unknown date is the epoch, an unknown lifecycle active (`anthropic/types/model_info.py`)."""
     body: JSONObject = {
         "type": "model",
         "id": model.id,
         "display_name": model.display_name or model.id,
         "created_at": timestamp(model.created or 0),
+        "lifecycle": model.lifecycle or "active",
     }
     if model.max_input_tokens is not None:
         body["max_input_tokens"] = model.max_input_tokens
