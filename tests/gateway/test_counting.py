@@ -100,6 +100,16 @@ def test_findings_a_items_that_are_referred_to_count(alice: OpenAI) -> None:
     assert counted.input_tokens == 4
 
 
+def test_findings_k_chat_counts_as_llama_server_does(running: Running) -> None:
+    turns = [{"role": "user", "content": "One two"}, {"role": "assistant", "content": "three"}]
+    body = {"model": "m", "messages": [*turns, turns[0]]}
+    key = {"authorization": "Bearer alices-key"}
+    answer = running.request("POST", "/v1/chat/completions/input_tokens", body, key)
+    assert (answer.status, answer.json) == (200, {"object": "response.input_tokens", "input_tokens": 5})
+    assert answer.headers[COUNT] == "exact"
+    assert running.request("POST", "/v1/chat/completions/input_tokens", {"messages": turns}, key).status == 400
+
+
 @pytest.mark.parametrize("kind", ["previous_response_id", "conversation"])
 def test_findings_8_what_is_unknown_or_anothers_is_refused_as_for_an_answer(
     running: Running, alice: OpenAI, words: Words, kind: str

@@ -132,6 +132,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("POST", "/v1/batches", "key"),
         ("POST", "/v1/batches/{id}/cancel", "key"),
         ("POST", "/v1/chat/completions", "key"),
+        ("POST", "/v1/chat/completions/input_tokens", "key"),
         ("POST", "/v1/chat/completions/{id}", "key"),
         ("POST", "/v1/completions", "key"),
         ("POST", "/v1/conversations", "key"),

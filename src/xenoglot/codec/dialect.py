@@ -154,7 +154,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     `codec.addressing`). `model_field` is what the body calls the model, `default_tag` is what clients may put
     behind its name to say the same.
 
-    `count_path` and `count_aliases` are where tokens are counted, `models_path` is where the models are listed
+    `count_path` and `count_aliases` are where tokens are counted (without a `count_path`, clients are answered and
+    upstreams are not asked), `models_path` is where the models are listed
     (`models_query` asks for as many at once as a server gives); `inquiries` are the other things that clients ask.
     `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a client that leaves
     `stream_query` out; `comments` is whether all its clients pass over a comment there, `begins_early` whether some
@@ -217,7 +218,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_models: Callable[[Sequence[ModelInfo]], JSONObject]
     encode_model: Callable[[ModelInfo], JSONObject]
     decode_count: Callable[[JSON], Request] | None = None
-    """A question for a number of tokens, as the request it is about; these four stand or fall with `count_path`."""
+    """A question for a number of tokens, as the request it is about; upstreams are asked only at a `count_path`."""
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None

@@ -84,9 +84,9 @@ def _rows(dialect: Dialect) -> Iterator[Endpoint]:
     answer = relay.serve if dialect.state is None else state.serve
     for path in dict.fromkeys(filter(None, (dialect.path, dialect.stream_path, *dialect.aliases))):
         yield Endpoint(method="POST", path=path, policy="key", handler=answer, dialect=dialect, once=True)
-    if dialect.count_path is not None and dialect.decode_count is not None and dialect.encode_count is not None:
+    if dialect.decode_count is not None and dialect.encode_count is not None:
         counting = partial(count, dialect.decode_count, dialect.encode_count)
-        for path in (dialect.count_path, *dialect.count_aliases):
+        for path in filter(None, (dialect.count_path, *dialect.count_aliases)):
             yield Endpoint(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
     if dialect.models_path != MODELS:
         yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=_models, dialect=dialect)

@@ -6,6 +6,8 @@ the fields of vLLM, llama.cpp, Ollama, SGLang, OpenRouter, DeepSeek and Mistral 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.chat.decoder import StreamDecoder
 from xenoglot.dialects.chat.encoder import StreamEncoder
@@ -24,9 +26,19 @@ from xenoglot.dialects.openai.error import decode_error, encode_error
 from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
 
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSONObject
+
+
+def encode_count(input_tokens: int) -> JSONObject:
+    """Return a count as llama-server gives it (`tools/server/server-context.cpp`): in the form of Responses."""
+    return {"object": "response.input_tokens", "input_tokens": input_tokens}
+
+
 CHAT = Dialect(
     name=NAME,
     path="/v1/chat/completions",
+    count_aliases=("/v1/chat/completions/input_tokens",),
     marks=MARKS,
     forward=FORWARD,
     tool_name_limit=NAME_LIMIT,
@@ -50,6 +62,8 @@ CHAT = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
+    decode_count=decode_request,
+    encode_count=encode_count,
     state=STATE,
     embeddings=(EMBEDDINGS,),
     tokens=TOKENS,
