@@ -19,7 +19,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.native import Connection
 from xenoglot.gateway.native_acceptor import PAUSE_SECONDS
-from xenoglot.gateway.native_bounds import HIGH_WATER, OVERFLOW, Connections
+from xenoglot.gateway.native_bounds import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS, Connections
 from xenoglot.gateway.native_server import BATCH
 from xenoglot.model.fold import unfold
 
@@ -376,3 +376,73 @@ async def test_findings_2_a_connection_that_becomes_idle_makes_room() -> None:
         backend.go_on()
         assert responses(await first.until(b"\r\n\r\n")) == [200]
         assert HEALTHY in await waiting.rest()
+
+
+# Half requests where places run out, or the gateway stops.
+
+HALF_HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: "
+
+
+@leakless
+async def test_findings_11_half_a_head_delays_no_drain() -> None:
+    async with serving(Scripted(HELLO), head_seconds=20.0) as stage:
+        half = await stage.connect()
+        half.send(HALF_HEAD)
+        await turns(100)
+        stage.server.stop_accepting()
+        await turns(100)
+        assert len(stage.server.connections) == 1  # the rest may be on its way
+        await push(SLOW_SECONDS)
+        assert await half.rest() == b""
+        await becomes(set(), lambda: stage.server.connections)
+
+
+@leakless
+async def test_findings_11_a_head_that_is_on_its_way_is_answered_while_it_drains() -> None:
+    async with serving(Scripted(HELLO)) as stage:
+        client = await stage.connect()
+        client.send(HEALTH[:-2])
+        await turns(100)
+        stage.server.stop_accepting()
+        client.send(HEALTH[-2:])
+        answer = await client.rest()
+        assert (responses(answer), b"connection: close\r\n" in answer) == ([200], True)
+
+
+@leakless
+async def test_findings_11_half_a_body_delays_no_drain_and_one_that_comes_is_waited_for() -> None:
+    backend = Scripted(HELLO)
+    data = json.dumps({**CHAT, "messages": [{"role": "user", "content": "x" * 8 * SLOW_BYTES}]}).encode()
+    async with serving(backend) as stage:
+        half, fast = await stage.connect(), await stage.connect()
+        half.send(post(CHAT_PATH, data)[:300])
+        request = post(CHAT_PATH, data)
+        fast.send(request[: -6 * SLOW_BYTES])
+        await turns(200)
+        stage.server.stop_accepting()
+        for number in (5, 4, 3):
+            fast.send(request[-(number + 1) * SLOW_BYTES : -number * SLOW_BYTES])
+            await turns(200)
+            await push(SLOW_SECONDS - 0.25)
+        refused = await half.rest()
+        assert (responses(refused), b"the gateway is stopping" in refused) == ([503], True)
+        fast.send(request[-3 * SLOW_BYTES :])
+        assert responses(await fast.rest()) == [200]
+
+
+@leakless
+async def test_findings_11_slow_bodies_make_room() -> None:
+    async with serving(Scripted(HELLO), most=2) as stage:
+        slow, fast = await stage.connect(), await stage.connect()
+        for client in (slow, fast):
+            client.send(post(CHAT_PATH, b"x" * 4 * SLOW_BYTES)[: -3 * SLOW_BYTES])
+            await turns(200)
+        assert responses(await stage.ask(post(CHAT_PATH, CHAT))) == [503]  # both may yet come
+        await stage.clients[-1].close()
+        await becomes(2, lambda: len(stage.server.connections))
+        await push(SLOW_SECONDS)
+        fast.send(b"x" * SLOW_BYTES)
+        await turns(200)
+        assert responses(await stage.ask(post(CHAT_PATH, CHAT, "Connection: close"))) == [200]
+        assert await slow.rest() in (b"", b"<reset>")
+        assert len(stage.server.connections) == 1

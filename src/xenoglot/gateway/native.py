@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 from xenoglot.gateway.endpoint import let_in
 from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.exchange import BodyBrokenError
-from xenoglot.gateway.native_bounds import HIGH_WATER
+from xenoglot.gateway.native_bounds import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.gateway.native_exchange import REQUEST_TIMEOUT, NativeExchange, too_slow
 from xenoglot.gateway.native_head import BAD_REQUEST, HANDSHAKE, Head, Refused, decode_head, find_end
 from xenoglot.gateway.native_outflow import Outflow
@@ -71,6 +71,10 @@ class Connection(Outflow):
         """Whether what comes is thrown away: it cannot be understood any more."""
         self._head_end = inf
         self._body_end = inf
+        self._mark = 0
+        """How much of a body had come when it was last found to be fast enough ..."""
+        self._marked_at = -inf
+        """... and when that was."""
         self._evicted = False
         """Whether it was closed to free its descriptor."""
 
@@ -189,6 +193,19 @@ class Connection(Outflow):
         """Whether something is done for the client while nothing is read from it."""
         return not self._reads and self._exchange is not None and not self._lost
 
+    def is_slow(self, now: float) -> bool:
+        """Whether the body of its request comes slowly, or not at all, while it is read."""
+        return self._reads and now - self._marked_at >= SLOW_SECONDS
+
+    def stop_waiting(self) -> None:
+        """Give up what has not become a whole request: half a head, or half a body."""
+        if self._lost or self._leaving:
+            return
+        if self._exchange is None:
+            self.close()
+        elif not self._exchange.body.done and not self._deaf:
+            self._give_up_body(self._exchange, BodyBrokenError("the gateway is stopping; try again", UNAVAILABLE))
+
     def retire(self) -> None:
         """Close if there is no request, nor the beginning of one."""
         if self._exchange is None and not self._buffer:
@@ -265,6 +282,7 @@ class Connection(Outflow):
             exchange.take(rest)
         else:
             self._expect_body(exchange)
+            self._mark_body(0)
             self._body_end = self._clock() + self.server.bounds.body_seconds
             if rest:
                 self._read_body(exchange, rest)
@@ -302,6 +320,8 @@ class Connection(Outflow):
     def served(self, exchange: NativeExchange) -> None:
         """Go on, the request being answered, or given up."""
         self._exchange = None
+        if not exchange.body.done:
+            self.server.received(self)
         if self._lost or self._leaving:
             return
         if not exchange.over or exchange.close or not exchange.body.done or self.server.draining:
@@ -346,6 +366,8 @@ class Connection(Outflow):
             self._buffer += exchange.body.rest
             if self._awaits:
                 self._start(exchange)
+        elif exchange.size - self._mark >= SLOW_BYTES:
+            self._mark_body(exchange.size)
         if not self._reads or exchange.size > HIGH_WATER or self._buffer:
             self.regulate()
 
@@ -364,8 +386,14 @@ class Connection(Outflow):
         self._need_nothing()
         self.regulate()
 
+    def _mark_body(self, size: int) -> None:
+        """Note that the body comes fast enough, up to here."""
+        self._mark, self._marked_at = size, self._clock()
+        self.server.receives(self)
+
     def _need_nothing(self) -> None:
         """Wait for nothing more of the request; but still for the client to read."""
+        self.server.received(self)
         if not self.paused:
             self.due = inf
 

@@ -33,6 +33,10 @@ LINGER_BYTES: Final = 64 * 1024 * 1024
 LINGER_SECONDS: Final = 2.0
 """How much of a body that nobody wants is still read, so that its sender gets to see why."""
 
+SLOW_SECONDS: Final = 1.0
+SLOW_BYTES: Final = 16 * 1024
+"""A body is slow that has not brought so many bytes for so long. It goes where places run out, or the gateway stops."""
+
 OVERFLOW: Final = 64
 """Connections beyond the most that are still taken, to be told to come again, or that we are alive."""
 
@@ -40,7 +44,8 @@ OVERFLOW: Final = 64
 class Connections(Struct, frozen=True, kw_only=True):
     """How many clients may be connected at once, and how slow each may be.
 
-    Of more than `most` connections, those that have waited longest without a request are closed. A request's head has
+    Of more than `most` connections, those that have waited longest without a request are closed, then those whose
+    request's body is slow. A request's head has
     `head_seconds` from its first byte, its body must bring `body_rate` bytes a second and has `body_seconds` in all. A
     connection without a request is closed after `idle_seconds`; one whose client takes less than a kibibyte of what it
     is sent in `stall_seconds` is broken off.

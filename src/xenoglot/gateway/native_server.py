@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from xenoglot.gateway import open_files
 from xenoglot.gateway.native_acceptor import Acceptor
-from xenoglot.gateway.native_bounds import OVERFLOW, Connections
+from xenoglot.gateway.native_bounds import OVERFLOW, SLOW_SECONDS, Connections
 
 if TYPE_CHECKING:
     import socket
@@ -57,8 +57,11 @@ class NativeServer:
         """Whether the writes of a turn of the loop are made together at its end, so that their readers wake up once."""
         self._gathered: list[Outflow] = []
         self._waiting: dict[Connection, None] = {}
+        self._receiving: dict[Connection, None] = {}
+        """Those whose request's body is not whole, the longest without progress first."""
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
+        self._stopping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
         self._files = 0
         """Descriptors that were open before the first connection."""
@@ -107,6 +110,7 @@ class NativeServer:
             acceptor.stop()
         for connection in tuple(self._waiting):
             connection.retire()
+        self._stopping = self.loop.call_later(SLOW_SECONDS, self._stop_waiting)
 
     def stop_now(self) -> None:
         """Break off what is being answered; whoever has not even a head of a request by now will not be heard."""
@@ -130,8 +134,8 @@ class NativeServer:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for timer in filter(None, (self._sweeper, self._stopping)):
+            timer.cancel()
 
     # What connections tell.
 
@@ -156,9 +160,19 @@ class NativeServer:
         """It has one."""
         self._waiting.pop(connection, None)
 
+    def receives(self, connection: Connection) -> None:
+        """The body of its request is on its way, and comes fast enough."""
+        self._receiving.pop(connection, None)
+        self._receiving[connection] = None
+
+    def received(self, connection: Connection) -> None:
+        """No body is expected from it any more."""
+        self._receiving.pop(connection, None)
+
     def forget(self, connection: Connection) -> None:
         """It is gone."""
         self._waiting.pop(connection, None)
+        self._receiving.pop(connection, None)
         if connection in self.connections:
             self.connections.discard(connection)
             if self.crowded:
@@ -194,11 +208,10 @@ class NativeServer:
 
     def drop_oldest(self) -> bool:
         """Close the connection that has been idle longest; return whether there is one."""
-        oldest = next(iter(self._waiting), None)
-        if oldest is None:
-            return False
-        oldest.drop()
-        return True
+        oldest = self._oldest(1)
+        for connection in oldest:
+            connection.drop()
+        return bool(oldest)
 
     def evict(self) -> bool:
         """Close the connections that have been idle longest, a batch of them; return whether descriptors come free.
@@ -206,13 +219,28 @@ class NativeServer:
         While those of the last batch are still closing, no more are evicted.
         """
         if not self._closing:
-            for connection in list(islice(self._waiting, BATCH)):
+            for connection in self._oldest(BATCH):
                 self._closing += connection.evict()
         return self._closing > 0
 
     def evicted(self) -> None:
         """The socket of an evicted connection is closed."""
         self._closing -= 1
+
+    def _oldest(self, number: int) -> list[Connection]:
+        """Return connections on which no work has begun: the longest idle first, then those with a slow body."""
+        found = list(islice(self._waiting, number))
+        if len(found) < number:
+            now = self.loop.time()
+            found += islice((one for one in self._receiving if one.is_slow(now)), number - len(found))
+        return found
+
+    def _stop_waiting(self) -> None:
+        """While it drains: wait no longer for half a head, nor for a body that comes slowly."""
+        now = self.loop.time()
+        self._stopping = self.loop.call_later(SLOW_SECONDS, self._stop_waiting)
+        for connection in [*self._waiting, *(one for one in self._receiving if one.is_slow(now))]:
+            connection.stop_waiting()
 
     def _fitted(self, bounds: Connections) -> Connections:
         """Raise the limit on open files for `bounds`, or fit `bounds` to it."""
