@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import limits_script as script
 from xenoglot.gateway.limits import UNLIMITED, MemoryLimiter
+from xenoglot.gateway.limits_patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT = 0.25
-"""Seconds within which the server answers, or is lost."""
+"""Seconds of silence; after two such periods without any answer the server is lost."""
 
 CONNECTIONS = 8
 LEASE_SECONDS = 30.0
@@ -268,7 +269,7 @@ class RedisLimiter:
 
 
 class Server:
-    """The questions to the server, each answered within `timeout` seconds, or raising one of `errors`."""
+    """The questions to the server, each answered or raising one of `errors`; `timeout` is for `Patience`."""
 
     def __init__(self, url: str, timeout: float) -> None:
         try:
@@ -283,12 +284,12 @@ class Server:
         pool = redis.BlockingConnectionPool.from_url(
             _spelled(url),
             max_connections=CONNECTIONS,
-            timeout=timeout,
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
+            timeout=None,  # how long to wait is for us to say: see `Patience`
+            socket_timeout=None,
+            socket_connect_timeout=None,
             retry=Retry(NoBackoff(), 0),
         )
-        self._timeout = timeout
+        self._patience = Patience(timeout)
         self._redis = redis.Redis.from_pool(pool)
         self._enter, self._leave, self._renew = (
             self._redis.register_script(text) for text in (script.ENTER, script.LEAVE, script.RENEW)
@@ -296,24 +297,23 @@ class Server:
 
     async def enter(self, said: tuple[Sequence[str], bytes]) -> list[Any]:
         """Ask to be let in."""
-        async with asyncio.timeout(self._timeout):
-            answer: list[Any] = await self._enter(list(said[0]), [said[1]])
-            return answer
+        answer: list[Any] = await self._patience.within(self._enter(list(said[0]), [said[1]]))
+        return answer
 
     async def leave(self, said: tuple[Sequence[str], bytes]) -> None:
         """Give back."""
-        async with asyncio.timeout(self._timeout):
-            await self._leave(list(said[0]), [said[1]])
+        await self._patience.within(self._leave(list(said[0]), [said[1]]))
 
     async def renew(self, said: tuple[Sequence[str], bytes]) -> None:
         """Have leases last."""
-        async with asyncio.timeout(self._timeout):
-            await self._renew(list(said[0]), [said[1]])
+        await self._patience.within(self._renew(list(said[0]), [said[1]]))
 
     async def ping(self) -> None:
         """See whether it is there."""
-        async with asyncio.timeout(self._timeout):
-            await self._redis.ping()
+        await self._patience.within(self._ping())
+
+    async def _ping(self) -> None:
+        await self._redis.ping()
 
     async def aclose(self) -> None:
         """Close the connections."""
