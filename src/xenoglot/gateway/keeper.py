@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,7 +30,10 @@ NOT_KEPT: Final = ("x-xenoglot-state", "not kept")
 """Response header: the client wanted the answer kept, and it is not."""
 
 PATIENCE = 10.0
-"""Seconds that the store has for one thing."""
+"""Seconds that the store has for one thing ..."""
+
+SILENT_PATIENCE = 1.0
+"""... and that it has after it failed to answer in time, until it does: a request may need several things of it."""
 
 LEASE = 30.0
 """Seconds for which work is vouched for; longer silence means that whoever was at it is gone."""
@@ -71,6 +74,10 @@ class Keeper:
         self.jobs: dict[tuple[str, str], Job] = {}
         self._retention = retention
         self._held: set[tuple[str, str, str]] = set()
+        self._asking: set[asyncio.Future[Any]] = set()
+        """What the store is asked at the moment."""
+        self._silent = False
+        """Whether the store did not answer in time when it was last asked."""
         self._swept: float | None = None
         self._grown = 0
         """Bytes that have come since."""
@@ -83,12 +90,26 @@ class Keeper:
         Raises:
             StoreError: it cannot, or does not.
         """
+        patience = SILENT_PATIENCE if self._silent else PATIENCE
+        asking = asyncio.ensure_future(asked)
+        self._asking.add(asking)
+        asking.add_done_callback(self._asked)
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await asked
-        except TimeoutError:
-            message = f"the store did not answer within {PATIENCE:g} seconds"
-            raise StoreError(message) from None
+            await asyncio.wait({asking}, timeout=patience)
+        finally:
+            if not asking.done():
+                asking.cancel()  # not waited for: a driver may take as long again to clean up after a silent server
+        if asking.cancelled() or not asking.done():
+            self._silent = True
+            message = f"the store did not answer within {patience:g} seconds"
+            raise StoreError(message)
+        self._silent = False
+        return asking.result()
+
+    def _asked(self, asking: asyncio.Future[Any]) -> None:
+        self._asking.discard(asking)
+        if not asking.cancelled():
+            asking.exception()  # whoever gave up does not need it
 
     async def need(self, asked: Awaitable[T]) -> T:
         """Return what the store says to a request that cannot be answered without it.
