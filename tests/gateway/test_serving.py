@@ -170,7 +170,7 @@ def test_a_wrong_method_is_told_the_right_ones(open_gateway: Running, path: str,
     [
         pytest.param("/nothing", {}, "/v1/chat/completions", id="nobody-knows"),
         pytest.param("/nothing", {"anthropic-version": "2023-06-01"}, "/v1/messages", id="by-its-mark"),
-        pytest.param("/v1/messages/nothing", {}, "/v1/chat/completions", id="not-a-route-of-its-own"),
+        pytest.param("/v1/messages/nothing", {}, "/v1/messages", id="by-its-beginning"),
     ],
 )
 def test_pitfall_120_an_unknown_route_fails_in_the_clients_words(

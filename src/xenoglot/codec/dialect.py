@@ -162,7 +162,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     take one for silence, so that an answer which is long in coming had better begin before it is there; `alive` is what
     then says in the middle of a server's own bytes that it lives. `terminator` is the frame that follows the finish
     reason and terminates the stream, empty where there is none. `marks` are request headers that only clients of this
-    dialect send: they decide on routes that several dialects share. `forward` are request headers that an upstream of
+    dialect send: they decide on routes that several dialects share. `unserved` are beginnings of paths at which its
+    servers have something else than what is served there to others: clients with such a mark get a 404.
+    `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `stop_limit` is how many stop strings it can hold (0 where there is
     no field for them), `blank_stops` whether they may be nothing but blanks.
@@ -191,6 +193,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     alive: bytes = b""
     terminator: bytes = b""
     marks: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64
     id_prefix: str = ""

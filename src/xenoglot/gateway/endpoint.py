@@ -27,7 +27,7 @@ from xenoglot.gateway.parse import PARSE
 from xenoglot.gateway.parse import serve as parse
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
-from xenoglot.gateway.routes import Endpoint
+from xenoglot.gateway.routes import NOTHING, Endpoint
 from xenoglot.gateway.tokens import detokenize, tokenize
 from xenoglot.model.failure import Failure
 from xenoglot.policy.throttle import source_of
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.routes import Found
     from xenoglot.model.catalog import ModelInfo
 
 MODELS = "/v1/models"
@@ -112,16 +113,34 @@ def _asides(dialect: Dialect) -> Iterator[Endpoint]:
         yield Endpoint(method="POST", path=dialect.tokens.back_path, policy="key", handler=back, dialect=dialect)
 
 
-def dialect_of(rows: Mapping[str, Endpoint], headers: Sequence[tuple[str, str]]) -> Dialect:
-    """Return the dialect to answer in: the route's; that of which the headers bear a mark; the usual one."""
-    for row in rows.values():
+def find(path: str, headers: Sequence[tuple[str, str]], gateway: Gateway) -> tuple[Found, Dialect]:
+    """Return what is served at `path`, and the dialect to answer in.
+
+    That is the route's; that of the paths that begin alike; that of which the headers bear a mark; the usual one. What
+    servers of the client's dialect have at a path, and the gateway has not, is not what others have there.
+    """
+    found = gateway.routes.find(path)
+    if found.rows and (stranger := _stranger(path, headers)):
+        return NOTHING, stranger
+    for row in found.rows.values():
         if row.dialect is not None:
-            return row.dialect
+            return found, row.dialect
+    near = None if found.rows else gateway.routes.nearest(path)
+    return found, near or _marked(headers) or dialects.get(USUAL_DIALECT)
+
+
+def _marked(headers: Sequence[tuple[str, str]]) -> Dialect | None:
+    """Return the dialect of which the headers bear a mark."""
     names = {name for name, _ in headers}
-    for dialect in map(dialects.get, dialects.names()):
-        if not names.isdisjoint(dialect.marks):
-            return dialect
-    return dialects.get(USUAL_DIALECT)
+    return next((one for one in map(dialects.get, dialects.names()) if not names.isdisjoint(one.marks)), None)
+
+
+def _stranger(path: str, headers: Sequence[tuple[str, str]]) -> Dialect | None:
+    """Return the client's dialect, where that means something at `path` that is not served."""
+    if not any(path.startswith(dialect.unserved) for dialect in map(dialects.get, dialects.names())):
+        return None
+    marked = _marked(headers)
+    return marked if marked is not None and path.startswith(marked.unserved) else None
 
 
 async def serve(  # noqa: PLR0913, PLR0917  what is known of a request
@@ -166,7 +185,9 @@ def let_in(exchange: Exchange, gateway: Gateway, seen: Seen | None) -> Entry | N
         return known if is_let_in_again(known, gateway) else None
     found = gateway.routes.find(exchange.path)
     row = found.rows.get(exchange.method)
-    if row is None or row.dialect is None or row.form or not _may_come(exchange, gateway):
+    if row is None or row.dialect is None or row.form or _stranger(exchange.path, exchange.headers):
+        return None
+    if not _may_come(exchange, gateway):
         return None
     client = gateway.keyring.admit(exchange.headers, row.policy)
     if not isinstance(client, Client):

@@ -203,9 +203,8 @@ class Gateway:
         if entry is not None:
             await self.serve(exchange, entry.dialect, record, endpoint.enter(entry, exchange, self, record))
             return
-        found = self.routes.find(exchange.path)
+        found, dialect = endpoint.find(exchange.path, exchange.headers, self)
         exchange.variables = found.variables
-        dialect = endpoint.dialect_of(found.rows, exchange.headers)
         work = endpoint.serve(exchange, found.rows, dialect, self, record, seen or Seen())
         await self.serve(exchange, dialect, record, work)
 

@@ -30,6 +30,8 @@ async def refuse(gateway: Gateway, exchange: Exchange, refused: Refused) -> None
     )
     rows = gateway.routes.find(exchange.path).rows if exchange.path else {}
     dialects = [row.dialect for row in rows.values() if row.dialect is not None]
+    if not rows and (near := gateway.routes.nearest(exchange.path)):
+        dialects.append(near)
     try:
         if dialects:
             record.dialect = dialects[0].name

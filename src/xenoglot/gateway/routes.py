@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 VERSION = "/v1"
 """Left out by some clients, whose base URL is meant to have it."""
+
+MOST_SEGMENTS: Final = 8
+"""Segments of a path that are looked at to guess whose it is."""
 
 _VARIABLE = re.compile(r"\{(\w+)\}")
 _WITH_SLASHES = "model"
@@ -52,7 +55,7 @@ class Found(Struct, frozen=True):
     variables: Mapping[str, str]
 
 
-_NOTHING = Found({}, {})
+NOTHING = Found({}, {})
 
 
 class Routes:
@@ -75,6 +78,19 @@ class Routes:
             (_pattern(path), templates[path])
             for path in sorted(templates, key=lambda path: len(_VARIABLE.sub("", path)), reverse=True)
         ]
+        self._beginnings = _beginnings(endpoints)
+
+    def nearest(self, path: str) -> Dialect | None:
+        """Return the dialect whose paths begin as `path` does, at which nothing is served; `None` for several, or none.
+
+        The longest beginning counts, by whole segments: `/api/x` is Ollama's, `/v1/x` could be anybody's.
+        """
+        segments = path.split("/", MOST_SEGMENTS)[:MOST_SEGMENTS]
+        for end in range(len(segments), 1, -1):
+            beginning = "/".join(segments[:end])
+            if beginning in self._beginnings:
+                return self._beginnings[beginning]
+        return None
 
     def find(self, path: str) -> Found:
         """Return what is served at `path`; no rows if there is no such path.
@@ -93,7 +109,22 @@ class Routes:
             for pattern, rows in self._templates:
                 if fits := pattern.fullmatch(spelled):
                     return Found(rows, fits.groupdict())
-        return _NOTHING
+        return NOTHING
+
+
+def _beginnings(endpoints: Sequence[Endpoint]) -> dict[str, Dialect | None]:
+    """Return whose paths begin how; `None` where dialects share a beginning that write errors differently."""
+    found: dict[str, Dialect | None] = {}
+    for endpoint in endpoints:
+        if endpoint.dialect is None:
+            continue
+        segments = endpoint.path.partition("{")[0].rstrip("/").split("/")
+        for end in range(2, min(len(segments), MOST_SEGMENTS) + 1):
+            beginning = "/".join(segments[:end])
+            known = found.setdefault(beginning, endpoint.dialect)
+            if known is not None and known.encode_error is not endpoint.dialect.encode_error:
+                found[beginning] = None
+    return found | {endpoint.path: None for endpoint in endpoints if endpoint.dialect is None}
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -120,6 +120,7 @@ MESSAGES = Dialect(
     count_path="/v1/messages/count_tokens",
     models_query="limit=1000",
     marks=("anthropic-version",),
+    unserved=("/v1/files",),  # https://docs.claude.com/en/api/files-create; OpenAI's files are others
     forward=("anthropic-version", "anthropic-beta"),
     tool_name_limit=NAME_LIMIT,
     terminator=b'event: message_stop\ndata: {"type":"message_stop"}\n\n',

@@ -1,0 +1,95 @@
+"""Paths at which nothing is served, or not what the client means: whose words the refusal is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anthropic
+import ollama
+import pytest
+
+from tests.gateway.said import HELLO
+from xenoglot.backends.scripted import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.gateway.serving import Running
+    from xenoglot.model.json import JSON
+
+ANTHROPIC = {"anthropic-version": "2023-06-01"}
+
+
+@pytest.fixture
+def running(gateway_server: Callable[..., Running]) -> Running:
+    """A gateway."""
+    return gateway_server({"scripted": Scripted(HELLO)})
+
+
+def shape(value: JSON) -> JSON:
+    """Return the keys of a JSON value, and its kinds of errors."""
+    if not isinstance(value, dict):
+        return type(value).__name__
+    return {key: value[key] if key in ("type", "status") else shape(value[key]) for key in value}
+
+
+CHAT: JSON = {"error": {"message": "str", "type": "invalid_request_error", "param": "NoneType", "code": "str"}}
+GEMINI: JSON = {"error": {"code": "int", "message": "str", "status": "NOT_FOUND", "details": "list"}}
+MESSAGES: JSON = {"type": "error", "error": {"type": "not_found_error", "message": "str"}, "request_id": "str"}
+OLLAMA: JSON = {"error": "str"}
+LLAMA_STACK: JSON = {"status": 404, "title": "str", "detail": "str"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "told"),
+    [
+        pytest.param("/v1/nothing", {}, CHAT, id="usual"),
+        pytest.param("/nothing", {}, CHAT, id="no-version"),
+        pytest.param("/v1/chat/nothing", {}, CHAT, id="chat"),
+        pytest.param("/api/nothing", {}, OLLAMA, id="findings-K-ollama"),
+        pytest.param("/api/blobs/sha256:0", {}, OLLAMA, id="findings-K-ollama-deeper"),
+        pytest.param("/v1beta/nothing", {}, GEMINI, id="findings-K-gemini"),
+        pytest.param("/v1beta/cachedContents", {}, GEMINI, id="findings-K-gemini-caches"),
+        pytest.param("/v1/messages/nothing", {}, MESSAGES, id="findings-K-messages"),
+        pytest.param("/v1/inference/nothing", {}, LLAMA_STACK, id="findings-K-llama-stack"),
+        pytest.param("/v1/nothing", ANTHROPIC, MESSAGES, id="marked"),
+        pytest.param("/api/nothing", ANTHROPIC, OLLAMA, id="the-path-before-the-mark"),
+        pytest.param("/v1/files", ANTHROPIC, MESSAGES, id="findings-J-files"),
+        pytest.param("/v1/files/file_1/content", ANTHROPIC, MESSAGES, id="findings-J-content"),
+        pytest.param("/" + "x/" * 5_000, {}, CHAT, id="many-segments"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_unknown_paths_are_told_in_the_dialect_of_their_beginning(
+    running: Running, method: str, path: str, headers: dict[str, str], told: JSON
+) -> None:
+    answer = running.request(method, path, {} if method == "POST" else None, headers)
+    assert (answer.status, shape(answer.json)) == (404, told)
+
+
+def test_findings_j_files_are_openais_for_everybody_else(running: Running) -> None:
+    assert running.request("GET", "/v1/files").json == {
+        "object": "list",
+        "data": [],
+        "has_more": False,
+        "first_id": None,
+        "last_id": None,
+    }
+
+
+def test_findings_h_j_anthropics_sdk(running: Running) -> None:
+    strict = anthropic.Anthropic(base_url=running.url, api_key="k", max_retries=0, _strict_response_validation=True)
+    with strict as client:
+        assert [model.lifecycle for model in client.models.list()] == ["active"]
+        for ask in (client.beta.files.list, lambda: client.beta.files.upload(file=("a.txt", b"a", "text/plain"))):
+            with pytest.raises(anthropic.NotFoundError) as caught:
+                ask()
+            assert shape(caught.value.body) == MESSAGES
+
+
+def test_findings_k_ollamas_sdk(running: Running) -> None:
+    client = ollama.Client(host=running.url)
+    with pytest.raises(ollama.ResponseError, match="nothing is served at `/api/copy`") as caught:
+        client.copy("a", "b")
+    client._client.close()
+    assert caught.value.status_code == 404
