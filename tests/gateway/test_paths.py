@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import anthropic
 import ollama
+import openai
 import pytest
 
 from tests.gateway.said import HELLO
@@ -93,3 +94,24 @@ def test_findings_k_ollamas_sdk(running: Running) -> None:
         client.copy("a", "b")
     client._client.close()
     assert caught.value.status_code == 404
+
+
+def test_findings_e_openais_paths_of_llama_stack(running: Running) -> None:
+    mark = {"x-llamastack-client-version": "0.2.12"}
+    with openai.OpenAI(
+        base_url=f"{running.url}/v1/openai/v1", api_key="k", max_retries=0, default_headers=mark
+    ) as client:
+        said = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hi"}], store=True)
+        assert said.choices[0].message.content == "Hello"
+        assert client.chat.completions.retrieve(said.id).id == said.id
+        assert [one.id for one in client.chat.completions.list()] == [said.id]
+        assert client.completions.create(model="m", prompt="Hi").choices[0].text == "Hello"
+        answer = client.responses.create(model="m", input="Hi")
+        assert client.responses.retrieve(answer.id) == answer
+        assert len(client.responses.input_items.list(answer.id).data) == 1
+        assert client.files.list().data == []
+        assert [model.object for model in client.models.list()] == ["model"]
+        with pytest.raises(openai.NotFoundError, match="nothing is served at `/v1/openai/v1/nothing`"):
+            client.get("/nothing", cast_to=object)
+    assert running.request("GET", "/v1/version", headers=mark).json == {"version": "0.2.12"}
+    assert running.request("POST", "/v1/openai/v1/messages", {}).status == 404

@@ -163,7 +163,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     then says in the middle of a server's own bytes that it lives. `terminator` is the frame that follows the finish
     reason and terminates the stream, empty where there is none. `marks` are request headers that only clients of this
     dialect send: they decide on routes that several dialects share. `unserved` are beginnings of paths at which its
-    servers have something else than what is served there to others: clients with such a mark get a 404.
+    servers have something else than what is served there to others: clients with such a mark get a 404. `mirrors` are
+    beginnings of paths behind which its servers serve another family's whole API.
     `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `stop_limit` is how many stop strings it can hold (0 where there is
@@ -194,6 +195,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     terminator: bytes = b""
     marks: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     tool_name_limit: int = 64
     id_prefix: str = ""

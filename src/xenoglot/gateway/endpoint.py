@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from xenoglot.backends import hops
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
@@ -78,6 +80,15 @@ def endpoints() -> tuple[Endpoint, ...]:
     for row in rows:
         by_place.setdefault((row.method, row.path), row)
     return tuple(by_place.values())
+
+
+def mirrors() -> dict[str, list[Endpoint]]:
+    """Return what is served behind other beginnings: what the usual dialect and its family have, models included."""
+    usual = dialects.get(USUAL_DIALECT)
+    lists = (MODELS, f"{MODELS}/{{model}}")
+    rows = [replace(row, dialect=usual) if row.path in lists else row for row in endpoints()]
+    alike = [row for row in rows if row.dialect is not None and row.dialect.encode_error is usual.encode_error]
+    return {beginning: alike for dialect in map(dialects.get, dialects.names()) for beginning in dialect.mirrors}
 
 
 def _rows(dialect: Dialect) -> Iterator[Endpoint]:

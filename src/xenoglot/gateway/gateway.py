@@ -92,7 +92,7 @@ class Gateway:
         self.throttle = Throttle()
         self.leave = object()
         """What tells entries that this gateway found from those of others."""
-        self.routes = Routes(endpoint.endpoints())
+        self.routes = Routes(endpoint.endpoints(), endpoint.mirrors())
         self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()

@@ -62,10 +62,10 @@ class Routes:
     """Finds the rows of a path: the path as it stands there, with a slash at its end, or without the version.
 
     A path of a row may be a template: `{id}` stands for one segment, at the end for all that follows. Of several that
-    fit, the one with the longest text of its own counts.
+    fit, the one with the longest text of its own counts. Behind the beginnings of `mirrors`, their rows are served too.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], mirrors: Mapping[str, Sequence[Endpoint]] | None = None) -> None:
         self.endpoints = tuple(endpoints)
         self._exact: dict[str, Found] = {}
         templates: dict[str, dict[str, Endpoint]] = {}
@@ -79,6 +79,7 @@ class Routes:
             for path in sorted(templates, key=lambda path: len(_VARIABLE.sub("", path)), reverse=True)
         ]
         self._beginnings = _beginnings(endpoints)
+        self._mirrors = {f"{beginning}/": Routes(rows) for beginning, rows in (mirrors or {}).items()}
 
     def nearest(self, path: str) -> Dialect | None:
         """Return the dialect whose paths begin as `path` does, at which nothing is served; `None` for several, or none.
@@ -102,7 +103,14 @@ class Routes:
                 found = self._exact.get(spelled)
                 if found is not None:
                     return found
-        return self._find_template(path)
+        return self._mirrored(path) or self._find_template(path)
+
+    def _mirrored(self, path: str) -> Found | None:
+        """Return what is served at a path that mirrors another."""
+        for beginning, routes in self._mirrors.items():
+            if path.startswith(beginning):
+                return routes.find(f"{VERSION}/{path.removeprefix(beginning)}")
+        return None
 
     def _find_template(self, path: str) -> Found:
         for spelled in (path, VERSION + path):

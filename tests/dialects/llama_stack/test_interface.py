@@ -11,7 +11,10 @@ def test_records() -> None:
     assert (completion.name, completion.path) == ("llama_stack_completion", "/v1/inference/completion")
     assert chat.marks == ("x-llamastack-client-version", "x-llamastack-provider-data")
     assert chat.forward == ()  # the second of the marks holds keys of the client's
-    assert [(inquiry.path, inquiry.answer({}, ())) for inquiry in chat.inquiries] == [("/v1/health", {"status": "OK"})]
+    assert [(inquiry.path, inquiry.answer({}, ())) for inquiry in chat.inquiries] == [
+        ("/v1/health", {"status": "OK"}),
+        ("/v1/version", {"version": "0.2.12"}),
+    ]
 
 
 def test_models() -> None:

@@ -39,18 +39,30 @@ if TYPE_CHECKING:
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
 
+VERSION = "0.2.12"
+"""The newest version of Llama Stack whose API is known here."""
+
 
 def tell_health(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:  # noqa: ARG001  the shape of an inquiry
     """Return what `client.inspect.health()` reads (`types/health_info.py` of the SDK)."""
     return {"status": "OK"}
 
 
+def tell_version(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:  # noqa: ARG001  the shape of an inquiry
+    """Return what `client.inspect.version()` reads: the version whose API is served (`types/version_info.py`)."""
+    return {"version": VERSION}
+
+
 LLAMA_STACK = Dialect(
     name=NAME,
     path="/v1/inference/chat-completion",
     model_field="model_id",
-    inquiries=(Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),),
+    inquiries=(
+        Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),
+        Inquiry(method="GET", path="/v1/version", answer=tell_version, policy="open"),
+    ),
     marks=MARKS,
+    mirrors=("/v1/openai/v1",),
     tool_name_limit=NAME_LIMIT,
     stop_limit=4,
     decode_request=decode_request,
@@ -77,6 +89,7 @@ LLAMA_STACK_COMPLETION = replace(
     name=COMPLETION,
     path="/v1/inference/completion",
     inquiries=(),
+    mirrors=(),
     decode_request=completion.decode_request,
     encode_request=completion.encode_request,
     decode_response=completion.decode_response,
