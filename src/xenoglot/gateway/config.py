@@ -187,6 +187,8 @@ def load(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"`{path}` is not TOML: {error}"
         raise ConfigurationError(message) from None
+    except RecursionError:
+        raise ConfigurationError(f"`{path}`: its values are nested too deeply to be read") from None
     said = {"host": host, "port": port, "workers": workers}
     if isinstance(plain.get("server", {}), dict):
         plain["server"] = plain.get("server", {}) | {key: value for key, value in said.items() if value is not None}

@@ -79,6 +79,8 @@ def read(text: str, where: str) -> Provider:
         row = msgspec.convert(tomllib.loads(text), Provider)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{where} is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{where}: its values are nested too deeply to be read") from None
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{where}: {error}") from None
     return checked(row, where)

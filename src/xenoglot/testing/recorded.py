@@ -159,6 +159,8 @@ def _load(folder: Path) -> Exchange:
             exchange.body = encode_json(_body_of(decode_json(refusal)))
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, WireError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"`{folder}`: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"`{folder}`: its values are nested too deeply to be read") from None
     except OSError as error:
         raise ConfigurationError(f"`{folder}` cannot be read: {os.strerror(error.errno or 0)}") from None
     return exchange

@@ -106,6 +106,8 @@ def read(text: str, folder: Path) -> ScriptFile:
         return msgspec.convert(_prepared(tomllib.loads(text), folder), ScriptFile, builtin_types=(bytes,))
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(str(error)) from None
+    except RecursionError:
+        raise ConfigurationError("its values are nested too deeply to be read") from None
     except msgspec.ValidationError as error:
         known = next((words for key, words in _WORDS.items() if str(error).endswith(f".{key}`")), ())
         raise ConfigurationError(f"{error}; expected one of {', '.join(known)}" if known else str(error)) from None
