@@ -192,6 +192,16 @@ def test_all_mistakes_are_told_at_once() -> None:
             id="R40-open-to-others-without-a-key",
         ),
         pytest.param(
+            {"server": {"allowed_hosts": ["gateway.example", "*"]}},
+            'server.allowed_hosts[1]: found "*"; expected a host name, not a pattern',
+            id="findings-11-pattern-of-hosts",
+        ),
+        pytest.param(
+            {"upstreams": {"main": MAIN | {"base_url": "http://models.example:0/v1"}}},
+            'upstreams.main.base_url: found "http://models.example:0/v1"; expected a port from 1 to 65535',
+            id="findings-11-port-0",
+        ),
+        pytest.param(
             {"server": {"allowed_origins": ["app.example"]}},
             'server.allowed_origins[0]: found "app.example"; '
             "expected an origin in lower case like https://app.example:8443",

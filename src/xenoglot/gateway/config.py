@@ -290,6 +290,9 @@ def _check_server(config: Config, problems: Problems) -> None:
         )
     if server.workers > 1 and config.store_url == "memory":
         problems.add("server.workers", f"found {server.workers}, and each would have a `memory` of its own for a store")
+    for index, host in enumerate(server.allowed_hosts):
+        if "*" in host:
+            problems.add(f"server.allowed_hosts[{index}]", f"found {shown(host)}; expected a host name, not a pattern")
     for index, origin in enumerate(server.allowed_origins):
         if problem := origin_problem(origin):
             problems.add(f"server.allowed_origins[{index}]", problem)

@@ -18,13 +18,15 @@ def url_problem(url: str) -> str | None:
     """Return what is wrong with a base URL; the URL is not repeated where it may hold a password."""
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018  raises for what is no port
+        port = parts.port
     except ValueError as error:
         return f"not a URL: {error}"
     if "@" in parts.netloc:
         return "holds a user or password; a key goes into an environment variable, named in `key_env`"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return f"found {shown(url)}; expected http:// or https:// and a host"
+    if port == 0:
+        return f"found {shown(url)}; expected a port from 1 to 65535"
     if parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
         return f"found {shown(url)}; expected no fragment, blanks or characters beyond ASCII"
     return None
