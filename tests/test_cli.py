@@ -422,7 +422,7 @@ def test_translate_writes_a_stream_at_the_pace_it_comes() -> None:
 
 def test_translate_ends_a_cut_stream_as_a_failure() -> None:
     done = xenoglot_does(*translation("chat"), given=FRAMES[0].encode())
-    told = event("error", error={"type": "api_error", "message": "the upstream's stream ended early"})
+    told = event("error", error={"type": "api_error", "message": "the upstream's stream ended without being complete"})
     assert done == Done(0, EVENTS[0] + told, "")
 
 
@@ -613,7 +613,9 @@ def test_models_of_a_file_are_listed(upstream: Running, tmp_path: Path) -> None:
 def test_an_upstream_that_is_not_there_is_said_to_be_so() -> None:
     with run({"scripted": Scripted(answer("never"))}) as gone:
         flags = ["--upstream", gone.url]
-    assert xenoglot_does("models", *flags) == Done(2, "", "xenoglot: the upstream cannot be reached\n")
+    assert xenoglot_does("models", *flags) == Done(
+        2, "", "xenoglot: connection error: the upstream cannot be reached\n"
+    )
 
 
 def test_without_an_upstream_the_embedded_model_is_there() -> None:

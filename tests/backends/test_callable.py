@@ -108,7 +108,7 @@ def silent(_request: Request) -> Iterator[str]:
 
 WHOLE = Response(id="r", candidates=(Candidate(content=(Text(text="hi"),), finish=Finish(reason="length")),))
 STOP = Finish(reason="stop")
-FAILED = Failure(kind="internal", message="the model function failed")
+FAILED = Failure(kind="internal", message="internal error: the model function failed")
 
 
 async def events_of(backend: Callable) -> list[Event]:
@@ -179,7 +179,9 @@ async def test_a_failure_is_its_requests_alone_and_tells_nothing(caplog: pytest.
 
     with caplog.at_level(logging.ERROR):
         events = await events_of(Callable(broken))
-    assert fold(through(events, Grammar())) == Failure(kind="internal", message="the model function failed")
+    assert fold(through(events, Grammar())) == Failure(
+        kind="internal", message="internal error: the model function failed"
+    )
     assert caplog.records[0].getMessage().startswith("the function behind `broken` failed: builtins.KeyError at ")
     assert "secret" not in caplog.text
 

@@ -285,10 +285,10 @@ async def test_either_form_of_answer_is_read(request_: Request, data: bytes, bod
         assert fold(events) == HELLO
 
 
-UNREADABLE = "the upstream's answer was not understood: $: not valid JSON: "
-STREAM_UNREADABLE = "the upstream's stream cannot be read: "
-BROKEN_OFF = "the upstream broke the connection off"
-ENDED_EARLY = "the upstream's stream ended early"
+UNREADABLE = "server error: the upstream's answer was not understood: $: not valid JSON: "
+STREAM_UNREADABLE = "server error: the upstream's stream cannot be read: "
+BROKEN_OFF = "connection lost: the upstream closed it"
+ENDED_EARLY = "the upstream's stream ended without being complete"
 
 
 def status(code: int, body: bytes, *fields: str) -> bytes:
@@ -321,12 +321,16 @@ def status(code: int, body: bytes, *fields: str) -> bytes:
         ),
         pytest.param(
             response(b'{"error":{"message":"no such luck","type":"server_error"}}', JSON_TYPE),
-            Failure(kind="internal", message="the upstream failed", dialect="openai", raw_type="server_error"),
+            Failure(
+                kind="internal", message="server error: the upstream failed", dialect="openai", raw_type="server_error"
+            ),
             id="U23-error-object-in-200",
         ),
         pytest.param(
             status(502, b"<html><h1>Bad Gateway 10.1.2.3</h1>"),
-            Failure(kind="upstream", message="the upstream failed (status 502)", status=502, dialect="openai"),
+            Failure(
+                kind="upstream", message="server error: the upstream failed (status 502)", status=502, dialect="openai"
+            ),
             id="U26-R32-html-502",
         ),
         pytest.param(
@@ -433,7 +437,7 @@ async def test_a_cut_after_the_end_costs_nothing() -> None:
         ),
         pytest.param(
             CHUNKS[0] + b'data: {"error":{"message":"at /srv/x","type":"server_error"}}\n\n',
-            Failure(kind="internal", message="the upstream failed"),
+            Failure(kind="internal", message="server error: the upstream failed"),
             id="R32-their-fault",
         ),
         pytest.param(
@@ -468,7 +472,9 @@ async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failu
 
     watch = Watch(get("chat"), lambda failure: failure)
     failures = [piece.failure async for piece in watched(chunks(), watch)]
-    message = "the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
+    message = (
+        "server error: the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"
+    )
     assert failures == [Failure(kind="upstream", message=message, cause="garbled")]
 
 
@@ -574,7 +580,7 @@ async def test_models() -> None:
 @leakless
 async def test_models_that_cannot_be_listed() -> None:
     async with upstream(status(500, b"oops")) as (remote, _):
-        with pytest.raises(FailureError, match=r"^the upstream failed$"):
+        with pytest.raises(FailureError, match=r"^server error: the upstream failed$"):
             await remote.models()
 
 

@@ -70,7 +70,7 @@ async def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
         await Steps().run(lambda: None)
     answer = await Callable(lambda request: request.model).answer(Call(request=Request(model="m"), losses=Losses()))
     assert isinstance(answer, EventAnswer)
-    failure = Failure(kind="overloaded", message="the model is at work on too many answers")
+    failure = Failure(kind="overloaded", message="overloaded: the model is at work on too many answers")
     assert [batch async for batch in answer.batches] == [(Failed(failure=failure),)]
     await first.end(over.set)
     assert await asyncio.to_thread(over.wait, 20)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.faults.cases import Made
     from xenoglot.testing.script import Step
 
-NOT_UNDERSTOOD = "the upstream's answer was not understood"
+NOT_UNDERSTOOD = "server error: the upstream's answer was not understood"
 NO_HTTP = "the upstream's answer is not lawful HTTP"
 TOO_LARGE = "the upstream's answer is larger than allowed"
 PAGE = b"<html><title>canary-of-the-wire</title></html>"

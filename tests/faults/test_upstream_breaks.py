@@ -35,7 +35,7 @@ ERROR = HELLO["chat"].error
 HEARD = "heard"
 LINED = ("ollama", "ollama_generate")
 """Dialects whose events are lines."""
-EARLY, CUT = "the upstream's stream ended early", "the upstream broke the connection off"
+EARLY, CUT = "the upstream's stream ended without being complete", "connection lost: the upstream closed it"
 
 
 class Break(Struct, frozen=True, kw_only=True):

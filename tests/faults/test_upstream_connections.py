@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from xenoglot.testing.script import Step
 
-REACHED = "the upstream cannot be reached"
-LATE = "the upstream did not answer in time"
-BROKEN_OFF = "the upstream broke the connection off"
+REACHED = "connection error: the upstream cannot be reached"
+LATE = "the upstream timed out"
+BROKEN_OFF = "connection lost: the upstream closed it"
 
 
 def nothing(_upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.events import Event
 
-CUT = Failure(kind="upstream", message="the upstream broke the connection off", cause="closed")
+CUT = Failure(kind="upstream", message="connection lost: the upstream closed it", cause="closed")
 
 
 class Source:

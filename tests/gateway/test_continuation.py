@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.events import Event
 
-CUT = Failure(kind="upstream", message="the upstream broke the connection off", cause="closed")
+CUT = Failure(kind="upstream", message="connection lost: the upstream closed it", cause="closed")
 STORY = "Once upon a time there was a fox."
 BEGUN = (Started(id="x"), BlockStarted(part=Text(text="")), TextDelta(text=STORY))
 STOP = Finished(finish=Finish(reason="stop"))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 BUSY = Failure(kind="overloaded", message="busy", status=503)
 WRONG = Failure(kind="invalid_request", message="no", status=400)
-CUT = Failed(failure=Failure(kind="upstream", message="the upstream broke the connection off", cause="closed"))
+CUT = Failed(failure=Failure(kind="upstream", message="connection lost: the upstream closed it", cause="closed"))
 STREAM: JSONObject = {**CHAT, "stream": True}
 
 
@@ -265,7 +265,9 @@ class Counter(Scripted):
         return self.counted
 
 
-DOWN = Failure(kind="upstream", message="the upstream cannot be reached", cause="connect", unsent=True)
+DOWN = Failure(
+    kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", unsent=True
+)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_client_that_leaves_stops_the_upstream(  # noqa: PLR0913, PLR0917  the
 
 @pytest.mark.parametrize("path", PATHS)
 def test_u13_a_stream_that_fails_is_broken_off(gateway_server: Callable[..., Running], path: str) -> None:
-    failed = Failed(failure=Failure(kind="upstream", message="the upstream broke the connection off"))
+    failed = Failed(failure=Failure(kind="upstream", message="connection lost: the upstream closed it"))
     running = gateway_server({"scripted": Scripted((*BEGUN, failed))})
     answer = running.exchange(post(path, {**PATHS[path], "stream": True}))
     assert ERROR_EVENTS[path] in answer
@@ -187,7 +187,7 @@ def test_k12_a_stream_ends_in_an_error_event_when_the_drain_is_over(
         rest = read_all(connection)
     running.join()
     assert ERROR_EVENTS[path] in rest
-    assert b"the gateway is being stopped" in rest
+    assert b"service unavailable: the gateway is being stopped" in rest
     assert not (begun + rest).endswith(FINAL_CHUNK)
     assert backend.stopped.is_set()
     line = access_lines.next()

@@ -29,7 +29,7 @@ class Having(Backend):
         """Return them."""
         self.asked += 1
         if not self._models:
-            raise FailureError(Failure(kind="upstream", message="the upstream cannot be reached"))
+            raise FailureError(Failure(kind="upstream", message="connection error: the upstream cannot be reached"))
         return tuple(ModelInfo(id=name, owned_by="somebody", max_input_tokens=8192) for name in self._models)
 
 
@@ -66,5 +66,5 @@ async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list
 
 
 async def test_nobody_says_anything() -> None:
-    with pytest.raises(FailureError, match="the upstream cannot be reached"):
+    with pytest.raises(FailureError, match="connection error: the upstream cannot be reached"):
         await available(Router([single("*", "silent")]), {"silent": Having()})

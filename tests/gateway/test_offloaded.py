@@ -183,7 +183,7 @@ def test_findings_3_an_answer_with_too_many_values_is_the_upstreams_failure(path
         passed(Case(path, "chat", asked, answer(more=b',"x":[1' + more + b"]")), body_values=10_000)
     )
     most = 16_000_000 if path == EMBEDDINGS else 10_000
-    told = f"the upstream's answer was not understood: $: the JSON holds more than {most} values"
+    told = f"server error: the upstream's answer was not understood: $: the JSON holds more than {most} values"
     assert (answered.status, told in answered.body.decode()) == (502, True)
 
 

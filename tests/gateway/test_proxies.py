@@ -152,7 +152,7 @@ async def test_clients_are_answered_through_a_proxy(gateway_server: Callable[...
         ]
     assert [answer.status for answer in answers] == [200, 200, 200, 502]
     assert [b"Hello" in answer.body for answer in answers] == [True, True, True, False]
-    assert b"the upstream cannot be reached" in answers[3].body
+    assert b"connection error: the upstream cannot be reached" in answers[3].body
     assert not any(word in answers[3].body for word in (b"secret", b"s3cret", b"model.test", b"127.0.0.1"))
     [asked] = wire.requests
     assert {one.partition(b"\r\n")[0] for one in asked} == {b"POST http://model.test/v1/chat/completions HTTP/1.1"}

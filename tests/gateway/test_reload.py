@@ -284,7 +284,7 @@ async def test_k12_readiness_is_false_from_the_first_signal_and_connections_end_
             await asyncio.open_connection(*stage._address)
         stage.server.stop_now()
         rest = await busy.rest()
-        assert b"the gateway is being stopped" in rest
+        assert b"service unavailable: the gateway is being stopped" in rest
         assert not rest.endswith(b"0\r\n\r\n")
 
 

@@ -25,7 +25,7 @@ CLIENT_KEY, WRONG_KEY, UPSTREAM_KEY = "canary-client-key", "canary-wrong-key", "
 PROMPT = "canary-of-the-prompt"
 CANARIES = (CLIENT_KEY, WRONG_KEY, UPSTREAM_KEY, PROMPT)
 HEADERS = {"authorization": f"Bearer {CLIENT_KEY}"}
-FAILED = Failed(failure=Failure(kind="upstream", message="the upstream broke the connection off"))
+FAILED = Failed(failure=Failure(kind="upstream", message="connection lost: the upstream closed it"))
 
 CONFIG = config_for(
     upstreams={

@@ -405,7 +405,10 @@ def test_r32_a_bug_tells_nothing_but_an_id(
         running.stop()
     assert answer.json == {
         "type": "error",
-        "error": {"type": "api_error", "message": "the gateway failed; its log tells more under the request's id"},
+        "error": {
+            "type": "api_error",
+            "message": "internal error: the gateway failed; its log tells more under the request's id",
+        },
         "request_id": answer.headers["request-id"],
     }
     assert answer.status == 500
@@ -429,7 +432,10 @@ def test_a_bug_where_headers_are_written_is_answered_too(
         500,
         {
             "type": "error",
-            "error": {"type": "api_error", "message": "the gateway failed; its log tells more under the request's id"},
+            "error": {
+                "type": "api_error",
+                "message": "internal error: the gateway failed; its log tells more under the request's id",
+            },
             "request_id": answer.headers["request-id"],
         },
     )

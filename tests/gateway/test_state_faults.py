@@ -155,7 +155,7 @@ def test_what_needs_the_store_is_told_that_it_fails(
     scripted = Scripted(HELLO)
     running = gateway_server({"scripted": scripted}, store=Failing())
     answer = running.request(method, path, body)
-    message = "the gateway's store cannot be used now, and the request needs it"
+    message = "service unavailable: the gateway's store cannot be used now, and the request needs it"
     assert (answer.status, answer.headers["retry-after"], answer.json["error"]["message"]) == (503, "5", message)
     assert scripted.requests == []
 

@@ -206,9 +206,12 @@ def test_what_is_not_kept_is_not_made_in_the_background(client: OpenAI) -> None:
             "the upstream broke off",
             id="broken-off",
         ),
-        pytest.param(Scripted(BEGUN), "upstream_error", "the answer ended early", id="ended-early"),
+        pytest.param(Scripted(BEGUN), "upstream_error", "the answer ended without being complete", id="ended-early"),
         pytest.param(
-            Broken(), "internal_error", "the gateway failed; its log tells more under the request's id", id="a-bug"
+            Broken(),
+            "internal_error",
+            "internal error: the gateway failed; its log tells more under the request's id",
+            id="a-bug",
         ),
     ],
 )

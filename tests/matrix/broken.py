@@ -79,8 +79,8 @@ def everywhere(message: str) -> dict[Pair, JSONObject]:
 
 
 PAIRS = tuple((client, upstream) for client in BEGUN for upstream in BEGUN)
-CUT_OFF = "the upstream broke the connection off"
-UNREADABLE = "the upstream's stream cannot be read: $: not valid JSON: Input data was truncated"
+CUT_OFF = "connection lost: the upstream closed it"
+UNREADABLE = "server error: the upstream's stream cannot be read: $: not valid JSON: Input data was truncated"
 MALFORMED = "the upstream's stream is malformed: $: not valid JSON: Input data was truncated"
 
 BREAKS = (
@@ -125,7 +125,7 @@ BREAKS = (
     Break(
         name="ended-early-pitfall-103",
         answered={name: stream_reply(BEGUN[name], late=b"") for name in BEGUN},
-        raised=everywhere("the upstream's stream ended early"),
+        raised=everywhere("the upstream's stream ended without being complete"),
     ),
     Break(
         name="no-json-U22",

@@ -499,13 +499,17 @@ REFUSALS = (
         json_reply(messages_error("Internal server error at 10.0.0.7", "api_error"), 500),
         {
             ("chat", "chat"): openai_error(
-                "InternalServerError", 500, "the upstream failed", "server_error", "internal_error"
+                "InternalServerError", 500, "server error: the upstream failed", "server_error", "internal_error"
             ),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 500, "the upstream failed", "server_error", "internal_error"
+                "InternalServerError", 500, "server error: the upstream failed", "server_error", "internal_error"
             ),
-            ("messages", "chat"): anthropic_error("InternalServerError", 500, "the upstream failed", "api_error"),
-            ("messages", "messages"): anthropic_error("InternalServerError", 500, "the upstream failed", "api_error"),
+            ("messages", "chat"): anthropic_error(
+                "InternalServerError", 500, "server error: the upstream failed", "api_error"
+            ),
+            ("messages", "messages"): anthropic_error(
+                "InternalServerError", 500, "server error: the upstream failed", "api_error"
+            ),
         },
     ),
     refusal(
@@ -546,16 +550,24 @@ REFUSALS = (
         HTML,
         {
             ("chat", "chat"): openai_error(
-                "InternalServerError", 502, "the upstream failed (status 502)", "server_error", "upstream_error"
+                "InternalServerError",
+                502,
+                "server error: the upstream failed (status 502)",
+                "server_error",
+                "upstream_error",
             ),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 502, "the upstream failed (status 502)", "server_error", "upstream_error"
+                "InternalServerError",
+                502,
+                "server error: the upstream failed (status 502)",
+                "server_error",
+                "upstream_error",
             ),
             ("messages", "chat"): anthropic_error(
-                "InternalServerError", 502, "the upstream failed (status 502)", "api_error"
+                "InternalServerError", 502, "server error: the upstream failed (status 502)", "api_error"
             ),
             ("messages", "messages"): anthropic_error(
-                "InternalServerError", 502, "the upstream failed (status 502)", "api_error"
+                "InternalServerError", 502, "server error: the upstream failed (status 502)", "api_error"
             ),
         },
     ),
@@ -565,12 +577,14 @@ REFUSALS = (
         json_reply(messages_error("Overloaded", "overloaded_error"), 200),
         {
             ("chat", "chat"): openai_error(
-                "InternalServerError", 500, "the upstream failed", "server_error", "internal_error"
+                "InternalServerError", 500, "server error: the upstream failed", "server_error", "internal_error"
             ),
             ("chat", "messages"): openai_error(
                 "InternalServerError", 503, "Overloaded", "server_error", "server_is_overloaded"
             ),
-            ("messages", "chat"): anthropic_error("InternalServerError", 500, "the upstream failed", "api_error"),
+            ("messages", "chat"): anthropic_error(
+                "InternalServerError", 500, "server error: the upstream failed", "api_error"
+            ),
             ("messages", "messages"): anthropic_error("OverloadedError", 529, "Overloaded", "overloaded_error"),
         },
     ),
@@ -582,27 +596,27 @@ REFUSALS = (
             ("chat", "chat"): openai_error(
                 "InternalServerError",
                 502,
-                "the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
+                "server error: the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
                 "server_error",
                 "upstream_error",
             ),
             ("chat", "messages"): openai_error(
                 "InternalServerError",
                 502,
-                "the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
+                "server error: the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
                 "server_error",
                 "upstream_error",
             ),
             ("messages", "chat"): anthropic_error(
                 "InternalServerError",
                 502,
-                "the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
+                "server error: the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
                 "api_error",
             ),
             ("messages", "messages"): anthropic_error(
                 "InternalServerError",
                 502,
-                "the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
+                "server error: the upstream's answer was not understood: $: not valid JSON: invalid character (byte 0)",
                 "api_error",
             ),
         },

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tests.gateway.serving import AccessLines
 
-NOBODY = "the upstream cannot be reached"
-LATE = "the upstream did not answer in time"
+NOBODY = "connection error: the upstream cannot be reached"
+LATE = "the upstream timed out"
 
 UNREACHABLE = {
     "chat": openai_error("InternalServerError", 502, NOBODY, "server_error", "upstream_error"),

@@ -45,8 +45,10 @@ Speaker: TypeAlias = "collections.abc.Callable[[Request], Any]"
 """A function of a request that says `Said`, in any of the four ways in which Python functions do."""
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
-_FAILED: Final = Failed(failure=Failure(kind="internal", message="the model function failed"))
-_CROWDED: Final = Failed(failure=Failure(kind="overloaded", message="the model is at work on too many answers"))
+_FAILED: Final = Failed(failure=Failure(kind="internal", message="internal error: the model function failed"))
+_CROWDED: Final = Failed(
+    failure=Failure(kind="overloaded", message="overloaded: the model is at work on too many answers")
+)
 
 _logger = logging.getLogger("xenoglot.backends")
 

@@ -149,7 +149,7 @@ class Offload:
 
 BUSY: Final = Failure(
     kind="overloaded",
-    message="too many large bodies are being decoded: retry later, or send smaller ones",
+    message="overloaded: too many large bodies are being decoded: retry later, or send smaller ones",
     retry_after=1.0,
 )
 

@@ -37,11 +37,11 @@ _KINDS: Mapping[str, FailureKind] = {
     "exhausted": "internal",
 }
 _WORDS: Mapping[str, str] = {
-    "connect": "the upstream cannot be reached",
+    "connect": "connection error: the upstream cannot be reached",
     "tls": "the upstream's certificate or TLS handshake was refused",
-    "timeout": "the upstream did not answer in time",
+    "timeout": "the upstream timed out",
     "protocol": "the upstream's answer is not lawful HTTP",
-    "closed": "the upstream broke the connection off",
+    "closed": "connection lost: the upstream closed it",
     "too_large": "the upstream's answer is larger than allowed",
     "exhausted": "too many files are open here to connect to the upstream; retry later",
 }
@@ -58,7 +58,9 @@ def unreachable(error: TransportError) -> Failure:
 
 def not_understood(error: WireError) -> Failure:
     """Return the failure of an answer that is not what its dialect allows."""
-    return Failure(kind="upstream", message=f"the upstream's answer was not understood: {error}", cause="garbled")
+    return Failure(
+        kind="upstream", message=f"server error: the upstream's answer was not understood: {error}", cause="garbled"
+    )
 
 
 def has_no_endpoint(failure: Failure) -> bool:
@@ -81,7 +83,7 @@ def fit_to_show(failure: Failure, redact: Redactor) -> Failure:
     crowded = failure.kind == "overloaded" and not all(map(_is_plain, _texts([told.message, told.details])))
     if failure.kind in _SERVER_FAULTS or crowded:  # their texts can hold anything: paths, hosts, traces (R32)
         said = "" if failure.status in (None, SERVER_ERROR) else f" (status {failure.status})"
-        return replace(told, message=f"the upstream failed{said}", details=None)
+        return replace(told, message=f"server error: the upstream failed{said}", details=None)
     return told
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
-_ENDED_EARLY = Failure(kind="upstream", message="the answer ended early", cause="garbled")
+_ENDED_EARLY = Failure(kind="upstream", message="the answer ended without being complete", cause="garbled")
 _STREAMING = ("stream", "stream_options")
 
 

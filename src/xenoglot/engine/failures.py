@@ -8,10 +8,10 @@ RESTART_SECONDS = 1.0
 
 CRASHED = Failure(
     kind="overloaded",
-    message="the embedded model's process ended while it answered; it is started again, so try again",
+    message="service unavailable: the embedded model's process ended while it answered; it restarts, so try again",
     retry_after=RESTART_SECONDS,
 )
-BROKEN = Failure(kind="internal", message="the embedded model failed on this request")
+BROKEN = Failure(kind="internal", message="internal error: the embedded model failed on this request")
 
 
 def crowded(seconds: float) -> FailureError:

@@ -23,7 +23,7 @@ IN_URL = Failure(
     message="an API key does not stand in a URL, which logs keep: send it as `Authorization: Bearer KEY`, `x-api-key: "
     "KEY` or `x-goog-api-key: KEY`, and have the one that was sent replaced",
 )
-TOO_MANY = "too many wrong API keys came from this address"
+TOO_MANY = "rate limit: too many wrong API keys came from this address"
 
 
 def admitted(exchange: Exchange, policy: Policy, gateway: Gateway) -> Client | Failure:

@@ -277,7 +277,9 @@ class Dispatch(Generic[Answered]):
         """
         error = self._last
         if error is None:
-            return FailureError(Failure(kind="overloaded", message="no target can be asked now", retry_after=1.0))
+            return FailureError(
+                Failure(kind="overloaded", message="overloaded: no target can be asked now", retry_after=1.0)
+            )
         failure = error.failure
         spent = self._tries > 1 or (self._tries == 1 and self._spent)
         if (spent or failure.cause in _OURS) and failure.kind in _SPENT and failure.retry_after is None:

@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from xenoglot.model.limits import RateLimits
     from xenoglot.store.store import Store
 
-INTERNAL = Failure(kind="internal", message="the gateway failed; its log tells more under the request's id")
-STOPPING = Failure(kind="overloaded", message="the gateway is being stopped", retry_after=5.0)
+INTERNAL = Failure(
+    kind="internal", message="internal error: the gateway failed; its log tells more under the request's id"
+)
+STOPPING = Failure(kind="overloaded", message="service unavailable: the gateway is being stopped", retry_after=5.0)
 CANCELLED = Failure(kind="cancelled", message="the client left")
 
 TAKE_UP_SECONDS = 1.0

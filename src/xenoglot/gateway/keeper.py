@@ -49,10 +49,12 @@ HELD_SHARE = 2
 """One client's batches under way and unfinished files, which cannot be forgotten, take at most such a part."""
 
 UNREACHABLE = Failure(
-    kind="overloaded", message="the gateway's store cannot be used now, and the request needs it", retry_after=5.0
+    kind="overloaded",
+    message="service unavailable: the gateway's store cannot be used now, and the request needs it",
+    retry_after=5.0,
 )
 OFF = Failure(kind="not_found", message="the gateway keeps nothing: its store is off")
-ABANDONED = Failure(kind="internal", message="the gateway that was making this answer is gone")
+ABANDONED = Failure(kind="internal", message="connection lost: the gateway that was making this answer is gone")
 
 _ALL = 2**31 - 1
 _ID = re.compile(r"[\x21-\x7e]{1,256}")

@@ -306,7 +306,7 @@ async def test_a_failure_tells_nothing(caplog: pytest.LogCaptureFixture) -> None
         yield "so far"
         raise KeyError(prompt)
 
-    failure = Failure(kind="internal", message="the model function failed")
+    failure = Failure(kind="internal", message="internal error: the model function failed")
     assert (await respond(Prompted(broken, tokenizer=Words()), asked("secret")))[0] == failure
     assert "secret" not in caplog.text
 

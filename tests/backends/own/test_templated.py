@@ -102,7 +102,7 @@ async def test_a_failure_tells_nothing(caplog: pytest.LogCaptureFixture) -> None
         def generate_async(self, prompt: str, **_settings: object) -> AsyncIterator[str]:  # type: ignore[override]
             raise RuntimeError(prompt)
 
-    failure = Failure(kind="internal", message="the model function failed")
+    failure = Failure(kind="internal", message="internal error: the model function failed")
     assert await respond(Templated(Broken()), asked("secret")) == (failure, [])
     assert "secret" not in caplog.text
 

@@ -315,7 +315,7 @@ async def test_what_the_model_raises_is_told_to_nobody(caplog: pytest.LogCapture
 
     model = Broken(tiny.model().config)
     backend = Transformers(model, tiny.tokenizer())
-    failure = Failure(kind="internal", message="the model function failed")
+    failure = Failure(kind="internal", message="internal error: the model function failed")
     assert await respond(backend, asked("Hi")) == (failure, [])
     assert "secret" not in caplog.text
     await backend.aclose()

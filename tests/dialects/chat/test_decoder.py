@@ -245,11 +245,11 @@ def test_a_list_beside_a_string_is_the_same_thought() -> None:
     ]
 
 
-EARLY = Failure(kind="upstream", message="the upstream's stream ended early")
+EARLY = Failure(kind="upstream", message="the upstream's stream ended without being complete")
 
 
 def unreadable(reason: str) -> Failure:
-    return Failure(kind="upstream", message=f"the upstream's stream cannot be read: {reason}")
+    return Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {reason}")
 
 
 def assumed(reason: FinishReason) -> Finished:

@@ -281,7 +281,7 @@ def test_choices_are_kept_apart() -> None:
 )
 def test_what_has_no_end_is_an_error(events: list[Event]) -> None:
     data, _ = written(events)
-    error = {"message": "the upstream's stream ended early", "type": "server_error"}
+    error = {"message": "the upstream's stream ended without being complete", "type": "server_error"}
     assert data[-1] == {"error": {**error, "param": None, "code": "upstream_error"}}
 
 

@@ -25,7 +25,7 @@ from xenoglot.model.response import Candidate, Finish, Usage
 
 COMPLETIONS = get("completions")
 DONE = b"[DONE]"
-EARLY = Failed(failure=Failure(kind="upstream", message="the upstream's stream ended early"))
+EARLY = Failed(failure=Failure(kind="upstream", message="the upstream's stream ended without being complete"))
 
 
 def read(*items: JSON | bytes) -> list[Event]:
@@ -124,6 +124,6 @@ def test_a_choice_out_of_all_bounds() -> None:
     assert read(chunk("a", index=1 << 40))[-1] == Failed(
         failure=Failure(
             kind="upstream",
-            message="the upstream's stream cannot be read: $.choices[0].index: must be less than 16384",
+            message="server error: the upstream's stream cannot be read: $.choices[0].index: must be less than 16384",
         )
     )

@@ -131,4 +131,7 @@ def test_failures() -> None:
     """pitfall-103, pitfall-104, pitfall-105: an error event, and nothing after it."""
     failure = Failure(kind="rate_limit", message="slow down")
     assert written([Started(), Failed(failure=failure), DONE])[0] == [START, {"error": {"message": "429: slow down"}}]
-    assert written([Started()])[0] == [START, {"error": {"message": "502: the upstream's stream ended early"}}]
+    assert written([Started()])[0] == [
+        START,
+        {"error": {"message": "502: the upstream's stream ended without being complete"}},
+    ]

@@ -118,9 +118,9 @@ def test_without_its_last_piece_a_stream_is_broken() -> None:
         START,
         BlockStarted(part=Text(text="")),
         TextDelta(text="a"),
-        broken("the upstream's stream ended early"),
+        broken("the upstream's stream ended without being complete"),
     ]
-    assert read() == [broken("the upstream's stream ended early")]
+    assert read() == [broken("the upstream's stream ended without being complete")]
 
 
 def test_an_error_ends_it() -> None:
@@ -131,10 +131,10 @@ def test_an_error_ends_it() -> None:
 
 def test_what_cannot_be_read_ends_it() -> None:
     """U17, U18."""
-    cut = broken("the upstream's stream cannot be read: $: not valid JSON: Input data was truncated")
+    cut = broken("server error: the upstream's stream cannot be read: $: not valid JSON: Input data was truncated")
     assert read(b'{"model', LAST) == [cut]
     assert read({**piece(), "message": 1}) == [
-        broken("the upstream's stream cannot be read: $.message: expected object, got int")
+        broken("server error: the upstream's stream cannot be read: $.message: expected object, got int")
     ]
 
 

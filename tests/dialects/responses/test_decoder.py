@@ -496,11 +496,13 @@ def test_ends(end: JSON, finish: Finish) -> None:
         ),
         pytest.param([{"error": {"message": "out of memory"}}], ("upstream", "out of memory"), id="error-alone"),
         pytest.param(
-            [ADDED, PART, delta("a")], ("upstream", "the upstream's stream ended early"), id="pitfall-103-cut"
+            [ADDED, PART, delta("a")],
+            ("upstream", "the upstream's stream ended without being complete"),
+            id="pitfall-103-cut",
         ),
         pytest.param(
             [ADDED, PART, delta("a"), done(message(text("a")))],
-            ("upstream", "the upstream's stream ended early"),
+            ("upstream", "the upstream's stream ended without being complete"),
             id="no-end",
         ),
         pytest.param(

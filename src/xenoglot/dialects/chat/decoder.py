@@ -77,14 +77,18 @@ class StreamDecoder:
                 return (Ping(),)
             return self._take(decode_answer(event.data), event.event)
         except WireError as error:
-            return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
+            return self._fail(
+                Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
+            )
 
     def close(self) -> Sequence[Event]:
         """The stream is over: an end, if every choice has one, else a failure."""
         try:
             return () if self._ended else self._end()
         except WireError as error:
-            return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
+            return self._fail(
+                Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
+            )
 
     def lesson(self, event: ServerSentEvent, /) -> Lesson | None:  # noqa: ARG002  what it said is known
         """Say how to read a chunk that differs from the last one in a piece of text alone."""
@@ -198,7 +202,7 @@ class StreamDecoder:
 
     def _end(self) -> Sequence[Event]:
         if not self._choices or not all(choice.is_finished for choice in self._choices.values()):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended early"))
+            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
         events = [event for choice in self._choices.values() for event in choice.close()]
         self._ended = True
         self.state += 1

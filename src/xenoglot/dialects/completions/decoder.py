@@ -64,7 +64,9 @@ class StreamDecoder:
                 return (Ping(),)
             return self._chunk(decode_answer(event.data), event.event)
         except WireError as error:
-            return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
+            return self._fail(
+                Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
+            )
 
     def close(self) -> Sequence[Event]:
         """The stream is over: an end, if every choice has one, else a failure."""
@@ -129,7 +131,7 @@ class StreamDecoder:
 
     def _end(self) -> Sequence[Event]:
         if not self._choices or not all(choice.is_finished for choice in self._choices.values()):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended early"))
+            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
         self._ended = True
         return [event for choice in self._choices.values() for event in choice.close()]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage
 
-ENDED_EARLY = "the upstream's stream ended early"
+ENDED_EARLY = "the upstream's stream ended without being complete"
 
 _MOST_CANDIDATES = 128
 """Far more than any server makes: an index beyond it is a mistake or an attack."""
@@ -67,7 +67,9 @@ class StreamDecoder:
         try:
             return self._chunk(decode_answer(event.data))
         except WireError as error:
-            return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
+            return self._fail(
+                Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
+            )
 
     def close(self) -> Sequence[Event]:
         """The stream is over: an end, if every candidate has one, else a failure."""

@@ -71,13 +71,15 @@ class StreamDecoder:
             text = self._plain(piece) if self._started and not self._pending else None
             return self._piece(piece) if text is None else self._blocks.grow(_WORDS, TextDelta(text=text), _EMPTY)
         except WireError as error:
-            return self._fail(Failure(kind="upstream", message=f"the upstream's stream cannot be read: {error}"))
+            return self._fail(
+                Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
+            )
 
     def close(self) -> Sequence[Event]:
         """The stream is over: it had its last piece, or it is broken."""
         if self._ended:
             return ()
-        return self._fail(Failure(kind="upstream", message="the upstream's stream ended early"))
+        return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
 
     def _plain(self, piece: JSON) -> str | None:
         """Return the words of a piece that holds nothing else, the commonest of all; `None` for any other."""
