@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,6 @@ from xenoglot.codec.dialect import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 ANY_MODEL = "any"
 """A name nobody has: the embedded model answers to every name."""
 
-FLAGS = ("host", "port", "workers", "client_key_env", "upstream", "dialect", "model", "key_env", "text_syntax", "gguf")
+FLAGS = (
+    "host",
+    "port",
+    "workers",
+    "client_key_env",
+    "upstream",
+    "dialect",
+    "model",
+    "key_env",
+    "text_syntax",
+    "gguf",
+    "preserve",
+)
 """What flags may say that a configuration file can say."""
 
 _BESIDE = ("host", "port", "workers")
@@ -124,6 +136,15 @@ def prices_of(options: argparse.Namespace) -> Prices | None:
         return Prices({"*": Price(**fields)}, packaged=False)
     except ConfigurationError as error:
         raise ConfigurationError(f"`--price {options.price}`: {error}") from None
+
+
+def add_preserve(parser: argparse.ArgumentParser, usual: str) -> None:
+    """Add the flag that says whether what clients strip is kept; `usual` is what holds without it."""
+    parser.add_argument(
+        "--preserve",
+        action=argparse.BooleanOptionalAction,
+        help=f"keep reasoning and signatures that clients strip, and put them back into their requests ({usual})",
+    )
 
 
 def config_of(options: argparse.Namespace) -> Config:

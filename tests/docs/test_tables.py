@@ -77,6 +77,8 @@ def type_words(kind: Any) -> str:  # noqa: ANN401, PLR0911  a type; one for each
     origin, arguments = get_origin(kind), [kind for kind in get_args(kind) if kind is not NoneType]
     if set(arguments) == {str, tuple[str, ...]}:
         return "string, or list of strings"
+    if origin in {Union, UnionType} and set(arguments) == set(get_args(settings.Preserve)):
+        return 'boolean, `"translated"`'
     if origin is Annotated or origin in {Union, UnionType}:
         return type_words(arguments[0])
     if origin is Literal:

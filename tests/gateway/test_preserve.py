@@ -13,8 +13,9 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
-from xenoglot.errors import LossError
+from xenoglot.errors import ConfigurationError, LossError
 from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.flags import from_flags
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.preserve import Preserving
 from xenoglot.gateway.settings import Keys, Upstream
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from tests.gateway.serving import Running
     from xenoglot.backends.backend import Answer
+    from xenoglot.gateway.settings import Preserve
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
@@ -426,3 +428,31 @@ def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -
     ask("ann-secret", [ASK])
     assert thoughts(ask("ann-secret", CHAT_TURNS)) == [Reasoning(text="hm", signature="s", origin=SIGNED)]
     assert thoughts(ask("bob-secret", CHAT_TURNS)) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "preserve", "kept"),
+    [
+        pytest.param("messages", "translated", True, id="another-dialect"),
+        pytest.param("chat", "translated", False, id="its-own-dialect"),
+        pytest.param("chat", True, True, id="every-dialect"),
+        pytest.param("messages", False, False, id="off"),
+    ],
+)
+def test_for_whom_it_is_kept(
+    gateway_server: Callable[..., Running], dialect: str, preserve: Preserve, *, kept: bool
+) -> None:
+    """findings-clients-5: bytes pass untouched for clients of the upstream's dialect, unless all is to be kept."""
+    backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
+    upstream = Upstream(dialect=dialect, base_url="http://upstream.invalid/v1", preserve=preserve)
+    running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
+    for turns in ([ASK], CHAT_TURNS):
+        running.request("POST", "/v1/chat/completions", {"model": "m", "messages": turns})
+    assert bool(thoughts(backend.requests[-1])) == kept
+
+
+def test_the_flag() -> None:
+    assert from_flags({}, upstream="http://u.invalid", preserve=True).upstreams["upstream"].preserve is True
+    assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve is False
+    with pytest.raises(ConfigurationError, match=r"^--preserve: of an upstream"):
+        from_flags({}, preserve=True)

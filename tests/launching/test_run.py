@@ -19,12 +19,14 @@ from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
 from xenoglot.cli import main
 from xenoglot.codec import dialect as dialects
+from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.flags import from_flags
 from xenoglot.launching.hosted import hosted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from xenoglot.gateway.config import Config
     from xenoglot.model.json import JSONObject
 
 # What stands for each program: it writes down what it finds, and does what it is told by its last argument.
@@ -368,3 +370,24 @@ def test_programs_are_listed_with_their_places(capsys: pytest.CaptureFixture[str
     assert rows["claude"][1:4] == ["messages", "Claude", "Code"]
     assert rows["claude"][-1].endswith("/bin/claude")
     assert rows["crush"][-1] == "-"
+
+
+@pytest.mark.parametrize(
+    ("flags", "preserve"),
+    [
+        pytest.param([], "translated", id="usual"),
+        pytest.param(["--preserve"], True, id="all"),
+        pytest.param(["--no-preserve"], False, id="none"),
+    ],
+)
+def test_what_a_program_strips_is_kept(flags: list[str], preserve: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """findings-clients-5: thoughts of the upstream come home, unless told otherwise."""
+    seen: list[Config] = []
+
+    def hosted_so(config: Config, _: object) -> None:
+        seen.append(config)
+        raise ConfigurationError("seen")
+
+    monkeypatch.setattr("xenoglot.launching.hosted.hosted", hosted_so)
+    assert main(["run", "sdk", "--upstream", "http://127.0.0.1:9", *flags, "--", sys.executable]) == 2
+    assert [config.upstreams["upstream"].preserve for config in seen] == [preserve]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def answering(gateway: Gateway, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
     """Return who answers a `request` of `owner`'s, a client of `dialect`."""
     answer = _at_once(gateway, route, dialect, request)
-    return preserving(gateway, route, owner) if answer is None else Scripted(answer, name=route.backend)
+    return preserving(gateway, route, dialect.name, owner) if answer is None else Scripted(answer, name=route.backend)
 
 
 def _at_once(gateway: Gateway, route: Route, dialect: Dialect, request: Request) -> Response | None:

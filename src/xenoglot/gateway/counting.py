@@ -89,7 +89,7 @@ async def _counted(  # noqa: PLR0913, PLR0917  what every handler gets, and what
         key = gateway.dispatcher.ward.of(route).keys.soonest()
         asked = replace(call, request=replace(request, model=route.model), key=key)
         try:
-            return await preserving(gateway, route, record.client.owner).count(asked)
+            return await preserving(gateway, route, dialect.name, record.client.owner).count(asked)
         except FailureError as error:
             failed = error
             if not judge(error.failure, fallback_on=plan.fallback_on).elsewhere:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.gateway.config import Config
+    from xenoglot.gateway.settings import Preserve
     from xenoglot.model.json import JSONObject
 
 _FLAGS = {
@@ -26,6 +27,7 @@ _FLAGS = {
     "server.host": "--host",
     "server.port": "--port",
     "server.workers": "--workers",
+    "upstreams.upstream.preserve": "--preserve",
     "embedded.gguf": "--gguf",
     "embedded.text_syntax": "--text-syntax",
 }
@@ -44,13 +46,14 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     port: int | None = None,
     workers: int | None = None,
     gguf: str | None = None,
+    preserve: Preserve | None = None,
 ) -> Config:
     """Return the configuration that a few flags stand for: one upstream, or the embedded model.
 
     Raises:
         ConfigurationError: something is wrong; the text names the flags.
     """
-    alone = {"--dialect": dialect, "--model": model, "--key-env": key_env}
+    alone: dict[str, object] = {"--dialect": dialect, "--model": model, "--key-env": key_env, "--preserve": preserve}
     if gguf is None:
         alone["--text-syntax"] = text_syntax
     if upstream is None and any(alone.values()):
@@ -69,7 +72,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         where: dict[str, str | None] = {"base_url": upstream, "dialect": dialect or "chat"}
         if "/" not in upstream and ":" not in upstream:
             where = {"provider": upstream, "dialect": dialect}
-        main = {**where, "key_env": key_env, "text_syntax": text_syntax}
+        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve": preserve}
         plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
     if model is not None:
         plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]

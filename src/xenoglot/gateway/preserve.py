@@ -29,10 +29,18 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-def preserving(gateway: Gateway, route: Route, owner: str) -> Backend:
-    """Return who answers on `route`; where the route preserves, with a memory of what is `owner`'s."""
+def preserves(gateway: Gateway, route: Route, dialect: str) -> bool:
+    """Whether what clients of `dialect` strip of the answers on `route` is kept."""
+    if gateway.keeper is None or not route.preserve:
+        return False
+    upstream = gateway.config.upstreams.get(route.backend)
+    return route.preserve is True or upstream is None or upstream.dialect != dialect
+
+
+def preserving(gateway: Gateway, route: Route, dialect: str, owner: str) -> Backend:
+    """Return who answers clients of `dialect` on `route`; where the route preserves, with a memory for `owner`."""
     backend = reading(gateway.backend(route.backend), route)
-    if not route.preserve or gateway.keeper is None:
+    if gateway.keeper is None or not preserves(gateway, route, dialect):
         return backend
     return Preserving(backend, gateway.keeper, owner, route.backend)
 

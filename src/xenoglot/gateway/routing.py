@@ -10,7 +10,7 @@ from xenoglot.codec.patterns import matches
 from xenoglot.gateway.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.provided import Facts, syntax_of
-from xenoglot.gateway.settings import Model, OnLoss, Upstream
+from xenoglot.gateway.settings import Model, OnLoss, Preserve, Upstream
 from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
 from xenoglot.policy.choice import Strategy
@@ -58,7 +58,7 @@ class Route(Struct, frozen=True, kw_only=True):
     defaults: Sampling = NOTHING
     caps: Caps = UNCAPPED
     on_loss: OnLoss = "warn"
-    preserve: bool = False
+    preserve: Preserve = False
     text_syntax: str = OFF
     facts: tuple[Facts, ...] = ()
     emulate: Emulate = Emulate()

@@ -28,6 +28,10 @@ OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
+Preserve: TypeAlias = bool | Literal["translated"]
+"""For which clients what they strip is kept: for all, for none, or for those whose requests are translated."""
+
+
 class Server(Struct, frozen=True, kw_only=True):
     """Where the gateway listens; the body's limit in bytes, the others in seconds."""
 
@@ -101,8 +105,9 @@ class Upstream(Struct, frozen=True, kw_only=True):
     facts: tuple[Facts, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
     """Who keeps the answers of this server, for clients of its own dialect."""
-    preserve: bool = False
-    """Whether what clients strip of its answers is kept, and put back into their requests."""
+    preserve: Preserve = False
+    """Whether what clients strip of its answers is kept, and put back into their requests; `translated` keeps it for
+    clients of other dialects alone, so that bytes still pass untouched for those of its own."""
     text_syntax: str = OFF_SYNTAX
     """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
     emulate: Emulate = Emulate()
@@ -138,7 +143,7 @@ class Model(Struct, frozen=True, kw_only=True):
     defaults: Sampling = Sampling()
     caps: Caps = Caps()
     on_loss: OnLoss | None = None
-    preserve: bool | None = None
+    preserve: Preserve | None = None
     text_syntax: str | None = None
     emulate: Emulate | None = None
     limits: Limits | None = None

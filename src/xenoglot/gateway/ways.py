@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.backends.remote import Remote
 from xenoglot.gateway.asking import routes_for
+from xenoglot.gateway.preserve import preserves
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import NOTHING, UNCAPPED
 
@@ -99,7 +100,7 @@ class Ways:
     def _ahead(self, route: Route, model: str, dialect: Dialect) -> Ahead | None:
         """Return what lies ahead on `route`: a server, to whose answers nothing is done here."""
         backend = self._gateway.backend(route.backend)
-        if type(backend) is not Remote or (route.preserve and self._gateway.keeper is not None):
+        if type(backend) is not Remote or preserves(self._gateway, route, dialect.name):
             return None
         if reading(backend, route) is not backend:
             return None

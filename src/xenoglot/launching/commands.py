@@ -49,6 +49,7 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     )
     choosing.add_config(parser)
     choosing.add_upstream(parser)
+    choosing.add_preserve(parser, "on, for programs of another dialect than the upstream")
     parser.set_defaults(run=_run, passed=())
     _pass_the_rest(parser)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.launching.program import Program
 
 MASK = "***"
-_CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf")
+_CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf", "preserve")
 
 
 def run(options: Namespace) -> int:
@@ -102,7 +102,10 @@ def _running(config: Config, key: str | None, options: Namespace) -> Door | None
 def _config(options: Namespace) -> Config:
     """Return the configuration; without an upstream, `--model` is but what the program asks for."""
     said = {**vars(options), "client_key_env": None}
-    return choosing.config_of(Namespace(**(said if options.upstream else {**said, "model": None})))
+    if not options.upstream:
+        return choosing.config_of(Namespace(**{**said, "model": None}))
+    kept = "translated" if options.preserve is None else options.preserve
+    return choosing.config_of(Namespace(**{**said, "preserve": kept}))
 
 
 def _model(program: Program, options: Namespace, models: Sequence[str]) -> str | None:
