@@ -17,11 +17,15 @@ from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.limits_scopes import expected_tokens
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import apply_caps, apply_defaults
+from xenoglot.model.content import Text
+from xenoglot.model.fold import unfold
+from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.policy.estimate import estimate
+from xenoglot.policy.local_answers import local_answer
 from xenoglot.text.syntax import OFF
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.hold import Hold
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.request import Request
     from xenoglot.policy.needs import Need
@@ -124,6 +129,8 @@ class Asking:
             LossError: nobody can be asked without a loss, and there may be none.
             WireError: the target's dialect refuses what the request asks.
         """
+        if hold is None and (local := self._local()) is not None:
+            return local
         dispatch, routes = self._dispatched()
         if hold is None or begun is None:
             answer, hold = await dispatch.run(routes)
@@ -135,6 +142,21 @@ class Asking:
         if self._continues and isinstance(answer, EventAnswer):
             return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
         return _held(answer, hold)
+
+    def _local(self) -> EventAnswer | None:
+        """Return the answer to a housekeeping request that the configuration wants answered without a model."""
+        settings = self._gateway.config.clients.get(self._dialect.name)
+        if settings is None or not settings.local_answers:
+            return None
+        found = local_answer(self._request, settings.local_answers)
+        if found is None:
+            return None
+        self._record.answered_locally(found.kind)
+        content = (Text(text=found.text),) if found.text else ()
+        usage = Usage(input_tokens=self._size(), output_tokens=len(found.text) // 4 + 1, estimated=True)
+        candidate = Candidate(content=content, finish=Finish(reason="stop"))
+        batches = _one_batch(list(unfold(Response(candidates=(candidate,), usage=usage, model=self._request.model))))
+        return EventAnswer(batches=batches, aclose=batches.aclose)
 
     def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
         """Return who sends the request on its way, and to whom."""
@@ -214,6 +236,10 @@ class Asking:
             key=key,
             size=self._bytes,
         )
+
+
+async def _one_batch(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event]]:
+    yield events
 
 
 def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tuple[str, str], ...]:

@@ -98,6 +98,10 @@ class Record(Struct):
         self.target = route.model
         self.substituted = route.substituted
 
+    def answered_locally(self, kind: str) -> None:
+        """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
+        self.backend, self.target, self.substituted = "local", kind, False
+
     def tried(self, route: Route) -> None:
         """Note who is asked now."""
         self.routed(route)

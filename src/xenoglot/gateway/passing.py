@@ -57,6 +57,9 @@ def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage
     data = exchange.content()
     if entry.handler not in _PASSABLE or len(data) >= LARGE:
         return None
+    clients = gateway.config.clients.get(entry.dialect.name)
+    if clients is not None and clients.local_answers:
+        return None
     try:
         small = entry.dialect.glance if len(data) < GLANCED else None
         request = None if small is None else small(data)

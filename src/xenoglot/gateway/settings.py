@@ -19,6 +19,7 @@ from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.choice import Strategy
+from xenoglot.policy.local_answers import Kind
 from xenoglot.policy.retry import Retry
 from xenoglot.policy.verdict import Reason
 from xenoglot.providers.provider import AuthForm
@@ -155,6 +156,8 @@ class ClientDialect(Struct, frozen=True, kw_only=True):
     reasoning: Literal["on_request", "always", "never"] | None = None
     """When answers hold the model's reasoning; not set: `on_request` in dialects that return it on request only, else
     `always`. Bytes of an upstream of the client's own dialect are not changed."""
+    local_answers: tuple[Kind, ...] = ()
+    """Which housekeeping requests are answered here, without a model."""
 
 
 class Store(Struct, frozen=True, kw_only=True):

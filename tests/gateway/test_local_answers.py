@@ -1,0 +1,62 @@
+"""Housekeeping requests through the gateway: answered without the upstream where the configuration says so."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import anthropic
+import pytest
+
+from tests.gateway.test_reasoning_requests import House
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config import check
+from xenoglot.testing import Upstream, answers
+
+if TYPE_CHECKING:
+    from xenoglot.model.json import JSON
+
+LOCAL: dict[str, JSON] = {"messages": {"local_answers": ["quota_probe", "suggestion"]}}
+QUOTA: list[anthropic.types.MessageParam] = [{"role": "user", "content": "quota"}]
+
+
+@pytest.mark.parametrize("clients", [LOCAL, {}], ids=["on", "off"])
+def test_f_s7_a_quota_probe_does_not_reach_the_upstream(
+    clients: dict[str, JSON], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "xenoglot.access")
+    with (
+        Upstream(*answers("chat", text="Hello.").rules()) as upstream,
+        House(upstream, clients=clients) as house,
+        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+    ):
+        message = client.messages.create(model="m", max_tokens=1, messages=QUOTA)
+        with client.messages.stream(model="m", max_tokens=1, messages=QUOTA) as stream:
+            streamed = stream.get_final_message()
+        client.messages.create(model="m", max_tokens=9, messages=QUOTA)
+    texts = ["".join(block.text for block in one.content if block.type == "text") for one in (message, streamed)]
+    expected = "Quota check passed." if clients else "Hello."
+    assert (texts, len(upstream.requests)) == ([expected] * 2, 1 if clients else 3)
+    lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "xenoglot.access"]
+    targets = [f"{line['backend']}/{line['target']}" for line in lines]
+    assert targets == (["local/quota_probe"] * 2 if clients else ["up/m"] * 2) + ["up/m"]
+
+
+def test_an_empty_answer_is_whole() -> None:
+    with (
+        Upstream(*answers("chat").rules()) as upstream,
+        House(upstream, clients=LOCAL) as house,
+        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+    ):
+        turns: list[anthropic.types.MessageParam] = [{"role": "user", "content": "[SUGGESTION MODE: what next?]"}]
+        message = client.messages.create(model="m", max_tokens=99, messages=turns)
+        with client.messages.stream(model="m", max_tokens=99, messages=turns) as stream:
+            streamed = stream.get_final_message()
+    assert [(one.content, one.stop_reason) for one in (message, streamed)] == [([], "end_turn")] * 2
+    assert upstream.requests == []
+
+
+def test_a_kind_that_does_not_exist_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match=r"clients.messages.local_answers: found a list"):
+        check({"clients": {"messages": {"local_answers": ["everything"]}}}, {}, "the tests")
