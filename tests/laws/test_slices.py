@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.strategies import VALUES
-from xenoglot.codec import slices
+from xenoglot.codec import slices, wire
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
@@ -83,3 +83,17 @@ def counted(value: JSON) -> int:
     if isinstance(value, dict):
         return len(value) + sum(map(counted, value.values()))
     return len(value) + sum(map(counted, value)) if isinstance(value, list) else 0
+
+
+ESCAPES = st.sampled_from(
+    ["\\ud83d", "\\ude00", "\\\\", "\\", "\\n", "u", "ud83d", "\ud83d", "a", "a longer text", "\U0001f600"]
+)
+
+
+@given(pieces=st.lists(ESCAPES, max_size=60), size=st.integers(len(r"\ud83d\ude00"), 40))
+def test_half_characters_are_mended_alike(pieces: list[str], size: int) -> None:
+    text = "".join(pieces)
+    whole = wire._mend(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "SLICE_BYTES", size)
+        assert wire._mend(text) == whole

@@ -11,12 +11,16 @@ from xenoglot.codec import slices
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xenoglot.model.json import JSON
 
 encode_json = msgspec.json.Encoder().encode
 """Any JSON value to compact UTF-8 bytes; text is not escaped to ASCII, keys keep their order."""
 
 _decode = msgspec.json.Decoder().decode
+
+_PAIR: Final = len(r"\ud83d\ude00")
 
 _ESCAPE = re.compile(
     r"""\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}  # a whole pair
@@ -102,4 +106,15 @@ def to_text(value: JSON) -> str:
 def _mend(data: bytes | str) -> str:
     """Return the text with U+FFFD for what is no character: RFC 8259 section 8.2 on lone surrogates."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    return _ESCAPE.sub(lambda found: "\ufffd" if found["half"] else found[0], text)
+    return "".join(_ESCAPE.sub(lambda found: "\ufffd" if found["half"] else found[0], piece) for piece in _cut(text))
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Yield `text` in slices, none of which ends within an escape, or between the two of a pair."""
+    at = 0
+    while at < len(text):
+        end = at + slices.SLICE_BYTES
+        while (begin := text.rfind("\\", end - _PAIR + 1, end)) >= 0:
+            end = begin + _PAIR
+        yield text[at:end]
+        at = end
