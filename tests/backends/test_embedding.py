@@ -170,6 +170,7 @@ SEEN: dict[str, tuple[bytes, Usage | None]] = {
 }
 
 
+@pytest.mark.usefixtures("with_shortcuts")
 @pytest.mark.parametrize(("data", "usage"), [pytest.param(*case, id=name) for name, case in SEEN.items()])
 def test_findings_5_a_glimpse_sees_what_the_general_way_reads(data: bytes, usage: Usage | None) -> None:
     assert OPENAI.glimpse is not None

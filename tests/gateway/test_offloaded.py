@@ -169,6 +169,7 @@ def test_a_large_answer_passes_as_it_is() -> None:
     assert answered.body == case.answer
 
 
+@pytest.mark.usefixtures("with_shortcuts")
 def test_findings_5_vectors_that_pass_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watched(monkeypatch)
     asyncio.run(passed(CASES["findings-5-embeddings"]))

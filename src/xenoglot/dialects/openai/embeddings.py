@@ -21,6 +21,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
 from xenoglot.model.response import Usage
+from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -129,6 +130,7 @@ class _Answer(Struct, gc=False):
 _decode = Decoder(_Answer).decode
 
 
+@shortcut
 def glimpse(data: bytes) -> Embeddings | None:
     """Return the usage of the answer in `data`, without its vectors; `None` where anything beside them is unusual."""
     try:
