@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     head_bytes: int = 65_536
     """Names and values of one response's header fields, trailers included."""
     header_count: int = 256
-    body_bytes: int = 64 * MEBIBYTE
+    body_bytes: int = 128 * MEBIBYTE
     """A body read whole, after decoding. A body that is iterated has no such end: its reader decides."""
     decoded_bytes: int = 256 * MEBIBYTE
     """What one compressed body may grow to ..."""
