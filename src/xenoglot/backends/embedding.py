@@ -25,7 +25,8 @@ class EmbeddingCall(Struct, frozen=True, kw_only=True):
     """One request for embeddings on its way to a backend.
 
     `body` is the request as the client wrote it in `form`, for a server that has the same; `headers` are the client's
-    that a server of `dialect` may see. `key` is that of a `Call`.
+    that a server of `dialect` may see. `key` is that of a `Call`. With `bytes_pass` the caller forwards an answer in
+    its own form as bytes, and its vectors need not be decoded.
     """
 
     request: EmbeddingRequest
@@ -35,6 +36,7 @@ class EmbeddingCall(Struct, frozen=True, kw_only=True):
     dialect: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     key: int = 0
+    bytes_pass: bool = False
 
 
 class EmbeddingAnswer(Struct, frozen=True, kw_only=True):

@@ -254,7 +254,9 @@ class Remote:
         self, data: bytes, reply: Reply, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
     ) -> Embeddings:
         """Return the vectors in a body; none of those that pass as they are, where nothing about them is unusual."""
-        glimpse = form.glimpse if verbatim and count_values(data, MOST_NUMBERS) <= MOST_NUMBERS else None
+        glimpse = (
+            form.glimpse if verbatim and call.bytes_pass and count_values(data, MOST_NUMBERS) <= MOST_NUMBERS else None
+        )
         seen = None if glimpse is None else glimpse(data)
         if seen is not None:
             return seen

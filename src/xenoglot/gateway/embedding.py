@@ -51,6 +51,7 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         body=await offload(len(body), lambda: unambiguous(body, value)),
         dialect=dialect.name,
         headers=tuple(header for header in exchange.headers if header[0] in dialect.forward),
+        bytes_pass=True,
     )
 
     async def ask(route: Route, key: int) -> EmbeddingAnswer:
