@@ -93,7 +93,7 @@ def called(identifier: str, arguments: object) -> JSONObject:
         pytest.param(
             [
                 said("user", "A?"),
-                said("assistant", "B"),
+                said("assistant", "B."),
                 said("assistant", "C", call("a")),
                 said("tool", result("a", "b")),
             ],
@@ -102,7 +102,7 @@ def called(identifier: str, arguments: object) -> JSONObject:
                 {"role": "user", "content": "A?"},
                 {
                     "role": "assistant",
-                    "content": "B\n\nC",
+                    "content": "B.\n\nC",
                     "tool_calls": [called("000000000", {"city": "Paris"})],
                 },
                 {"role": "tool", "content": "b", "tool_call_id": "000000000"},
