@@ -273,6 +273,8 @@ OUT_OF_THE_WAY = {
     "here": "gemini-a/./b",
     "a-question": "gemini-a?key=b#c",
     "escaped": "gemini-%2e%2e/x",
+    "another-host": "gemini-//evil/x",
+    "deeper": "gemini-/publishers/x/models/y",
 }
 
 
@@ -290,7 +292,7 @@ def test_a_name_leads_to_no_other_path_of_the_upstream(house: House, name: str, 
         for request in house.upstream.requests:
             place, _, query = request.target.partition("?")
             assert (place.startswith("/v1beta/models/gemini-"), query) == (True, "")
-            assert not {"..", "."} & set(place.split("/"))
+            assert place.count("/") == len(("", "v1beta", "models"))
             assert place.endswith(":generateContent")
 
     house.play(scene())

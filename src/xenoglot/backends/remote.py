@@ -20,7 +20,7 @@ from xenoglot.backends.targets import Targets
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.verbatim import Composed, passed
-from xenoglot.codec.addressing import MODEL, addressed
+from xenoglot.codec.addressing import addressed, has_model
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.ending import with_finish
@@ -136,7 +136,7 @@ class Remote:
     def takes_untouched(self, dialect: Dialect, model: str) -> bool:
         """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
         mine = self._dialect
-        return dialect.name == mine.name and MODEL not in mine.path and self._targets.of(model) == Target()
+        return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
 
     def untouched(self, body: bytes, *, stream: bool) -> Composed:
         """Return what the server is sent then."""

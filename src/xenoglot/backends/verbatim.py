@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from xenoglot.codec.addressing import MODEL, addressed
+from xenoglot.codec.addressing import addressed, has_model
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.slices import SLICE_BYTES
@@ -63,7 +63,7 @@ def passed(call: Call, dialect: Dialect, target: Target) -> Passed | None:
 def _untouched(call: Call, body: bytes, dialect: Dialect) -> Passed:
     """Return the bytes as they are; only the model's name is replaced, where it differs."""
     name = call.request.model
-    if MODEL in dialect.path:
+    if has_model(dialect.path):
         said = {"model": name, "stream": call.request.stream}
         path, query, _ = addressed(said, dialect)
         return Passed(path, query, body)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.addressing import MODEL
+from xenoglot.codec.addressing import has_model
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
@@ -246,7 +246,7 @@ def endpoints() -> dict[str, Endpoint]:
         for form in spoken.embeddings:
             for path in (form.path, *form.aliases):
                 found.setdefault(path, Endpoint(path=path, dialect=name, embeddings=True))
-    return {path: endpoint for path, endpoint in found.items() if MODEL not in path}
+    return {path: endpoint for path, endpoint in found.items() if not has_model(path)}
 
 
 def endpoint_at(url: str) -> Endpoint | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.client.asked import Begun, begin
 from xenoglot.client.flaws import sendable
-from xenoglot.codec.addressing import MODEL
+from xenoglot.codec.addressing import has_model
 from xenoglot.codec.dialect import Dialect, get
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.reasoning_filter import reasoning_filter
@@ -71,7 +71,7 @@ def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[]
     if request.stream != stream:
         told = told | {"stream": stream}
         request = bounded(spoken.decode_request(told))
-    elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if MODEL in spoken.path else ())}
+    elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if has_model(spoken.path) else ())}
     sent = {key: value for key, value in told.items() if key not in elsewhere}
     data = body if isinstance(body, bytes) and sent == said else sendable(sent, "$")
     return Posted(dialect=spoken, request=request, body=data)

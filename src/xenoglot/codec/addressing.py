@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 MODEL = "{model}"
-"""Where the model's name stands in a path."""
+"""Where the model's name stands in a path, as one segment of it: a slash in the name is percent-encoded."""
+
+MODEL_PATH = "{+model}"
+"""The same for servers whose models have names of several segments, which are those of the path (RFC 6570, 3.2.3)."""
+
+_SEPARATORS = re.compile(r"[/\\]")
 
 
 def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Dialect) -> JSON:
@@ -38,16 +44,21 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
         WireError: the model's name would lead elsewhere on the server.
     """
     path, query = dialect.path, ""
-    if not counting and dialect.stream_path is None and MODEL not in path:
+    if not counting and dialect.stream_path is None and not has_model(path):
         return path, query, body
     body = dict(body)
     if dialect.stream_path is not None and body.pop("stream", False):
         path, query = dialect.stream_path, dialect.stream_query
     if counting:
         path, query = dialect.count_path or path, ""
-    if MODEL in path:
+    if has_model(path):
         path = in_path(path, body.pop("model", ""))
     return path, query, body
+
+
+def has_model(path: str) -> bool:
+    """Return whether the model is named in `path`, a template."""
+    return "model}" in path
 
 
 def in_path(path: str, model: str) -> str:
@@ -56,14 +67,16 @@ def in_path(path: str, model: str) -> str:
     Raises:
         WireError: the model's name would lead elsewhere on the server.
     """
-    return path.replace(MODEL, _segments(model))
-
-
-def _segments(model: str) -> str:
-    """Return a model's name as part of a path; steps up or in place would be taken (RFC 3986 section 5.2.4)."""
-    if any(segment in (".", "..") for segment in model.split("/")):
+    segments = _SEPARATORS.split(model)
+    if "." in segments or ".." in segments:  # a step in place or up (RFC 3986 section 5.2.4), also when encoded
         raise WireError("$.model", "is no name of a model: it has a `.` or `..` between slashes")
-    return quote(model, safe="/@")
+    if MODEL_PATH in path:
+        if "" in segments:
+            raise WireError(
+                "$.model", "is no name of a model: it has a slash at an end, or beside another"
+            )
+        path = path.replace(MODEL_PATH, quote(model, safe="/@"))
+    return path.replace(MODEL, quote(model, safe="")) if MODEL in path else path
 
 
 def _operation(path: str) -> str:

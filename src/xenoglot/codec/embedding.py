@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.addressing import MODEL, in_path
+from xenoglot.codec.addressing import has_model, in_path
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import expected
 from xenoglot.errors import WireError
@@ -39,7 +39,7 @@ class EmbeddingForm(Struct, frozen=True, kw_only=True):
     @property
     def names_model(self) -> bool:
         """Whether the body, rather than the path, says which model is meant."""
-        return MODEL not in self.path
+        return not has_model(self.path)
 
     def addressed(self, body: JSONObject) -> tuple[str, JSONObject]:
         """Return the path to post `body` to, and what is left to say in it.

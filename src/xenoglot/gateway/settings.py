@@ -91,7 +91,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     dialect: str
     base_url: str
     path: str | None = None
-    """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model."""
+    """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model as one
+    segment, `{+model}` as several where the name has slashes."""
     models_path: str | None = None
     key_env: str | tuple[str, ...] | None = None
     auth: AuthForm | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.addressing import has_model, in_path
 from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
@@ -236,8 +237,9 @@ def _counting(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     if dialect.count_path is None or write is None or read is None:
         return ()
     body = dict(write(greeting(speaker), Losses(), speaker.target))
-    path = dialect.count_path.replace("{model}", str(body.pop("model", ""))) if "{" in dialect.count_path else ""
-    path = path or dialect.count_path
+    path = dialect.count_path
+    if has_model(path):
+        path = in_path(path, str(body.pop("model", "")))
     return (yield from _side(speaker, "count_tokens", path, body, lambda value: read(value) is not None))
 
 

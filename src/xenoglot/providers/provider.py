@@ -24,8 +24,8 @@ class Face(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dialect that a provider speaks, and where.
 
     `base_url` may hold settings in braces, and a query that goes with every request. `path` stands in place of the
-    dialect's own, `{model}` in it is the model's name; `models_path` in place of where it lists models. `quirks` stand
-    before those of the row, `auth` and `headers` too.
+    dialect's own, `{model}` in it is the model's name as one segment, `{+model}` as several where the name has slashes;
+    `models_path` in place of where it lists models. `quirks` stand before those of the row, `auth` and `headers` too.
     """
 
     dialect: str
