@@ -23,6 +23,7 @@ MOST_STEPS: Final = 256
 """Schemas that are looked at to learn the type of one value; one that takes more admits anything."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+_ZEROS = re.compile(r"\A(-?)0+(?=[0-9])")
 _WORDS: Final = {"true": "boolean", "false": "boolean", "null": "null"}
 _OTHER_WORDS: Final = {"none": "null", **_WORDS}
 """How templates print them that leave it to Python; any case."""
@@ -108,7 +109,9 @@ def typed(text: str, schema: JSON, root: JSON) -> str:
         return f'"{escaped(text)}"'
     found, kind = _literal(text.strip(), loose=admitted is not None)
     if not found and admitted is not None and "string" not in admitted:
-        found, kind = _literal(_unescaped(text.strip()), loose=True)
+        found, kind = _literal(_ZEROS.sub(r"\1", text.strip()), loose=True)
+        if not found:
+            found, kind = _literal(_unescaped(text.strip()), loose=True)
     return found if found and _fits(admitted, kind, text.strip()) else f'"{escaped(text)}"'
 
 
