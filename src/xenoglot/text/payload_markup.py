@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
 _KEY = re.compile(r"""[^<>"'\n]+""")
 _BLANK = re.compile(r"\s+")
+_GARBLED = re.compile(r"\w+")
 _OBJECT: Final = {"type": "object"}
 _TAIL: Final = {"line": re.compile(r"\n\Z"), "blanks": re.compile(r"\s+\Z"), "nothing": re.compile(r"(?!)")}
 _LEAD: Final = {"line": re.compile(r"\n"), "blanks": re.compile(r"\s+"), "nothing": re.compile(r"(?!)")}
@@ -36,7 +37,8 @@ class Markup(Struct, frozen=True, kw_only=True):
     not; otherwise the schema does. `trim` is what around a value belongs to its tags: one line break, all blanks, or
     nothing. `wrapped` is an inner pair of tags that a value may stand in. `object` is whether the arguments may be one
     JSON object in place of the parameters. `loose`: nothing need follow the parameters, so the end of any value is its
-    end; otherwise an end counts only where more of the call's markup, or the end of the answer, is behind it.
+    end; otherwise an end counts only where more of the call's markup, or the end of the answer, is behind it. There an
+    end counts even if its name is garbled (`</parameter1>`) or its `>` is missing.
     `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that name and
     no other parameter stands beside it, the object is the arguments. Of a parameter given twice the first counts.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
@@ -244,7 +246,8 @@ class _Call:
     def _value(self, value: _Value, closers: tuple[str, ...]) -> Generator[None, None, str]:
         """Read a value up to its end, and the tag behind that."""
         section, unclosed = self._section, self._unclosed()
-        closers = (*closers, *unclosed)
+        garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
+        closers = (*closers, *garbled, *unclosed)
         plain = re.compile("[^" + "".join({re.escape(closer[0]) for closer in closers}) + "]+")
         while True:
             try:
@@ -257,6 +260,8 @@ class _Call:
             if text := section.run(plain):
                 value.add(text)
             elif closer := (yield from section.accept(closers, blanks=False)):
+                if closer in garbled:
+                    closer += yield from self._garbled()
                 found, passed = (closer, "") if closer in unclosed else (yield from self._behind())
                 if found is not None:
                     value.end()
@@ -264,6 +269,16 @@ class _Call:
                 value.add(closer + passed)
             else:
                 value.add(section.take(1))
+
+    def _garbled(self) -> Generator[None, None, str]:
+        """Read the rest of an end whose name is not the one that it should be; return it."""
+        section, said = self._section, ""
+        try:
+            while (yield from section.peek()) and (more := section.run(_GARBLED)):
+                said += more
+            return said + (section.take(1) if (yield from section.peek()) == ">" else "")
+        except CutError:
+            return said
 
     def _behind(self) -> Generator[None, None, tuple[str | None, str]]:
         """Return the tag behind the end of a value (`None`: that was no end), and the blanks that were read."""
