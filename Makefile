@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -29,6 +29,11 @@ serve: install weights  ## a gateway in front of the embedded model
 
 test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-shortcuts-off: install-dev weights  ## the tests of whatever has a shortcut, with all shortcuts off
+	@XENOGLOT_SHORTCUTS=off $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder \
+	  tests/backends tests/client tests/codec tests/dialects tests/faults tests/gateway tests/laws tests/matrix \
+	  tests/oracles tests/test_shortcuts.py tests/test_translate.py $(ARGS)
 
 drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
 	@$(BIN)/python -m pytest drive $(ARGS)
