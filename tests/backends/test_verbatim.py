@@ -60,6 +60,15 @@ def test_another_model_is_one_of_the_fields() -> None:
     assert made == Passed("/v1/chat/completions", "", msgspec.json.encode(ASKED | {"model": "n"}))
 
 
+@pytest.mark.parametrize("target", [Target(), NOTHING])
+def test_findings_f_a_model_that_the_client_left_out_is_added(target: Target) -> None:
+    asked = call(msgspec.json.encode(ASKED), "chat")
+    without = msgspec.json.encode({"messages": ASKED["messages"]})
+    made = passed(msgspec.structs.replace(asked, body=without), CHAT, target)
+    assert made is not None
+    assert msgspec.json.decode(made.body) == ASKED
+
+
 @pytest.mark.parametrize(
     ("tool", "target", "renamed"),
     [

@@ -179,6 +179,15 @@ def test_a_text_as_tokens_and_back(embedded: EmbeddedHouse) -> None:
     assert back == {"prompt": "Hello 😀 world"}
 
 
+def test_findings_f_no_model_need_be_named(embedded: EmbeddedHouse) -> None:
+    told = post(embedded, "/tokenize", {"prompt": "Hello world"})
+    assert post(embedded, "/detokenize", {"tokens": told["tokens"]}) == {"prompt": "Hello world"}
+    said = post(embedded, "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})
+    made = post(embedded, "/v1/embeddings", {"input": SENTENCE})
+    assert (said["model"], made["model"]) == (WRITER, EMBEDDER)
+    assert tuple(made["data"][0]["embedding"][:4]) == pytest.approx(FIRST, abs=TOLERANCE)
+
+
 def test_a_text_longer_than_the_model_holds_has_tokens_too(embedded: EmbeddedHouse) -> None:
     answer = post(embedded, "/v1/tokenize", {"model": WRITER, "prompt": "a " * 5000, "add_special_tokens": False})
     assert answer["count"] > answer["max_model_len"]
@@ -197,7 +206,6 @@ def test_a_conversation_as_tokens(embedded: EmbeddedHouse, client: openai.OpenAI
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
-        ("/v1/tokenize", {"prompt": "a"}, "model"),
         ("/v1/tokenize", {"model": WRITER}, "prompt"),
         ("/v1/tokenize", {"model": WRITER, "prompt": ["a"]}, "prompt"),
         ("/v1/tokenize", {"model": WRITER, "messages": [], "add_generation_prompt": False}, "add_generation_prompt"),

@@ -69,7 +69,7 @@ def _untouched(call: Call, body: bytes, dialect: Dialect) -> Passed:
         return Passed(path, query, body)
     fields = _members(body)
     written = encode_json(name)
-    if bytes(fields[dialect.model_field]) != written:
+    if dialect.model_field not in fields or bytes(fields[dialect.model_field]) != written:
         fields[dialect.model_field] = msgspec.Raw(written)
         body = encode_json(fields)
     return Passed(dialect.path, "", body)

@@ -18,6 +18,7 @@ from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.preserve import preserving
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
+from xenoglot.gateway.sole_model import with_model
 from xenoglot.policy.estimate import estimate
 from xenoglot.policy.verdict import judge
 
@@ -55,6 +56,7 @@ async def count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and wh
     data, path = await exchange.read_body(gateway.config.server.body_limit), record.route or ""
     body = await state.recall(await request_in(data, gateway), dialect, gateway, record.client.owner)
     asked = informed(body, path, exchange.variables, dialect)
+    asked = with_model(asked, dialect.model_field, gateway, record.client)
     request = await offload(len(data), lambda: bounded(decode(asked)))
     if not request.model and isinstance(asked, dict) and asked.get(dialect.model_field) is None:
         raise WireError(f"$.{dialect.model_field}", "required, expected str")

@@ -15,6 +15,7 @@ from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
+from xenoglot.gateway.sole_model import with_model
 from xenoglot.policy.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
 
 if TYPE_CHECKING:
@@ -39,8 +40,13 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         WireError: the request is not one of the form.
     """
     body = await exchange.read_body(gateway.config.server.body_limit)
-    value = await json_in(body, gateway)
-    request = await offload(len(body), lambda: form.decode_request(named(value, exchange.variables)))
+    said = await json_in(body, gateway)
+    if form.names_model:
+        value = with_model(said, dialect.model_field, gateway, record.client, embeds=True)
+        body = body if value is said else encode_large(value)
+    else:
+        value = named(said, exchange.variables)
+    request = await offload(len(body), lambda: form.decode_request(value))
     record.asked(request.model, stream=False)
     plan = gateway.embedding_plan(request.model, dialect.default_tag, client=record.client)
     losses = noted(record, plan.route)

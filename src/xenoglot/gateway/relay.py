@@ -26,6 +26,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.refusing import invalid, refusing
+from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.fold import Folder
@@ -64,6 +65,8 @@ async def serve(
     body = await exchange.read_body(gateway.config.server.body_limit)
     size, path = len(body), record.route or ""
     value = await _value(body, gateway) if said is None else said
+    if "model" not in exchange.variables:
+        value = with_model(value, dialect.model_field, gateway, record.client)
     request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
     framing = framing_of(dialect, exchange.query)
     record.asked(request.model, stream=request.stream)

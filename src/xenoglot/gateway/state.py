@@ -27,6 +27,7 @@ from xenoglot.gateway.bodies import read_request, request_in
 from xenoglot.gateway.exchange import BodyTooLargeError
 from xenoglot.gateway.keeper import NOT_KEPT, is_id
 from xenoglot.gateway.remembered import Remembered, keep, stored
+from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.state_exchange import KeptExchange
 from xenoglot.model.failure import Failure
 from xenoglot.store.store import UNDONE, StoreError, Window
@@ -71,6 +72,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     data = await exchange.read_body(limit)
     size = len(data)
     body = read_request(data, gateway.config.server.body_values) if size < LARGE else await request_in(data, gateway)
+    body = with_model(body, dialect.model_field, gateway, record.client)
     wish = await offload(size, lambda: state.wish(body))
     if state.require is not None:
         state.require(body)

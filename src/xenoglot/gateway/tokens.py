@@ -12,6 +12,7 @@ from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
+from xenoglot.gateway.sole_model import with_model
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ async def tokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gatew
         WireError: the request is not one of the form.
     """
     data = await exchange.read_body(gateway.config.server.body_limit)
-    asked = form.decode_request(await json_in(data, gateway))
+    value = with_model(await json_in(data, gateway), dialect.model_field, gateway, record.client)
+    asked = form.decode_request(value)
     name = asked.request.model
     record.asked(name, stream=False)
     route = gateway.route(name, dialect.default_tag, client=record.client)
@@ -50,7 +52,8 @@ async def detokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gat
         WireError: the request is not one of the form.
     """
     data = await exchange.read_body(gateway.config.server.body_limit)
-    asked = form.decode_back(await json_in(data, gateway))
+    value = with_model(await json_in(data, gateway), dialect.model_field, gateway, record.client)
+    asked = form.decode_back(value)
     record.asked(asked.model, stream=False)
     route = gateway.route(asked.model, dialect.default_tag, client=record.client)
     noted(record, route)
