@@ -120,6 +120,7 @@ def test_r12_each_route_has_one_policy() -> None:
         ("GET", "/v1/models/{model}", "key"),
         ("GET", "/v1/responses/{id}", "key"),
         ("GET", "/v1/responses/{id}/input_items", "key"),
+        ("GET", "/v1/tokenizer_info", "key"),
         ("GET", "/v1/version", "open"),
         ("GET", "/v1beta/models", "key"),
         ("GET", "/v1beta/models/{model}", "key"),

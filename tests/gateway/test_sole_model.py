@@ -142,3 +142,10 @@ def test_findings_f_where_several_could_be_meant_the_model_is_required(
         answer = running.request("POST", path, body)
     assert answer.status == 400
     assert f"{field}: required" in json.dumps(answer.json)
+
+
+def test_findings_d_the_tokenizer_of_several_models_is_nobodys() -> None:
+    models = (Model(name="m", upstream="scripted"), Model(name="n", upstream="scripted"))
+    with run({"scripted": Backend()}, config_for("scripted", models=models)) as running:
+        answers = [running.request("GET", f"/tokenizer_info{query}") for query in ("", "?model=m")]
+    assert [(one.status, one.json["error"]["param"]) for one in answers] == [(400, "model"), (400, None)]

@@ -176,16 +176,55 @@ def test_a_text_as_tokens_and_back(embedded: EmbeddedHouse) -> None:
         "token_strs": ["Hello", " �", "�", " world"],
     }
     back = post(embedded, "/v1/detokenize", {"model": WRITER, "tokens": answer["tokens"]})
-    assert back == {"prompt": "Hello 😀 world"}
+    assert back == {"prompt": "Hello 😀 world", "content": "Hello 😀 world"}
 
 
 def test_findings_f_no_model_need_be_named(embedded: EmbeddedHouse) -> None:
     told = post(embedded, "/tokenize", {"prompt": "Hello world"})
-    assert post(embedded, "/detokenize", {"tokens": told["tokens"]}) == {"prompt": "Hello world"}
+    assert post(embedded, "/detokenize", {"tokens": told["tokens"]})["prompt"] == "Hello world"
     said = post(embedded, "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})
     made = post(embedded, "/v1/embeddings", {"input": SENTENCE})
     assert (said["model"], made["model"]) == (WRITER, EMBEDDER)
     assert tuple(made["data"][0]["embedding"][:4]) == pytest.approx(FIRST, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tokens"),
+    [
+        pytest.param({"content": "Hello <|im_end|>"}, [19556, 216, 2], id="bare"),
+        pytest.param(
+            {"content": "Hello <|im_end|>", "parse_special": False},
+            [19556, 2067, 108, 306, 79, 486, 108, 46],
+            id="no-control-tokens",
+        ),
+        pytest.param({"content": ""}, [], id="nothing"),
+        pytest.param(
+            {"content": "Hello 😀", "with_pieces": True},
+            [
+                {"id": 19556, "piece": "Hello"},
+                {"id": 40303, "piece": [32, 240, 159, 152]},
+                {"id": 218, "piece": [128]},
+            ],
+            id="pieces",
+        ),
+    ],
+)
+def test_findings_f_tokens_in_the_form_of_llama_server(embedded: EmbeddedHouse, asked: JSON, tokens: JSON) -> None:
+    assert post(embedded, "/tokenize", asked) == {"tokens": tokens}
+
+
+@pytest.mark.parametrize("path", ["/tokenizer_info", "/v1/tokenizer_info", f"/tokenizer_info?model={WRITER}"])
+def test_findings_d_facts_of_the_tokenizer(embedded: EmbeddedHouse, path: str) -> None:
+    with urllib.request.urlopen(embedded.url + path) as answer:  # noqa: S310  our gateway
+        told = json.load(answer)
+    template = told.pop("chat_template")
+    assert "<|im_start|>" in template
+    assert told == {
+        "tokenizer_class": "GPT2Tokenizer",
+        "bos_token": "<|im_start|>",
+        "eos_token": "<|im_end|>",
+        "pad_token": None,
+    }
 
 
 def test_a_text_longer_than_the_model_holds_has_tokens_too(embedded: EmbeddedHouse) -> None:
@@ -208,6 +247,7 @@ def test_a_conversation_as_tokens(embedded: EmbeddedHouse, client: openai.OpenAI
     [
         ("/v1/tokenize", {"model": WRITER}, "prompt"),
         ("/v1/tokenize", {"model": WRITER, "prompt": ["a"]}, "prompt"),
+        ("/v1/tokenize", {"model": WRITER, "content": ["a"]}, "content"),
         ("/v1/tokenize", {"model": WRITER, "messages": [], "add_generation_prompt": False}, "add_generation_prompt"),
         ("/v1/tokenize", {"model": WRITER, "messages": [], "chat_template": "{{ x }}"}, "chat_template"),
         (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.tokens import TextRequest, Tokens, TokensRequest
+    from xenoglot.model.tokens import TextRequest, TokenizerInfo, Tokens, TokensRequest
 
 
 @runtime_checkable
@@ -15,6 +15,14 @@ class Tokenizer(Protocol):
 
     async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
         """Return the tokens of the prompt, as they would be sent to the model.
+
+        Raises:
+            FailureError: they cannot be told.
+        """
+        ...
+
+    async def tokenizer_info(self) -> TokenizerInfo:
+        """Return the facts of the tokenizer.
 
         Raises:
             FailureError: they cannot be told.

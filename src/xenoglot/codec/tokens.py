@@ -7,11 +7,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.tokens import TextRequest, Tokens, TokensRequest
+from xenoglot.model.tokens import TextRequest, TokenizerInfo, Tokens, TokensRequest
 
 
 class TokensForm(Struct, frozen=True, kw_only=True):
-    """Two endpoints: from a prompt to its tokens, and back. Decoders raise `WireError`."""
+    """Endpoints: from a prompt to its tokens, back, and the facts of the tokenizer. Decoders raise `WireError`."""
 
     path: str
     back_path: str
@@ -19,3 +19,5 @@ class TokensForm(Struct, frozen=True, kw_only=True):
     encode_response: Callable[[Tokens], JSONObject]
     decode_back: Callable[[JSON], TextRequest]
     encode_back: Callable[[str], JSONObject]
+    info_path: str
+    encode_info: Callable[[TokenizerInfo], JSONObject]

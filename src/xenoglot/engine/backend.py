@@ -27,7 +27,7 @@ from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.runtime import Runtime
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
 from xenoglot.engine.texts import best, best_of, checked_length, echo, of_several
-from xenoglot.engine.tokens import checked_text, texts_of, tokens_of_prompt
+from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_prompt
 from xenoglot.engine.weighing import weigh
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
@@ -36,7 +36,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Prompt
-from xenoglot.model.tokens import Tokens
+from xenoglot.model.tokens import TokenizerInfo, Tokens
 from xenoglot.text.stop import StopStage
 
 if TYPE_CHECKING:
@@ -158,12 +158,21 @@ class Engine:
         request, context = asked.request, (await self._runtime.facts()).context
         match request.prompt:
             case Prompt(texts=(str(text),)) if not request.messages:
-                numbers = await tokens_of_prompt(text, self._runtime, special=asked.special)
+                numbers = await tokens_of_prompt(text, self._runtime, special=asked.special, control=asked.control)
             case _:
                 numbers = (await self._asking.asked(request, losses)).prompt
         losses.settle()
         texts = await texts_of(numbers, self._runtime) if asked.texts else None
-        return Tokens(numbers=tuple(numbers), longest=context, texts=texts)
+        pieces = (
+            await pieces_of(numbers, request.prompt, self._runtime, control=asked.control) if asked.pieces else None
+        )
+        return Tokens(numbers=tuple(numbers), longest=context, texts=texts, pieces=pieces, bare=asked.bare)
+
+    async def tokenizer_info(self) -> TokenizerInfo:
+        """Return the facts of the model's tokenizer; which token pads texts is not known."""
+        facts = await self._runtime.facts()
+        template = facts.template.text or None
+        return TokenizerInfo(kind=facts.tokenizer, eos=facts.eos or None, bos=facts.bos or None, chat_template=template)
 
     async def detokenize(self, asked: TextRequest) -> str:
         """Return the text of the tokens."""

@@ -30,15 +30,26 @@ LONGEST_FRAGMENT: Final = 2048
 ENDING: Final = 200
 """Characters of a prompt's end that are looked at."""
 
+ANY_TOKENIZER: Final = "PreTrainedTokenizerFast"
+TOKENIZERS: Final = {1: "LlamaTokenizer", 2: "GPT2Tokenizer", 3: "BertTokenizer", 4: "T5Tokenizer"}
+"""The classes of the transformers library by the runtime's numbers for kinds of vocabularies (`llama_vocab_type`)."""
+
 Answer = TypeVar("Answer")
 
 
 class Facts(Struct, frozen=True):
-    """What the running model says of itself: the tokens it holds, the different ones it knows, its chat template."""
+    """What the running model says of itself: the tokens it holds, the different ones it knows, its chat template.
+
+    `bos` and `eos` are the texts of the tokens that begin and end texts, `tokenizer` is the class of the transformers
+    library for tokenizers of its kind.
+    """
 
     context: int
     vocabulary: int
     template: Template = Template()
+    bos: str = ""
+    eos: str = ""
+    tokenizer: str = ANY_TOKENIZER
 
 
 class _Said(Struct):
@@ -64,11 +75,14 @@ class _Abilities(Struct):
 class _Properties(Struct):
     default_generation_settings: _Settings
     chat_template: str = ""
+    bos_token: str = ""
+    eos_token: str = ""
     chat_template_caps: _Abilities = msgspec.field(default_factory=_Abilities)
 
 
 class _Meta(Struct):
     n_vocab: int
+    vocab_type: int = 0
 
 
 class _Model(Struct):
@@ -85,6 +99,15 @@ class _Prompt(Struct):
 
 class _Tokens(Struct):
     tokens: list[int]
+
+
+class _Piece(Struct):
+    id: int
+    piece: str | tuple[int, ...]
+
+
+class _Pieces(Struct):
+    tokens: list[_Piece]
 
 
 class _Content(Struct):
@@ -160,8 +183,15 @@ class Runtime:
         if self._facts is None or self._facts[0] is not endpoint:
             properties = await self._ask("GET", "/props", None, _Properties)
             models = await self._ask("GET", "/v1/models", None, _Models)
-            template = await self._template(properties)
-            facts = Facts(properties.default_generation_settings.n_ctx, models.data[0].meta.n_vocab, template)
+            meta = models.data[0].meta
+            facts = Facts(
+                properties.default_generation_settings.n_ctx,
+                meta.n_vocab,
+                await self._template(properties),
+                bos=properties.bos_token,
+                eos=properties.eos_token,
+                tokenizer=TOKENIZERS.get(meta.vocab_type, ANY_TOKENIZER),
+            )
             self._facts = (endpoint, facts)
         return self._facts[1]
 
@@ -217,6 +247,12 @@ class Runtime:
     async def tokens_of_bare_text(self, text: str) -> list[int]:
         """Return the tokens of a text, control tokens included, and no other before them."""
         return await self._tokenize(text, special=True, first=False)
+
+    async def pieces_of(self, text: str, *, control: bool) -> dict[int, str | tuple[int, ...]]:
+        """Return the pieces of a text by the numbers of its tokens; bytes where one is no whole character."""
+        body = {"content": text, "add_special": False, "parse_special": control, "with_pieces": True}
+        found = (await self._ask("POST", "/tokenize", body, _Pieces)).tokens
+        return {one.id: one.piece for one in found}
 
     async def text_of(self, tokens: list[int]) -> str:
         """Return the text of tokens."""

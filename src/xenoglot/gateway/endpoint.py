@@ -30,7 +30,7 @@ from xenoglot.gateway.parse import serve as parse
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.respond import fail, send, send_json
 from xenoglot.gateway.routes import NOTHING, Endpoint
-from xenoglot.gateway.tokens import detokenize, tokenize
+from xenoglot.gateway.tokens import detokenize, tokenize, tokenizer_info
 from xenoglot.model.failure import Failure
 from xenoglot.policy.throttle import source_of
 
@@ -122,6 +122,8 @@ def _asides(dialect: Dialect) -> Iterator[Endpoint]:
         to, back = partial(tokenize, dialect.tokens), partial(detokenize, dialect.tokens)
         yield Endpoint(method="POST", path=dialect.tokens.path, policy="key", handler=to, dialect=dialect)
         yield Endpoint(method="POST", path=dialect.tokens.back_path, policy="key", handler=back, dialect=dialect)
+        info = partial(tokenizer_info, dialect.tokens)
+        yield Endpoint(method="GET", path=dialect.tokens.info_path, policy="key", handler=info, dialect=dialect)
 
 
 def find(path: str, headers: Sequence[tuple[str, str]], gateway: Gateway) -> tuple[Found, Dialect]:

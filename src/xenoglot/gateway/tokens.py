@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 from msgspec.structs import replace
 
 from xenoglot.backends.tokens import Tokenizer
-from xenoglot.errors import FailureError
+from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
-from xenoglot.gateway.sole_model import with_model
+from xenoglot.gateway.sole_model import sole_model, with_model
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -60,6 +61,27 @@ async def detokenize(form: TokensForm, exchange: Exchange, dialect: Dialect, gat
     tokenizer = _tokenizer(gateway.backend(route.backend), asked.model)
     text = await tokenizer.detokenize(replace(asked, model=route.model))
     await send_json(exchange, record, form.encode_back(text))
+
+
+async def tokenizer_info(
+    form: TokensForm, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record
+) -> None:
+    """Tell the facts of the tokenizer of the model that the query names, or of the only one.
+
+    Raises:
+        FailureError: they are not known here.
+        WireError: the query names no model, and several could be meant.
+    """
+    await exchange.read_body(gateway.config.server.body_limit)
+    named = parse_qs(exchange.query).get("model")
+    model = named[-1] if named else sole_model(gateway.router, record.client)
+    if model is None:
+        raise WireError("$.model", "required in the query: more than one model is served")
+    record.asked(model, stream=False)
+    route = gateway.route(model, dialect.default_tag, client=record.client)
+    noted(record, route)
+    info = await _tokenizer(gateway.backend(route.backend), model).tokenizer_info()
+    await send_json(exchange, record, form.encode_info(info))
 
 
 def _tokenizer(backend: Backend, model: str) -> Tokenizer:
