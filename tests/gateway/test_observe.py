@@ -15,7 +15,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import whereabouts
 from xenoglot.gateway.keys import Client
-from xenoglot.gateway.observe import Observer, Record, line
+from xenoglot.gateway.observe import MAX_LOSSES, Observer, Record, line
 from xenoglot.gateway.printable import for_header, for_log
 from xenoglot.gateway.routing import Route
 from xenoglot.model.failure import Failure
@@ -89,6 +89,42 @@ def test_what_is_known_is_said() -> None:
         "finish": "stop",
         "losses": ["$.sampling seed dropped (the target has none)"],
     }
+
+
+def test_harmless_losses_are_a_summary() -> None:
+    """findings-clients-4: losses of every request hide no others; an operator can see all of them."""
+    record, losses = begun(), Losses()
+    losses.dropped("$", "header anthropic-beta", "only messages has it")
+    losses.dropped("$.messages[0].content[0]", "cache", "the server decides what it caches")
+    losses.dropped("$.messages[1].content[0]", "cache", "the server decides what it caches")
+    losses.dropped("$.sampling", "seed", "the target has none")
+    record.losses = losses
+    assert told(record, 1.5)["losses"] == [
+        "$.sampling seed dropped (the target has none)",
+        "and 3 harmless: header anthropic-beta, cache (2)",
+    ]
+    assert line(record, 1.5, all_losses=True).losses == [str(loss) for loss in losses]
+    assert record.tell_losses() == (
+        "$.sampling seed dropped (the target has none); and 3 harmless: header anthropic-beta, cache (2)"
+    )
+
+
+def test_losses_that_matter_are_cut_before_the_harmless() -> None:
+    record, losses = begun(), Losses()
+    for index in range(MAX_LOSSES + 5):
+        losses.dropped(f"$.tools[{index}]", "cache", "a tool takes no cache mark")
+        losses.dropped(f"$.tools[{index}]", "strict", "the dialect has no such field")
+    record.losses = losses
+    *named, more, harmless = told(record, 1.5)["losses"]
+    assert named == [f"$.tools[{index}] strict dropped (the dialect has no such field)" for index in range(MAX_LOSSES)]
+    assert (more, harmless) == ("and 5 more", f"and {MAX_LOSSES + 5} harmless: cache ({MAX_LOSSES + 5})")
+
+
+def test_harmless_losses_alone() -> None:
+    record, losses = begun(), Losses()
+    losses.dropped("$", "cache", "the server decides what it caches")
+    record.losses = losses
+    assert (told(record, 1.5)["losses"], record.tell_losses()) == (["1 harmless: cache"], "1 harmless: cache")
 
 
 def test_an_estimated_usage_says_so() -> None:

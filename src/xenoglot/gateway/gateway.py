@@ -101,7 +101,7 @@ class Gateway:
         self.scopes = Scopes(config)
         self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
         self.ways = Ways(self)
-        self.observer = Observer(clock)
+        self.observer = Observer(clock, all_losses=config.server.log_losses == "all")
         self._runner: Runner | None = None
         """What has batches answered, once there are any."""
         self._tasks: set[asyncio.Task[object] | None] = set()
@@ -254,6 +254,7 @@ class Gateway:
 
     def inherit(self, other: Gateway) -> None:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
+        other.observer.all_losses = self.observer.all_losses
         self.observer = other.observer
         self.throttle = other.throttle
         self.dispatcher.ward.inherit(other.dispatcher.ward)

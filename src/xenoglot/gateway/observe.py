@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from xenoglot.codec.framing import Framing
+from xenoglot.codec.harmless_losses import divide, summary
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
 from xenoglot.gateway.access import ACCESS, listener
@@ -43,6 +44,9 @@ CLIENT_GONE = 499
 
 MAX_LOSSES = 20
 """How many losses one line names; of those beyond it says how many there are."""
+
+MOST_LOSSES = 1000
+"""How many it names where an operator wants to see all of them."""
 
 ID_BYTES = 12
 IDS_AT_ONCE = 256
@@ -146,10 +150,14 @@ class Record(Struct):
 
 
 class Observer:
-    """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back."""
+    """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    With `all_losses` the log names each harmless loss instead of a summary.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, all_losses: bool = False) -> None:
         self.clock = clock
+        self.all_losses = all_losses
         self.tally = Tally()
         self.lag = Lag()
 
@@ -162,7 +170,7 @@ class Observer:
         """Write the one line of a request that is over, and count it."""
         self.tally.add(record)
         if ACCESS.isEnabledFor(logging.INFO):
-            said = encode_json(line(record, self.clock()))
+            said = encode_json(line(record, self.clock(), all_losses=self.all_losses))
             log = listener()
             if log is None:
                 ACCESS.info("%s", said.decode())
@@ -218,8 +226,8 @@ class Spent(Struct, omit_defaults=True):
     estimated: bool = False
 
 
-def line(record: Record, now: float) -> Line:
-    """Return what the log says of `record` at the time `now`."""
+def line(record: Record, now: float, *, all_losses: bool = False) -> Line:
+    """Return what the log says of `record` at the time `now`; `all_losses` names harmless losses too."""
     status, usage, model, target = record.status, record.usage, record.model, record.target
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
@@ -241,7 +249,7 @@ def line(record: Record, now: float) -> Line:
         None if usage is None else _spent(usage),
         record.finish,
         record.failure,
-        [] if record.losses == () else _first(tuple(record.losses)),
+        [] if record.losses == () else _named(tuple(record.losses), all_losses=all_losses),
     )
 
 
@@ -256,14 +264,34 @@ def _spent(usage: Usage) -> Spent:
     )
 
 
-def _first(losses: tuple[Loss, ...]) -> list[str]:
-    """Return as many as one line names, and how many more there are."""
-    named = [for_log(str(loss)) for loss in losses[:MAX_LOSSES]]
+def _named(losses: tuple[Loss, ...], *, all_losses: bool) -> list[str]:
+    """Return as many losses that matter as one line names, how many more there are, and a summary of the harmless."""
+    if all_losses:
+        return _first(losses, MOST_LOSSES)
+    matter, harmless = divide(losses)
+    named = _first(matter, MAX_LOSSES)
+    if harmless:
+        named.append(f"and {summary(harmless)}" if named else summary(harmless))
+    return named
+
+
+def _first(losses: Sequence[Loss], most: int) -> list[str]:
+    """Return the first losses, `most` of them, and how many more there are."""
+    named = [for_log(str(loss)) for loss in losses[:most]]
     more = len(losses) - len(named)
     return [*named, f"and {more} more"] if more else named
 
 
 def _shortened(losses: tuple[Loss, ...]) -> str:
+    """Return as many whole losses that matter as there is room for, how many more, and a summary of the harmless."""
+    matter, harmless = divide(losses)
+    named = _within(matter)
+    if harmless:
+        named.append(f"and {summary(harmless)}" if named else summary(harmless))
+    return "; ".join(named)
+
+
+def _within(losses: list[Loss]) -> list[str]:
     """Return as many whole losses as there is room for, at least one, and how many more there are."""
     named: list[str] = []
     room = LONGEST_TELLING
@@ -271,6 +299,6 @@ def _shortened(losses: tuple[Loss, ...]) -> str:
         said = str(loss)[:LONGEST_TELLING]
         room -= len(said) + len("; ")
         if named and room < 0:
-            return "; ".join([*named, f"and {len(losses) - len(named)} more"])
+            return [*named, f"and {len(losses) - len(named)} more"]
         named.append(said)
-    return "; ".join(named)
+    return named

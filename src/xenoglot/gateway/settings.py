@@ -53,6 +53,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """How many processes answer."""
     watch: bool = False
     """Whether the file is read anew when it changes, and not at a signal alone."""
+    log_losses: Literal["summary", "all"] = "summary"
+    """How the log names harmless losses: as a summary after the losses that matter, or each of them."""
     connections: Connections = Connections()
     """What a client's connection may cost."""
 
