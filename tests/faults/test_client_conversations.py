@@ -177,7 +177,7 @@ def test_what_is_odd_is_taken_and_all_of_it_passed_on(house: House, name: str, c
         answer = await house.finish(await house.send(path, json.dumps(body).encode()))
         fine(client, answer, streamed=False)
         got = house.upstream.requests[0].body.decode()
-        missing = set(SAID.findall(json.dumps(body))) - set(SAID.findall(got))
+        missing = {word for word in SAID.findall(json.dumps(body)) if word not in got}  # chunks of a turn are joined
         assert not missing or "dropped" in answer.headers.get("x-xenoglot-losses", ""), (missing, got)
         if client == upstream:
             assert json.loads(got) == body
