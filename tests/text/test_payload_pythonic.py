@@ -108,6 +108,16 @@ def test_what_is_no_call_stays_text(text: str) -> None:
             id="an undeclared call between declared ones",
         ),
         pytest.param(
+            "<c>[search(query=b'(\\')'), now()]</c>",
+            [{"text": "<c>[search(query=b'(\\')'), "}, {"call": "now", "arguments": "{}"}],
+            id="a first call that cannot be read",
+        ),
+        pytest.param(
+            "<c>[search(query=b'z), now()]</c>",
+            [{"text": "<c>[search(query=b'z), now()]</c>"}],
+            id="one whose string has no end",
+        ),
+        pytest.param(
             "<c>[now(), and then</c>",
             [{"call": "now", "arguments": "{}"}, {"text": ", and then</c>"}],
             id="prose behind a call",

@@ -72,7 +72,13 @@ class Pythonic(Struct, frozen=True, kw_only=True):
             raise MismatchError
         yield from section.expect(("(",))
         arguments = _Arguments(section, name.removesuffix(self.method))
-        whole = yield from _to_parenthesis(section, arguments)
+        try:
+            whole = yield from _to_parenthesis(section, arguments)
+        except MismatchError:
+            if not arguments.declared:
+                raise
+            yield from _as_words(section)
+            return True
         if whole:
             section.complete()
         section.end()
@@ -92,6 +98,11 @@ class _Arguments:
         self._section = section
         self._name = name
         self._count = 0
+
+    @property
+    def declared(self) -> bool:
+        """Whether the tool is one of the request's."""
+        return self._section.declared.resolve(self._name) is not None
 
     def key(self, name: str | None, begun: str = "") -> None:
         """Begin the argument `name`, or the next of the schema, of which `begun` was read.
@@ -157,6 +168,22 @@ def _as_it_is(section: Section, arguments: _Arguments) -> Generator[None, None, 
         depth += (char in "([{") - (depth > 0 and char in ")]}")
         arguments.keep(section.take(1))
     return False
+
+
+def _as_words(section: Section) -> Reading:
+    """Leave a call as words that cannot be read, up to its parenthesis: calls after it are read all the same."""
+    section.leave()
+    depth, quote = 1, ""
+    while depth:
+        char = yield from section.peek()
+        if char == "\\":
+            yield from section.ahead(2)
+            section.take(1)
+        elif quote or char in "'\"":
+            quote = "" if char == quote else quote or char
+        else:
+            depth += (char in "([{") - (char in ")]}")
+        section.take(1)
 
 
 def _stopped(section: Section) -> bool:
