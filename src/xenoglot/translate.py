@@ -11,6 +11,7 @@ from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.ending import FinishNotes, with_finish
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
+from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
@@ -25,6 +26,7 @@ from xenoglot.model.request import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
@@ -67,10 +69,7 @@ def translate_response(
         ConfigurationError: there is no such dialect.
     """
     asked, lost = request or Request(model=""), _kept(losses)
-    dialect = get(source)
-    response = dialect.decode_response(body)
-    if not dialect.tells_unfinished:
-        response = with_finish(response, lost)
+    response = _response(body, get(source), lost)
     if stages := _for_client(source, target, request, lost):
         folder = Folder()
         for event in through(unfold(response), Pipeline(*stages)):
@@ -204,13 +203,18 @@ def _translated(body: JSON, source: str, target: str, losses: Losses) -> JSONObj
         no_request = error
     else:
         return _written(request, target, losses, Target())
-    if isinstance(body, dict) and body.get("error") is not None:
+    if isinstance(body, dict) and not is_placeholder(body.get("error")):
         return writer.encode_error(reader.decode_error(_UNTOLD, body))[1]
     try:
-        return _answered(reader.decode_response(body), Request(model=""), target, losses)
+        return _answered(_response(body, reader, losses), Request(model=""), target, losses)
     except WireError as no_response:
         problem = f"neither a request of `{source}` ({no_request}) nor a response ({no_response})"
         raise WireError("$", problem) from None
+
+
+def _response(body: JSON, dialect: Dialect, losses: Losses) -> Response:
+    response = dialect.decode_response(body)
+    return response if dialect.tells_unfinished else with_finish(response, losses)
 
 
 def _for_client(source: str, target: str, request: Request | None, losses: Losses) -> list[Stage[Event, Event]]:

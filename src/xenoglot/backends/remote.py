@@ -25,6 +25,7 @@ from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.ending import with_finish
 from xenoglot.codec.fitting import fitted
+from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
@@ -357,7 +358,7 @@ class Remote:
             FailureError: it is none, or empty.
         """
         body = self._replies.parsed(data)
-        if isinstance(body, dict) and body.get("error") is not None:
+        if isinstance(body, dict) and not is_placeholder(body.get("error")):
             raise self._replies.failure(body, reply)
         try:
             response = self._dialect.decode_response(body)

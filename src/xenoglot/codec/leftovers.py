@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 
+_PLACES = ("type", "index")
+
+
 def need_object(reader: Reader, key: str) -> Reader:
     """Return a reader of the object under `key`.
 
@@ -35,9 +38,30 @@ def left(own: JSONObject, form: JSONObject, key: str) -> JSONObject:
     return {**(nulls if isinstance(nulls, dict) else {}), **own.pop(key, {})}
 
 
+def is_placeholder(value: JSON) -> bool:
+    """Whether `value` says nothing: null, zero, empty, or an object or list of such values.
+
+    What an object is (`type`) and where it stands (`index`) says nothing by itself. Servers whose answers are structs
+    without optional fields write these (Snowflake's Cortex: `"function_call": {"name": "", "arguments": ""}`).
+    """
+    if isinstance(value, dict):
+        return all(key in _PLACES or is_placeholder(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(is_placeholder, value))
+    return value is None or value == "" or (type(value) is int and value == 0)
+
+
 def take_blanks(reader: Reader, *keys: str) -> JSONObject:
     """Take those of `keys` that are there and empty (`""`, `[]`): a matter of form."""
     found = {key: value for key in keys if (value := reader.peek(key)) is not None and value in ("", [])}
+    for key in found:
+        reader.take_any(key)
+    return found
+
+
+def take_placeholders(reader: Reader, *keys: str) -> JSONObject:
+    """Take those of `keys` that are there and hold a placeholder: a matter of form."""
+    found = {key: value for key in keys if (value := reader.peek(key)) is not None and is_placeholder(value)}
     for key in found:
         reader.take_any(key)
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.leftovers import leave, left, take_blanks
+from xenoglot.codec.leftovers import is_placeholder, leave, left, take_blanks, take_placeholders
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.calls import decode_call, decode_function_call
@@ -67,7 +67,7 @@ def decode_assistant(
     Raises:
         WireError: a field is of a wrong type.
     """
-    blanks = take_blanks(reader, *BLANKS)
+    blanks = take_blanks(reader, *BLANKS) | take_placeholders(reader, "tool_calls", "function_call", "audio")
     parts = take_reasoning(reader)
     content, spelled = take_content(reader)
     parts += _cited(content, reader)
@@ -169,6 +169,7 @@ def _take_calls(reader: Reader, derive: Callable[[int], str] | None, function_id
     calls: list[Part] = [
         decode_call(item, f"{reader.path}.tool_calls[{index}]", None if derive is None else partial(derive, index))
         for index, item in enumerate(items)
+        if not is_placeholder(item)
     ]
     legacy = reader.object("function_call")
     return calls if legacy is None else [*calls, decode_function_call(legacy, function_id())]

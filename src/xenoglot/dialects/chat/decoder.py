@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.leftovers import take_placeholders
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.chat.growing_choice import GrowingChoice
@@ -136,6 +137,7 @@ class StreamDecoder:
 
     def _chunk(self, chunk: JSON, name: str | None) -> Sequence[Event]:
         reader = Reader(chunk)
+        take_placeholders(reader, "error")
         if name == "error" or "error" in reader or reader.peek("object") == "error":
             return self._fail(decode_error(200, chunk))
         self._take_head(reader)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
-from xenoglot.codec.leftovers import leave
+from xenoglot.codec.leftovers import leave, take_placeholders
 from xenoglot.codec.likely import Lesson
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations
@@ -169,6 +169,7 @@ class GrowingChoice:
         self._take_logprobs(choice)
         events: list[Event] = []
         if delta is not None:
+            take_placeholders(delta, "audio", "function_call")
             empty = [(key, value) for key, value in delta.rest().items() if value in _EMPTY]
             events += self._thoughts.feed(delta)
             for take in (self._take_words, self._take_audio, self._take_calls):
