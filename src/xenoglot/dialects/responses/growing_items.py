@@ -10,17 +10,18 @@ Source: `openai/types/responses/response_stream_event.py`, and the events of vLL
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.growing_item import OPENINGS, GrowingItem
 from xenoglot.dialects.responses.items import decode_item
 from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import unfold_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
@@ -32,7 +33,7 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 class GrowingItems:
     """The items of one answer."""
 
-    __slots__ = ("_answer_id", "_count", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
+    __slots__ = ("_answer_id", "_count", "_done", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
 
     def __init__(self, answer_id: str) -> None:
         self._answer_id = answer_id
@@ -42,6 +43,7 @@ class GrowingItems:
             OrderedDict()
         )  # events of items that are not open yet, by item
         self._count = 0  # of items that are done
+        self._done: list[_Done] = []
         self._done_indexes: set[int] = set()
         self._done_ids: set[str] = set()
 
@@ -108,10 +110,25 @@ class GrowingItems:
         return self.open is not None and isinstance(item, dict) and item.get("type") == self.open.kind
 
     def _untold(self, output: Sequence[JSON]) -> list[tuple[int, JSON]]:
-        """Return the items that have not been told: known by their ids, if those mean anything, else by their place."""
-        known = [_id_of(item) in self._done_ids for item in output]
-        told = known if any(known) else [index < self._count for index in range(len(output))]
-        return [(index, item) for index, item in enumerate(output) if not told[index]]
+        """Return the items that have not been told.
+
+        They are known by their ids, if those mean anything, else by their place. OpenRouter tells some items of an
+        answer again under other ids: such a one is known by its place, or by what it says.
+        """
+        ids = {_id_of(item) for item in output}
+        if not ids & self._done_ids:
+            return [(index, item) for index, item in enumerate(output) if index >= self._count]
+        renamed = _Renamed(one for one in self._done if one.item_id not in ids)
+        return [(index, item) for index, item in enumerate(output) if not self._is_told(index, item, renamed)]
+
+    def _is_told(self, index: int, item: JSON, renamed: _Renamed) -> bool:
+        """Whether an item was told, under its id or as one of those that have another now."""
+        if _id_of(item) in self._done_ids:
+            return True
+        if not renamed or not isinstance(item, dict):
+            return False
+        said = _said(decode_item(item, f"$.output[{index}]", self._answer_id))
+        return renamed.take(_Done(None, index, str(item.get("type")), said))
 
     def _step(self, data: JSONObject, kind: str, place: _Place) -> list[Event]:
         item = self.open
@@ -137,24 +154,60 @@ class GrowingItems:
         item, self.open = self.open, None
         if item is None:
             return []
-        self._note(item.item_id, item.index)
         events = item.end(whole)
+        self._note(_Done(item.item_id, item.index, str(item.kind), _said(item.parts)))
         self.parts += item.parts
         return events
 
     def _whole(self, item: JSONObject, place: _Place) -> list[Event]:
         """Tell an item that nobody saw grow."""
-        self._note(place.item_id, place.index)
         parts = decode_item(item, f"$.output[{place.index or 0}]", self._answer_id)
+        self._note(_Done(place.item_id, place.index, str(item.get("type")), _said(parts)))
         self.parts += parts
         return [event for part in parts for event in unfold_part(part)]
 
-    def _note(self, item_id: str | None, index: int | None) -> None:
+    def _note(self, done: _Done) -> None:
         self._count += 1
-        if item_id:
-            self._done_ids.add(item_id)
-        if index is not None:
-            self._done_indexes.add(index)
+        self._done.append(done)
+        if done.item_id:
+            self._done_ids.add(done.item_id)
+        if done.place is not None:
+            self._done_indexes.add(done.place)
+
+
+class _Done(NamedTuple):
+    """An item that is over, and what it said."""
+
+    item_id: str | None
+    place: int | None
+    kind: str
+    said: tuple[str, ...]
+
+
+class _Renamed:
+    """Items that are over and whose ids the end of the answer does not know."""
+
+    __slots__ = ("_by_place", "_by_words")
+
+    def __init__(self, items: Iterable[_Done]) -> None:
+        self._by_place: dict[tuple[str, int | None], _Done] = {}
+        self._by_words: dict[tuple[str, tuple[str, ...]], list[_Done]] = {}
+        for item in items:
+            self._by_place[item.kind, item.place] = item
+            self._by_words.setdefault((item.kind, item.said), []).append(item)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_place)
+
+    def take(self, item: _Done) -> bool:
+        """Whether `item` is one of them, by its place or by what it says; each is found once."""
+        found = self._by_place.pop((item.kind, item.place), None)
+        if found is None and any(item.said):
+            alike = self._by_words.get((item.kind, item.said), [])
+            while alike and found is None:
+                one = alike.pop()
+                found = self._by_place.pop((one.kind, one.place), None)
+        return found is not None
 
 
 class _Place:
@@ -173,6 +226,22 @@ class _Place:
     def key(self) -> JSON:
         """What the events of one item have in common."""
         return self.item_id if self.index is None else self.index
+
+
+def _said(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return the words, thoughts and calls of an item."""
+    said: list[str] = []
+    for part in parts:
+        match part:
+            case Text(text=text) | Refusal(text=text):
+                said.append(text)
+            case Reasoning():
+                said += [part.text or "", *(part.summary or ())]
+            case ToolCall():
+                said += [part.name, part.arguments]
+            case _:
+                pass
+    return tuple(said)
 
 
 def _id_of(item: JSON) -> str | None:
