@@ -3,6 +3,8 @@
 The wire has blocks too, and a lawful server opens one at a time, so what comes in order goes on in order. What a server
 sends for a block while another is open waits until that one is closed. A missing `message_stop` is forgiven once the
 reason of the end has been told and the bytes end cleanly; a stream that ends without a reason is broken (pitfall-103).
+Events of blocks before the message starts are carried like those of kinds that nobody knows: the official SDK ignores
+both.
 
 Source: https://docs.claude.com/en/docs/build-with-claude/streaming and `anthropic/types/beta/beta_raw_*_event.py`.
 """
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 ENDED_EARLY = "the upstream's stream ended without being complete"
 """What is said of a stream without an end (U14)."""
+
+
+_INSIDE = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
+"""Events of blocks, which have no place before `message_start`."""
 
 
 class StreamDecoder:
@@ -99,6 +105,8 @@ class StreamDecoder:
     def _feed(self, data: JSON) -> Sequence[Event]:
         reader = Reader(data)
         kind = reader.take("type", str)
+        if not self._started and kind in _INSIDE:
+            return (OpaqueDelta(dialect=NAME, data=data, name=kind),)
         match kind:
             case "message_start":
                 return self._start(reader)
@@ -139,10 +147,6 @@ class StreamDecoder:
         started = Started(id=answer_id, model=model, service_tier=tier, extra=message.extra(NAME))
         return (started, *usage)
 
-    def _must_have_started(self) -> None:
-        if not self._started:
-            raise WireError("$.type", "`message_start` must come first")
-
     def _report(self, value: JSON) -> tuple[Sequence[Event], str | None]:
         """Return the snapshot that `value` makes whole: what it leaves out, or says `null`, stays (pitfall-99)."""
         if not isinstance(value, dict) or not value:
@@ -155,7 +159,6 @@ class StreamDecoder:
         """Take the start, a delta or the stop of a block."""
         if self._finished:
             return ()
-        self._must_have_started()
         index = event.take("index", int)
         block = self._block
         if block is not None and index not in (None, block.index):
@@ -194,7 +197,8 @@ class StreamDecoder:
 
     def _finish(self, data: JSONObject, event: Reader) -> Sequence[Event]:
         """Take a `message_delta`; one without a reason is but a report of usage."""
-        self._must_have_started()
+        if not self._started:
+            raise WireError("$.type", "`message_start` must come first")
         usage, _ = self._report(event.take_any("usage"))
         delta = Reader(event.take("delta", dict) or {}, event.at("delta"))
         finish = take_finish(delta, self._calls.values())
