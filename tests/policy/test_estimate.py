@@ -31,25 +31,25 @@ FRAME = 4
     [
         pytest.param(Text(text=""), 0, id="nothing"),
         pytest.param(Text(text="four"), 1, id="text"),
-        pytest.param(Text(text="fives"), 2, id="text-rounded-up"),
-        pytest.param(Text(text="日本語"), 3, id="text-of-three-bytes-a-letter"),
+        pytest.param(Text(text="elephantine"), 3, id="text-rounded"),
+        pytest.param(Text(text="日本語"), 4, id="text-of-three-bytes-a-letter"),
         pytest.param(Text(text="\ud83d"), 1, id="C12-lone-surrogate"),
         pytest.param(Refusal(text="no" * 4), 2, id="refusal"),
-        pytest.param(Reasoning(text="x" * 40, summary=("y" * 8,), encrypted="z" * 12), 15, id="pitfall-124-thinking"),
-        pytest.param(ToolCall(id="1", name="read", arguments="x" * 400), 109, id="pitfall-124-tool-call"),
+        pytest.param(Reasoning(text="x" * 40, summary=("y" * 8,), encrypted="z" * 12), 16, id="pitfall-124-thinking"),
+        pytest.param(ToolCall(id="1", name="read", arguments="x" * 400), 123, id="pitfall-124-tool-call"),
         pytest.param(
             ToolResult(call_id="1", content=(Text(text="x" * 400), Image(source=Remote(url="http://x")))),
-            1708,
+            1722,
             id="pitfall-124-tool-result",
         ),
         pytest.param(Image(source=Inline(data="x" * 10**6)), 1600, id="pitfall-124-image"),
         pytest.param(File(source=Inline(data="x" * 3200)), 100, id="file"),
         pytest.param(File(source=Remote(url="http://x")), 1600, id="file-elsewhere"),
-        pytest.param(File(source=Plain(text="x" * 400)), 100, id="file-of-text"),
-        pytest.param(File(source=Nested(parts=(Text(text="x" * 400),))), 100, id="file-of-parts"),
+        pytest.param(File(source=Plain(text="x" * 400)), 114, id="file-of-text"),
+        pytest.param(File(source=Nested(parts=(Text(text="x" * 400),))), 114, id="file-of-parts"),
         pytest.param(Audio(source=Inline(data="x" * 3200)), 100, id="audio"),
-        pytest.param(Audio(transcript="x" * 400), 100, id="spoken"),
-        pytest.param(Opaque(dialect="chat", data={"a": "x" * 392}), 100, id="opaque"),
+        pytest.param(Audio(transcript="x" * 400), 114, id="spoken"),
+        pytest.param(Opaque(dialect="chat", data={"a": "x" * 392}), 116, id="opaque"),
     ],
 )
 def test_parts(part: Part, tokens: int) -> None:
@@ -59,7 +59,7 @@ def test_parts(part: Part, tokens: int) -> None:
 def test_tools_count() -> None:
     tool = Tool(name="read", description="x" * 40, parameters={"type": "object"})
     request = Request(model="m", tools=(tool, Opaque(dialect="messages", data={"type": "web"})))
-    assert estimate(request) == (8 + 1 + 10 + 5) + (8 + 4)
+    assert estimate(request) == (8 + 1 + 11 + 7) + (8 + 6)
 
 
 def test_an_empty_prompt_is_one_token() -> None:

@@ -23,7 +23,8 @@ from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage
 from xenoglot.model.response import Usage
-from xenoglot.policy.estimate import BYTES_PER_TOKEN, estimate
+from xenoglot.policy.estimate import estimate
+from xenoglot.policy.token_estimate import bytes_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def failed(line: Line, failure: Failure) -> Asked:
 def tokens_of(line: Line) -> int:
     """Return about how many tokens a line will use at most, at least 1."""
     if line.endpoint.embeddings:
-        return 1 + len(encode_json(line.body)) // BYTES_PER_TOKEN
+        return 1 + bytes_tokens(encode_json(line.body))
     try:
         request = dialects.get(line.endpoint.dialect).decode_request(line.body)
     except (WireError, RecursionError):

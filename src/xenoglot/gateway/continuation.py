@@ -27,7 +27,6 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.fold import merge_usage
 from xenoglot.model.request import Message
-from xenoglot.policy.estimate import BYTES_PER_TOKEN
 from xenoglot.text.overlap import LONGEST_OVERLAP, overlap
 
 if TYPE_CHECKING:
@@ -245,6 +244,10 @@ def begun_request(request: Request, said: Said) -> Request:
     return replace(request, messages=messages, sampling=sampling)
 
 
+_BYTES_PER_TOKEN = 4
+"""Of English prose, the coarsest: an answer that is gone on with is not to end too early."""
+
+
 def remaining(said: Said, most: int | None) -> int | None:
     """Return how many tokens the rest of an answer may have, if the whole of it may have `most`.
 
@@ -253,4 +256,4 @@ def remaining(said: Said, most: int | None) -> int | None:
     if most is None:
         return None
     told = 0 if said.usage is None else said.usage.output_tokens or 0
-    return max(1, most - max(told, len(said.text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN))
+    return max(1, most - max(told, len(said.text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN))

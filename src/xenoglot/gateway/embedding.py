@@ -16,7 +16,8 @@ from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
 from xenoglot.gateway.sole_model import with_model
-from xenoglot.policy.estimate import BYTES_PER_TOKEN, MEDIA_TOKENS
+from xenoglot.policy.estimate import MEDIA_TOKENS
+from xenoglot.policy.token_estimate import text_tokens
 
 if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer
@@ -89,7 +90,7 @@ def _size(request: EmbeddingRequest) -> int:
 def _tokens(one: Input) -> int:
     match one:
         case str():
-            return len(one) // BYTES_PER_TOKEN + 1
+            return text_tokens(one) + 1
         case tuple():
             return len(one)
         case _:

@@ -1,10 +1,9 @@
 """About how many tokens a prompt is, where nobody can count it. Pure.
 
-Four bytes of UTF-8 are taken for a token: near the truth for English and code, and not far from it for other scripts,
-whose letters are more bytes and fewer to a token. Everything that a model reads is counted: words, thoughts, tool calls
-and their results, the tools themselves, and a few tokens for each turn's frame. An image costs what a large one does
-after the provider has scaled it down; other media are counted by their size. It rather says too much than too little:
-a client that compacts early loses less than one that is refused.
+Texts are counted by classes of characters (`policy.token_estimate`). Everything that a model reads is counted: words,
+thoughts, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs
+what a large one does after the provider has scaled it down; other media are counted by their size. It rather says too
+much than too little: a client that compacts early loses less than one that is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
+from xenoglot.policy.token_estimate import bytes_tokens, text_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request, Tool
 
-BYTES_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
 TOOL_TOKENS = 8
 IMAGE_TOKENS = 1600
@@ -100,11 +99,8 @@ def _media(source: Source | None) -> int:
 
 
 def _json(value: JSON) -> int:
-    return 0 if value is None else -(-len(encode_json(value)) // BYTES_PER_TOKEN)
+    return 0 if value is None else bytes_tokens(encode_json(value))
 
 
 def _text(text: str | None) -> int:
-    if not text:
-        return 0
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-size // BYTES_PER_TOKEN)
+    return text_tokens(text) if text else 0
