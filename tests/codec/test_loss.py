@@ -103,3 +103,17 @@ def test_c18_strictly_unknown_fields_are_named_at_first() -> None:
         " the target cannot express: $.sampling seed dropped (not here); $.messages[0] a dropped (only one has it);"
         " $.messages[0] n\\n dropped (only one has it)"
     )
+
+
+def test_findings_k_what_is_dropped_is_told_once() -> None:
+    losses = Losses()
+    losses.dropped("$", "user", "the dialect has no such field")
+    losses.dropped("$", "user", "only chat has it")
+    losses.dropped("$.messages[0]", "user", "only chat has it")
+    assert [(loss.where, loss.why) for loss in losses] == [
+        ("$", "the dialect has no such field"),
+        ("$.messages[0]", "only chat has it"),
+    ]
+    losses.rewind(1)
+    losses.dropped("$.messages[0]", "user", "again")
+    assert len(losses) == 2

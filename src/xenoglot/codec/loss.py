@@ -44,12 +44,14 @@ class Loss(Struct, frozen=True, order=True):
 class Losses:
     """The losses of one crossing, in the order they happened, each once. `strict` refuses a crossing that has any."""
 
-    __slots__ = ("_moved", "_seen", "strict")
+    __slots__ = ("_dropped", "_moved", "_seen", "strict")
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._seen: dict[Loss, bool] = {}
         """Each with whether it is a field that only its own dialect knows."""
+        self._dropped: set[tuple[str, str]] = set()
+        """Where each dropped thing stood, and what it was: nothing is dropped twice, whatever the reasons."""
         self._moved: tuple[Mapping[str, str | None], ...] = ()
         """The moves of parts and turns, the last first."""
 
@@ -78,7 +80,7 @@ class Losses:
         did not exist: its losses are not recorded.
         """
         view = Losses(strict=self.strict)
-        view._seen, view._moved = self._seen, (places, *self._moved)
+        view._seen, view._dropped, view._moved = self._seen, self._dropped, (places, *self._moved)
         return view
 
     def _note(self, where: str, what: str, how: How, why: str, *, unknown: bool = False) -> None:
@@ -87,12 +89,18 @@ class Losses:
             if stood is None:
                 return
             where = stood
+        if how == "dropped":
+            if (where, what) in self._dropped:
+                return
+            self._dropped.add((where, what))
         self._seen[Loss(where, what, how, why)] = unknown
 
     def rewind(self, count: int) -> None:
         """Forget all but the first `count`: the crossing that had the others was given up."""
         for loss in tuple(self._seen)[count:]:
             del self._seen[loss]
+            if loss.how == "dropped":
+                self._dropped.discard((loss.where, loss.what))
 
     def settle(self) -> None:
         """Say that the request is written; call it before anything is sent.

@@ -38,7 +38,7 @@ def note_losses(request: Request, losses: Losses) -> None:
     Raises:
         FailureError: without it the answer would be to another question.
     """
-    losses.carry(request.extra, "request", ENGINE)
+    losses.carry(request.extra, "$", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
     if request.verbosity is not None:
