@@ -15,7 +15,7 @@ from xenoglot.dialects.chat.finish import decode_finish, take_stop
 from xenoglot.dialects.chat.growing_calls import GrowingCalls
 from xenoglot.dialects.chat.growing_thoughts import GrowingThoughts
 from xenoglot.dialects.chat.leftovers import NAME
-from xenoglot.dialects.chat.parts import decode_part
+from xenoglot.dialects.chat.parts import as_written_by_models, decode_part
 from xenoglot.dialects.chat.reasoning import STRINGS
 from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
@@ -226,7 +226,7 @@ class GrowingChoice:
 
     def _part(self, item: JSON, path: str) -> list[Event]:
         """Take one part of a content list (Mistral streams them)."""
-        match decode_part(item, path):
+        match decode_part(as_written_by_models(item), path):
             case Text(text=text):
                 return self.text(text) if text else []
             case Reasoning(text=str(text)) as part:

@@ -55,6 +55,18 @@ def decode_part(item: JSON, path: str) -> Part:
     return part
 
 
+def as_written_by_models(item: JSON) -> JSON:
+    """Return a part of an answer's content in the form of a text part, where a server wrote a text otherwise.
+
+    Some write bare strings, texts without a type, or the parts of `responses`.
+    """
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    if isinstance(item, dict) and item.get("type") in (None, "output_text") and isinstance(item.get("text"), str):
+        return {**item, "type": "text"}
+    return item
+
+
 def take_cache(reader: Reader) -> CacheMark | None:
     """Take the cache mark of an object, under whichever key it stands."""
     for key, (name, word) in _MARKS.items():

@@ -14,6 +14,7 @@ from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, 
 from xenoglot.dialects.chat.calls import derived_id
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.parts import as_written_by_models
 from xenoglot.dialects.chat.plain_answer import plain_message, plain_response
 from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
@@ -112,6 +113,8 @@ def _decode_choice(reader: Reader, place: int, answer_id: str | None) -> Candida
     message = need_object(reader, "message")
     if message.take_word("role", ("assistant",)) is None:
         form["role"] = "other"
+    if isinstance(message.peek("content"), list):
+        message.rest()["content"] = [as_written_by_models(item) for item in message.peek("content")]
     derive = partial(derived_id, f"{answer_id or ''}:{place}")
     parts, said = decode_assistant(message, derive, partial(derive, 0))
     calls = any(isinstance(part, ToolCall) for part in parts)
