@@ -148,9 +148,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A wire format: how to read it and how to write it. `decode` is wire to model, `encode` model to wire.
 
     `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere
-    (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` or `{+model}` in it,
-    the model is asked for there, and the body need not name it; where there is a `stream_path`, the body does not say
-    `stream`. The functions below know nothing of that: to them both are fields of the body (see
+    (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` or `{+model}` in
+    it, the model is asked for there, and the body need not name it; where there is a `stream_path`, the body does not
+    say `stream`. The functions below know nothing of that: to them both are fields of the body (see
     `codec.addressing`). `model_field` is what the body calls the model, `default_tag` is what clients may put
     behind its name to say the same.
 
