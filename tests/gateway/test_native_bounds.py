@@ -425,7 +425,7 @@ async def test_findings_11_half_a_body_delays_no_drain_and_one_that_comes_is_wai
             await turns(200)
             await push(SLOW_SECONDS - 0.25)
         refused = await half.rest()
-        assert (responses(refused), b"the gateway is stopping" in refused) == ([503], True)
+        assert (responses(refused), b"the gateway is being stopped" in refused) == ([503], True)
         fast.send(request[-3 * SLOW_BYTES :])
         assert responses(await fast.rest()) == [200]
 

@@ -64,6 +64,7 @@ TAKE_UP_SECONDS = 1.0
 
 DAY = 86_400.0
 OK = 200
+UNAVAILABLE = 503
 LAST_WORD_SECONDS = 1.0
 """How long a client that does not read may keep the news that we stop waiting."""
 
@@ -306,7 +307,8 @@ class Gateway:
             case BodyTooLargeError():
                 await self._give_up(exchange, dialect, Failure(kind="too_large", message=str(error)), record)
             case BodyBrokenError():
-                failure = Failure(kind="invalid_request", message=str(error))
+                broken = Failure(kind="invalid_request", message=str(error))
+                failure = STOPPING if error.status == UNAVAILABLE else broken
                 await self._give_up(exchange, dialect, failure, record, status=error.status)
             case ClientGoneError():
                 record.failed(CANCELLED)

@@ -204,7 +204,7 @@ class Connection(Outflow):
         if self._exchange is None:
             self.close()
         elif not self._exchange.body.done and not self._deaf:
-            self._give_up_body(self._exchange, BodyBrokenError("the gateway is stopping; try again", UNAVAILABLE))
+            self._give_up_body(self._exchange, BodyBrokenError("the gateway is stopping", UNAVAILABLE))
 
     def retire(self) -> None:
         """Close if there is no request, nor the beginning of one."""
