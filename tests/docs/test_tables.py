@@ -25,12 +25,12 @@ from xenoglot.gateway import (
     settings,
     tenants,
 )
+from xenoglot.gateway.also import Also, Facts
 from xenoglot.gateway.counting import COUNT
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.keeper import NOT_KEPT
 from xenoglot.gateway.limits_settings import Counting, Limits
 from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, TARGET, Line
-from xenoglot.gateway.provided import Facts
 from xenoglot.gateway.targets import Caps, HoldBack, ModelTarget
 from xenoglot.model import content, events
 from xenoglot.model.effort import BUDGETS, effort_of
@@ -116,10 +116,13 @@ KEYS = {
     "`[keys]`": keys(settings.Keys),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
-    "`[upstreams.NAME]`": keys(settings.Upstream, "deadlines", "target", "emulate", "facts", "retry", "breaker"),
+    "`[upstreams.NAME]`": keys(
+        settings.Upstream, "deadlines", "target", "emulate", "facts", "also", "retry", "breaker"
+    ),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
     "`[[upstreams.NAME.facts]]`": keys(Facts, "target"),
+    "`[[upstreams.NAME.also]]`": keys(Also, "target", "facts"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
     "`[fetch]`": keys(fetch_settings.Fetch),
     "`[store]`": keys(settings.Store),

@@ -264,6 +264,7 @@ class House:
                 name = f"{prefix}{dialect}"
                 upstreams[name] = {
                     "dialect": dialect,
+                    "also": [],
                     "base_url": f"{scheme}://{HOST}:{port}",
                     "key_env": "UPSTREAM_KEY",
                     "deadlines": deadlines,

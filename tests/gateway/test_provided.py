@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.also import Facts
 from xenoglot.gateway.config import check
 from xenoglot.gateway.flags import from_flags
-from xenoglot.gateway.provided import Facts, dialect_of, syntax_of, targets_of
+from xenoglot.gateway.provided import dialect_of, syntax_of, targets_of
 from xenoglot.gateway.routing import Router, plans
 from xenoglot.gateway.settings import Upstream
 from xenoglot.providers import catalog

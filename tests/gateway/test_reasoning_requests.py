@@ -33,7 +33,7 @@ from xenoglot.model.response import Response
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
@@ -80,10 +80,12 @@ def upstream() -> Iterator[Upstream]:
 class House:
     """A gateway on a real socket, in a thread of its own, in front of one server of `dialect`."""
 
-    def __init__(self, server: Upstream, dialect: str = "chat", **more: JSON) -> None:
+    def __init__(
+        self, server: Upstream, dialect: str = "chat", environ: Mapping[str, str] | None = None, **more: JSON
+    ) -> None:
         upstream = {"dialect": dialect, "base_url": server.url, **more.pop("upstream", {})}
         plain = {"server": {"port": 0, "drain_seconds": 0.0}, "upstreams": {"up": upstream}, "store": MEMORY, **more}
-        self._config = check(plain, {}, "the tests")
+        self._config = check(plain, environ or {}, "the tests")
         self._ready = threading.Event()
         self._server: Server | None = None
         self._thread = threading.Thread(target=self._run, name="house")

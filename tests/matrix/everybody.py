@@ -53,7 +53,9 @@ class Everybody:
 
     async def _serve(self) -> None:
         speakers = self.speakers.items()
-        upstreams = {name: {"dialect": name, "base_url": speaker.url, **self._said} for name, speaker in speakers}
+        upstreams = {
+            name: {"dialect": name, "also": [], "base_url": speaker.url, **self._said} for name, speaker in speakers
+        }
         plain = {
             "server": {"port": 0, "drain_seconds": 0.0},
             "upstreams": upstreams,

@@ -114,7 +114,7 @@ class House:
             {"name": "alias", "upstream": "messages", "model": model("messages")},
         ]
         for dialect, upstream in self.upstreams.items():
-            key = {"dialect": dialect, "key_env": f"{dialect.upper()}_KEY"}
+            key = {"dialect": dialect, "also": [], "key_env": f"{dialect.upper()}_KEY"}
             upstreams[dialect] = {
                 **key,
                 **ONCE,

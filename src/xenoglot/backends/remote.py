@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from xenoglot.codec.fitting import fitted
 from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.patterns import matches
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.slices import count_values
 from xenoglot.codec.stage import Pipeline, through
@@ -55,6 +56,15 @@ if TYPE_CHECKING:
 
 OK = 200
 
+
+class Spoken(NamedTuple):
+    """A further dialect of a server: the backend that calls it so, and for which models; without patterns, for all."""
+
+    dialect: Dialect
+    remote: Remote
+    models: tuple[str, ...] = ()
+
+
 Item = TypeVar("Item")
 
 
@@ -64,7 +74,8 @@ class Remote:
     A call says with which of the `keys` the server is asked; what needs none of them in particular is with the first.
     `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
     whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
-    socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual.
+    socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
+    that the server `also` speaks are answered in that.
     """
 
     def __init__(  # noqa: PLR0913  one argument per setting of an upstream
@@ -81,8 +92,10 @@ class Remote:
         candid: bool = False,
         socket_path: str | None = None,
         most_values: int = MOST_VALUES,
+        also: Sequence[Spoken] = (),
     ) -> None:
         self.name = name
+        self._also = also
         self._targets = target if isinstance(target, Targets) else Targets(target or Target())
         self._dialect = dialect
         self._base_url = base_url
@@ -98,12 +111,32 @@ class Remote:
         Raises:
             FailureError: the server could not be reached, or it refused.
         """
+        if self._also and (native := self._native(call)) is not self:
+            return await native.answer(call)
         fan = self._target(call).fan_out
         if call.request.prompt is not None or fan:
             shares = shares_of(call, texts=not self._dialect.many_texts, candidates=fan)
             if len(shares) > 1:
                 return await fan_out(shares, self._answer)
         return await self._answer(call)
+
+    def speaking(self, dialect: str, model: str) -> Remote:
+        """Return the backend that calls `model` for clients of `dialect`: in that dialect, if the server speaks it."""
+        spoken = self._spoken(dialect, model)
+        return self if spoken is None else spoken.remote
+
+    def _spoken(self, dialect: str, model: str) -> Spoken | None:
+        for one in self._also:
+            if one.dialect.name == dialect and (not one.models or any(matches(name, model) for name in one.models)):
+                return one
+        return None
+
+    def _native(self, call: Call) -> Remote:
+        """Return who is to answer; one prompt with the beginning of its answer is for a dialect with turns."""
+        spoken, turns = self._spoken(call.dialect, call.request.model), call.request.messages
+        if spoken is None or (not spoken.dialect.turns and turns and turns[-1].role == "assistant"):
+            return self
+        return spoken.remote
 
     async def _answer(self, call: Call) -> Answer:
         """Answer one request; at stop strings that the server is not told, the answer is ended here."""

@@ -177,6 +177,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     name: str
     path: str
+    also: tuple[str, ...] = ()
+    """The dialects that servers of this one have as well, at the same base URL."""
+    turns: bool = True
+    """Whether a request can hold the turns of a conversation; else it is one prompt."""
     stream_path: str | None = None
     stream_query: str = ""
     aliases: tuple[str, ...] = ()

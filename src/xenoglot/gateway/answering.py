@@ -28,6 +28,9 @@ def _at_once(gateway: Gateway, route: Route, dialect: Dialect, request: Request)
     if dialect.answer_at_once is None:
         return None
     upstream = gateway.config.upstreams.get(route.backend)
-    if upstream is not None and dialects.get(upstream.dialect).answer_at_once is dialect.answer_at_once:
+    if upstream is not None and (
+        upstream.speaks(dialect.name, route.model)
+        or dialects.get(upstream.dialect).answer_at_once is dialect.answer_at_once
+    ):
         return None
     return dialect.answer_at_once(request)

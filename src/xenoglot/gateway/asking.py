@@ -101,7 +101,7 @@ class Asking:
     def _translates(self) -> bool:
         """Whether the answer of the target that is asked now is not in the client's dialect, or is read from text."""
         upstream = self._gateway.config.upstreams.get(self._record.backend or "")
-        if upstream is None or upstream.dialect != self._dialect.name:
+        if upstream is None or not upstream.speaks(self._dialect.name, self._record.target or ""):
             return True
         target = (self._record.backend, self._record.target)
         routes = [route for route in self._plan.routes if (route.backend, route.model) == target]

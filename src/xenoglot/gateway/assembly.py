@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import asdict, replace
 
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.remote import Remote, Spoken
 from xenoglot.backends.transport import Transport
 from xenoglot.gateway.embedded import EMBEDDED, Embedded
 from xenoglot.gateway.gateway import Gateway, keeper_of
 from xenoglot.gateway.inlining import fetching, inlined
 from xenoglot.gateway.keys import keyring
 from xenoglot.gateway.limits import MemoryLimiter
-from xenoglot.gateway.provided import dialect_of, targets_of
+from xenoglot.gateway.provided import dialect_of, spoken, targets_of
 from xenoglot.gateway.proxies import proxy_of
 from xenoglot.gateway.shelf import Shelf
 from xenoglot.providers.auth import authorizer
@@ -116,6 +116,7 @@ def limiter_of(config: Config) -> Limiter:
 def remote(name: str, upstream: Upstream, transport: Transport, config: Config) -> Remote:
     """Return the backend of one upstream."""
     dialect = dialect_of(upstream)
+    also = [_spoken(name, spoken(upstream, one), transport, config, one.models) for one in upstream.also]
     return Remote(
         name,
         dialect,
@@ -126,7 +127,12 @@ def remote(name: str, upstream: Upstream, transport: Transport, config: Config) 
         target=targets_of(upstream),
         authorize=authorizer(upstream.auth, dialect),
         most_values=config.server.body_values,
+        also=also,
     )
+
+
+def _spoken(name: str, upstream: Upstream, transport: Transport, config: Config, models: tuple[str, ...]) -> Spoken:
+    return Spoken(dialect_of(upstream), remote(name, upstream, transport, config), models)
 
 
 def endless(deadlines: Deadlines) -> Deadlines:

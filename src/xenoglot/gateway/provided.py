@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.patterns import matches
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.also import check_also, moved, tables, usual
 from xenoglot.gateway.emulate import check_syntax
 from xenoglot.gateway.schema import join, shown, unknown
 from xenoglot.providers import catalog
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.also import Also, Facts
     from xenoglot.gateway.schema import Problems
     from xenoglot.gateway.settings import Upstream
     from xenoglot.model.json import JSON, JSONObject
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 _PATH = re.compile(r"/[!-\"$->@-~]*")
 _NOWHERE = {"dialect": "chat", "base_url": "http://127.0.0.1"}
 """What stands for an upstream whose provider is a mistake, so that nothing else is complained of."""
-
-
-class Facts(Struct, frozen=True, kw_only=True):
-    """What is known of some models of an upstream, where it is not what is known of all of them."""
-
-    names: tuple[str, ...]
-    """Their names, or patterns of them; of several rows that fit the first holds."""
-    context: int | None = None
-    """The most tokens of prompt and answer together."""
-    target: Target = Target()
-    text_syntax: str | None = None
 
 
 def provided(plain: JSONObject, environ: Mapping[str, str], problems: Problems) -> JSONObject:
@@ -73,7 +62,42 @@ def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Probl
     except ConfigurationError as error:
         problems.add(join(path, "dialect"), str(error))
         return _NOWHERE | said
-    return _filled(said, row, face, _address(said, row, face, path, environ, problems))
+    filled = _filled(said, row, face, _address(said, row, face, path, environ, problems))
+    named = said.get("also", usual(face.dialect, row))
+    if isinstance(named, list) and named:
+        filled["also"] = [
+            _spoken(one, said, row, face, path, environ, problems) if isinstance(one, dict) else one
+            for one in tables(named)
+        ]
+    return filled
+
+
+def _spoken(  # noqa: PLR0913, PLR0917  what a further dialect is made of
+    said: JSONObject,
+    upstream: JSONObject,
+    row: Provider,
+    main: Face,
+    path: str,
+    environ: Mapping[str, str],
+    problems: Problems,
+) -> JSONObject:
+    """Return a further dialect of an upstream, filled from the row where the file does not set it."""
+    face = next((face for face in row.faces if face.dialect == said.get("dialect")), None)
+    if face is None:
+        return said
+    address = _address(upstream, row, face, path, environ, problems)
+    if "base_url" in upstream and isinstance(address, str):
+        address = moved(address, main, face)
+    told = _table(upstream, "target") | _table(said, "target")
+    from_row: JSONObject = {"auth": face.auth or row.auth, "path": face.path}
+    return {
+        "models": list(face.models),
+        **{key: value for key, value in from_row.items() if value is not None},
+        "base_url": address,
+        **said,
+        "target": catalog.merged(row.quirks, face.quirks) | told,
+        "facts": [*_own_facts(upstream, _sound(told)), *_facts_of(row, face, _sound(told))],
+    }
 
 
 def _address(  # noqa: PLR0913, PLR0917  what an address is made of
@@ -98,11 +122,6 @@ def _address(  # noqa: PLR0913, PLR0917  what an address is made of
 
 def _filled(said: JSONObject, row: Provider, face: Face, address: JSON) -> JSONObject:
     told = _table(said, "target")
-    facts = [
-        _facts(models, row, face, _sound(told))
-        for models in row.models
-        if face.dialect in (models.dialects or face.dialect)
-    ]
     usual: JSONObject = {
         "key_env": row.key_env,
         "auth": face.auth or row.auth,
@@ -117,8 +136,14 @@ def _filled(said: JSONObject, row: Provider, face: Face, address: JSON) -> JSONO
         "base_url": address,
         "headers": {**row.headers, **face.headers, **_table(said, "headers")},
         "target": catalog.merged(row.quirks, face.quirks) | told,
-        "facts": [*_own_facts(said, _sound(told)), *facts],
+        "facts": [*_own_facts(said, _sound(told)), *_facts_of(row, face, _sound(told))],
     }
+
+
+def _facts_of(row: Provider, face: Face, told: JSONObject) -> list[JSON]:
+    return [
+        _facts(models, row, face, told) for models in row.models if face.dialect in (models.dialects or face.dialect)
+    ]
 
 
 def _facts(models: Models, row: Provider, face: Face, told: JSONObject) -> JSONObject:
@@ -129,7 +154,11 @@ def _facts(models: Models, row: Provider, face: Face, told: JSONObject) -> JSONO
 
 
 def _with_facts(said: JSONObject) -> JSONObject:
-    return {**said, "facts": _own_facts(said, _sound(_table(said, "target")))} if "facts" in said else said
+    named = said.get("also", usual(said.get("dialect")))
+    more: JSONObject = {"also": tables(named)} if isinstance(named, list) and named else {}
+    if "facts" in said:
+        more["facts"] = _own_facts(said, _sound(_table(said, "target")))
+    return said | more
 
 
 def _own_facts(said: JSONObject, target: JSONObject) -> list[JSON]:
@@ -155,18 +184,39 @@ def _table(said: JSONObject, key: str) -> JSONObject:
 
 
 def check_provided(upstream: Upstream, path: str, problems: Problems) -> None:
-    """Note paths of a server that are none, and text syntaxes that nobody knows."""
-    for key in ("path", "models_path"):
-        value = getattr(upstream, key)
-        if value is not None and not _PATH.fullmatch(value):
-            problems.add(
-                join(path, key), f"found {shown(value)}; expected a path that begins with `/`, without a query"
-            )
-    known = upstream.dialect in dialects.names()
-    if upstream.path is not None and known and dialects.get(upstream.dialect).stream_path is not None:
-        problems.add(join(path, "path"), f"the paths of {upstream.dialect} cannot be others")
+    """Note paths of a server that are none, further dialects that do not exist, and unknown text syntaxes."""
+    _check_path(upstream.models_path, join(path, "models_path"), problems)
+    _check_path(upstream.path, join(path, "path"), problems, upstream.dialect)
+    check_also(upstream.dialect, upstream.also, path, problems)
+    for index, also in enumerate(upstream.also):
+        _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
     for index, facts in enumerate(upstream.facts):
         check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
+
+
+def _check_path(value: str | None, path: str, problems: Problems, dialect: str = "") -> None:
+    if value is None:
+        return
+    if not _PATH.fullmatch(value):
+        problems.add(path, f"found {shown(value)}; expected a path that begins with `/`, without a query")
+    if dialect in dialects.names() and dialects.get(dialect).stream_path is not None:
+        problems.add(path, f"the paths of {dialect} cannot be others")
+
+
+def spoken(upstream: Upstream, also: Also) -> Upstream:
+    """Return an upstream as clients of a further dialect find it: what `also` sets, and else what the upstream does."""
+    facts = upstream.facts if also.target is None and not also.facts else also.facts
+    return replace(
+        upstream,
+        dialect=also.dialect,
+        base_url=also.base_url or upstream.base_url,
+        path=also.path,
+        models_path=None,
+        auth=also.auth or upstream.auth,
+        target=also.target or upstream.target,
+        facts=facts,
+        also=(),
+    )
 
 
 def dialect_of(upstream: Upstream) -> Dialect:

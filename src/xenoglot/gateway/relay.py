@@ -121,7 +121,7 @@ def decode_request(dialect: Dialect, said: JSON, path: str, variables: Mapping[s
 def _untouched(body: bytes, value: JSON, dialect: Dialect, gateway: Gateway, plan: Plan) -> bytes:
     """Return the client's own bytes for a server of its dialect, who must read in them what was read here (C13)."""
     upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
-    alike = any(upstream is not None and upstream.dialect == dialect.name for upstream in upstreams)
+    alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
     return unambiguous(body, value) if alike else body
 
 

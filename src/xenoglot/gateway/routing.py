@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct, structs
 
 from xenoglot.codec.patterns import matches
+from xenoglot.gateway.also import Facts
 from xenoglot.gateway.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.emulate import Emulate
-from xenoglot.gateway.provided import Facts, syntax_of
+from xenoglot.gateway.provided import syntax_of
 from xenoglot.gateway.settings import Model, OnLoss, Preserve, Upstream
 from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling

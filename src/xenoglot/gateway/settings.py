@@ -11,10 +11,10 @@ from msgspec import Meta, Struct, field
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.wire import MOST_VALUES
+from xenoglot.gateway.also import Also, Facts
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.limits_settings import Limits
 from xenoglot.gateway.native_bounds import Connections
-from xenoglot.gateway.provided import Facts
 from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
 from xenoglot.policy.breaker import BreakerSettings
@@ -91,6 +91,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = field(default_factory=dict)
     """What stands in the braces of the provider's address."""
     dialect: str
+    also: tuple[Also, ...] = ()
+    """What else it speaks: clients of these dialects are answered in them."""
     base_url: str
     path: str | None = None
     """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model as one
@@ -118,6 +120,10 @@ class Upstream(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
     limits: Limits | None = None
+
+    def speaks(self, dialect: str, model: str | None = None) -> bool:
+        """Return whether clients of `dialect` are answered in it; with `model`, whether that one answers them so."""
+        return dialect == self.dialect or any(one.dialect == dialect and one.has(model) for one in self.also)
 
     @property
     def key_names(self) -> tuple[str, ...]:

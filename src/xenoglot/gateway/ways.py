@@ -90,7 +90,7 @@ class Ways:
         keys = len(gateway.dispatcher.ward.of(plan.route).busy)
         alone = len(plan.routes) == 1 and (keys <= 1 or plan.affinity == "none")
         upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
-        alike = any(upstream is not None and upstream.dialect == dialect.name for upstream in upstreams)
+        alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
         way = Way(plan, aheads, alone, alike)
         if len(self._known) >= MOST:
             self._known.clear()
@@ -104,5 +104,6 @@ class Ways:
             return None
         if reading(backend, route) is not backend:
             return None
+        backend = backend.speaking(dialect.name, route.model)
         plain = route.model == model and route.defaults == NOTHING and route.caps == UNCAPPED
         return Ahead(route, backend, untouched=plain and backend.takes_untouched(dialect, model))

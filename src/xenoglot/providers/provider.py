@@ -26,6 +26,8 @@ class Face(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `base_url` may hold settings in braces, and a query that goes with every request. `path` stands in place of the
     dialect's own, `{model}` in it is the model's name as one segment, `{+model}` as several where the name has slashes;
     `models_path` in place of where it lists models. `quirks` stand before those of the row, `auth` and `headers` too.
+    `models` are patterns of the models that are asked here for clients of the dialect where another face is the
+    upstream's; none: all.
     """
 
     dialect: str
@@ -35,6 +37,7 @@ class Face(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     auth: AuthForm | None = None
     headers: dict[str, str] = field(default_factory=dict)
     quirks: JSONObject = field(default_factory=dict)
+    models: tuple[str, ...] = ()
 
 
 class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

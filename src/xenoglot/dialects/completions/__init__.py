@@ -21,6 +21,7 @@ from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
 COMPLETIONS = Dialect(
     name=NAME,
     path="/v1/completions",
+    turns=False,
     forward=FORWARD,
     terminator=b"data: [DONE]\n\n",
     id_prefix="cmpl-",

@@ -56,6 +56,7 @@ def tell_version(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:  # noq
 LLAMA_STACK = Dialect(
     name=NAME,
     path="/v1/inference/chat-completion",
+    also=(COMPLETION,),
     model_field="model_id",
     inquiries=(
         Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),
@@ -88,6 +89,8 @@ LLAMA_STACK_COMPLETION = replace(
     LLAMA_STACK,
     name=COMPLETION,
     path="/v1/inference/completion",
+    also=(),
+    turns=False,
     inquiries=(),
     mirrors=(),
     decode_request=completion.decode_request,

@@ -48,6 +48,7 @@ def encode_limits(_: RateLimits, __: float) -> Headers:
 OLLAMA = Dialect(
     name=CHAT.name,
     path="/api/chat",
+    also=(GENERATE.name,),
     models_path=_MODELS,
     default_tag=LATEST,
     tells_unfinished=True,
@@ -79,6 +80,8 @@ OLLAMA_GENERATE = replace(
     OLLAMA,
     name=GENERATE.name,
     path="/api/generate",
+    also=(),
+    turns=False,
     inquiries=(),
     decode_request=generate_request.decode_request,
     encode_request=generate_request.encode_request,
