@@ -62,6 +62,25 @@ def test_who_may_touch_the_file(tmp_path: Path, text: str, mode: int, line: str 
         CANARIES.check([str(caught.value)])
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["the-file", "what-it-links-to"])
+@pytest.mark.parametrize("depth", [0, 1], ids=["its-folder", "one-above"])
+@pytest.mark.parametrize(("mode", "open_"), [(0o777, True), (0o703, True), (0o1777, False), (0o775, False)])
+def test_s21_who_may_replace_the_file(tmp_path: Path, *, mode: int, open_: bool, depth: int, link: bool) -> None:
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    path = written(inner, PLAIN, 0o644)
+    path.parents[depth].chmod(mode)
+    if link:
+        (tmp_path / "linked.toml").symlink_to(path)
+        path = tmp_path / "linked.toml"
+    if not open_:
+        assert load(path, ENVIRON).upstreams
+        return
+    with pytest.raises(ConfigurationError, match="everybody may write this folder, and so replace") as caught:
+        load(path, ENVIRON)
+    assert str((tmp_path / "outer" / "inner" / "x").parents[depth]) in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "text", [PLAIN + KEYS, SECRET + KEYS, QUERY + KEYS], ids=["S21-plain", "S21-header", "S21-query"]
 )

@@ -38,9 +38,23 @@ def check_file(path: Path, config: Config, problems: Problems) -> None:
         return
     if mode & stat.S_IWOTH:
         problems.add(f"{path}", "everybody may write it, and so have keys sent anywhere: `chmod o-w` it")
+    if (folder := _open_folder(path)) is not None:
+        problems.add(f"{folder}", f"everybody may write this folder, and so replace {path}: `chmod o-w` it")
     if mode & stat.S_IROTH:
         for place in secret_places(config):
             problems.add(place, f"may be a secret, and everybody may read it: `chmod o-r {path}`")
+
+
+def _open_folder(path: Path) -> Path | None:
+    """Return the first folder above the file, or above what it links to, in which everybody may replace it.
+
+    In a folder with the sticky bit, such as `/tmp`, only the owner of a file may.
+    """
+    for folder in (*path.absolute().parents, *path.resolve().parents):
+        mode = folder.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return folder
+    return None
 
 
 def secret_places(config: Config) -> list[str]:
