@@ -130,10 +130,17 @@ CASES = [
     ),
     pytest.param(
         "tags",
-        "<c><f=write_file><p=path>a</p><p=content>x\n",
+        "<c><f=write_file><p=path>a</p><p=content>\nx\n",
         "length",
         [{"call": "write_file", "arguments": '{"path": "a", "content": "x'}],
         id="a line break that may be the tag's is held",
+    ),
+    pytest.param(
+        "tags",
+        "<c><f=write_file><p=path>a</p><p=content>x\n</p></f></c>",
+        "stop",
+        [{"call": "write_file", "arguments": '{"path": "a", "content": "x\\n"}'}],
+        id="a line break at the end of a value in its tags' line",
     ),
     pytest.param("tags", "<c><f=now><p=a<b>", "stop", [{"call": "now", "arguments": ""}, {"text": "<b>"}], id="no key"),
     pytest.param("tags", "<c><f=now> well", "stop", [{"text": "<c><f=now> well"}], id="words behind the name"),

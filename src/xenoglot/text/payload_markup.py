@@ -34,13 +34,14 @@ class Markup(Struct, frozen=True, kw_only=True):
     which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
 
     `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
-    not; otherwise the schema does. `trim` is what around a value belongs to its tags: one line break, all blanks, or
-    nothing. `wrapped` is an inner pair of tags that a value may stand in. `object` is whether the arguments may be one
-    JSON object in place of the parameters. `loose`: nothing need follow the parameters, so the end of any value is its
-    end; otherwise an end counts only where more of the call's markup, or the end of the answer, is behind it. There an
-    end counts even if its name is garbled (`</parameter1>`) or its `>` is missing.
-    `wrappers` are parameters that models put all arguments in, as one object: where the tool has none of that name and
-    no other parameter stands beside it, the object is the arguments. Of a parameter given twice the first counts.
+    not; otherwise the schema does. `trim` is what around a value belongs to its tags: one line break on each side, if
+    one stands before the value, all blanks, or nothing. `wrapped` is an inner pair of tags that a value may stand in.
+    `object` is whether the arguments may be one JSON object in place of the parameters. `loose`: nothing need follow
+    the parameters, so the end of any value is its end; otherwise an end counts only where more of the call's markup,
+    or the end of the answer, is behind it. There an end counts even if its name is garbled (`</parameter1>`) or its
+    `>` is missing. `wrappers` are parameters that models put all arguments in, as one object: where the tool has none
+    of that name and no other parameter stands beside it, the object is the arguments. Of a parameter given twice the
+    first counts.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -329,13 +330,15 @@ class _Value:
         self._trim = trim
         self._held: list[str] = []
         self._fresh = True
+        self._trims = True
 
     def add(self, text: str) -> None:
         if self._fresh:
             found = self._lead.match(text)
             text = text[found.end() :] if found is not None else text
+            self._trims = found is not None or self._trim != "line"
             self._fresh = self._trim == "blanks" and not text
-        tail = self._tail.search(text)
+        tail = self._tail.search(text) if self._trims else None
         if tail is None or tail.start() > 0 or self._trim == "line":
             self._release(text[: tail.start()] if tail is not None else text)
         if tail is not None:

@@ -34,7 +34,7 @@ def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
         name_end=more.get("name_end", ('">', "'>", ">")),
         texts=more.get("texts", ()),
         jsons=more.get("jsons", ()),
-        trim="nothing" if "texts" in more else "line",
+        trim="nothing",
         object="texts" in more,
         wrappers=("arguments", "input") if "texts" in more else (),
     )

@@ -40,7 +40,10 @@ _QWEN: Final = (
         name="qwen3_coder",
         title="Qwen3-Coder",
         source=f"{_HUB}Qwen/Qwen3-Coder-30B-A3B-Instruct/blob/main/chat_template.jinja",
-        note="One line break on each side of a value is the tags'. Booleans and nothing may be spelt as in Python.",
+        note=(
+            "One line break on each side of a value on lines of its own is the tags'. Booleans and nothing may be "
+            "spelt as in Python."
+        ),
         models=("*qwen3-coder*", "qwen3coder*", "qwen3_coder*", "ornith*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
