@@ -175,6 +175,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
                     "<｜tool_call_begin｜>",  # noqa: RUF001  the same
                 ),
                 close=("<｜tool_call_end｜>",),  # noqa: RUF001  the same
+                between=("<｜tool_sep｜>",),  # noqa: RUF001  the same
                 payload=_invoke("steptml:"),
             ),
         ),
