@@ -39,7 +39,8 @@ def is_field(whole: Struct, where: str, what: str) -> bool:
         return False
     extra = getattr(value, "extra", None)
     own = extra.fields if isinstance(extra, Extra) else {}
-    return isinstance(value, Struct) and (what in own or what.partition(".")[0] in value.__struct_fields__)
+    known = {*own, *(value.__struct_fields__ if isinstance(value, Struct) else ())}
+    return isinstance(value, Struct) and (what in own or what.partition(".")[0] in known)
 
 
 def places(whole: Struct, where: str, what: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from xenoglot.model.content import Extra
-    from xenoglot.model.json import JSONObject
+    from xenoglot.model.json import JSON, JSONObject
+
+PARTIAL: Final = "partial"
+"""In the form of an `Extra`: the names of its `fields` that are objects of which a part was read. Losses name the rest
+field by field (`generationConfig.speechConfig`)."""
 
 How: TypeAlias = Literal["dropped", "approximated", "emulated"]
 
@@ -120,8 +124,16 @@ class Losses:
             return extra.fields
         for name, value in extra.fields.items():
             if value is not None:
-                self._note(where, name, "dropped", f"only {extra.dialect} has it", unknown=True)
+                for what in _names(name, value, extra):
+                    self._note(where, what, "dropped", f"only {extra.dialect} has it", unknown=True)
         return {}
+
+
+def _names(name: str, value: JSON, extra: Extra) -> list[str]:
+    """Return the names of what is lost with the field `name` of `extra`."""
+    if not isinstance(value, dict) or name not in extra.form.get(PARTIAL, ()):
+        return [name]
+    return [f"{name}.{key}" for key, inner in value.items() if inner is not None]
 
 
 def _stood(where: str, places: Mapping[str, str | None]) -> str | None:

@@ -22,8 +22,29 @@ _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 _MEDIA: Final = (Image, File, Audio)
 
+_AUDIO_FORMATS: Final = {
+    "mpeg": "mp3",
+    "mpeg3": "mp3",
+    "x-mp3": "mp3",
+    "x-mpeg": "mp3",
+    "wave": "wav",
+    "x-wav": "wav",
+    "vnd.wave": "wav",
+}
+"""Subtypes of `audio/*` with the format names of OpenAI's `input_audio`."""
+
 _LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 """How an id begins that is none, but says where something is."""
+
+
+def audio_format(part: Audio, *, home: bool) -> str:
+    """Return the name of the format of inline audio as OpenAI's dialects write it; empty where it is not set.
+
+    Where the part is at `home`, the name is kept as the client wrote it.
+    """
+    media_type = part.source.media_type if isinstance(part.source, Inline) else None
+    name = part.format or (media_type or "").rpartition("/")[2]
+    return name if home else _AUDIO_FORMATS.get(name.lower(), name)
 
 
 def check_media(request: Request) -> None:

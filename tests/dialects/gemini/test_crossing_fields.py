@@ -89,3 +89,51 @@ def test_videos_go_home(case: str) -> None:
 def test_tools_that_only_google_runs_are_refused_by_name_findings_b4(name: str, tool: str) -> None:
     with pytest.raises(WireError, match=f"`{tool}`"):
         crossed(name, Losses(), tools=[{tool: {}}])
+
+
+@pytest.mark.parametrize("name", ["chat", "responses"])
+@pytest.mark.parametrize(
+    ("media_type", "audio_format"),
+    [("audio/mpeg", "mp3"), ("audio/mp3", "mp3"), ("audio/x-wav", "wav"), ("audio/wav", "wav"), ("audio/ogg", "ogg")],
+)
+def test_audio_formats_have_the_names_of_openai(name: str, media_type: str, audio_format: str) -> None:
+    parts: list[JSON] = [{"text": "Hear"}, {"inlineData": {"mimeType": media_type, "data": "AAAA"}}]
+    losses = Losses()
+    sent = crossed(name, losses, contents=[{"role": "user", "parts": parts}])
+    (turn,) = sent.get("messages") or sent["input"]
+    assert turn["content"][1] == {"type": "input_audio", "input_audio": {"data": "AAAA", "format": audio_format}}
+    assert [*losses] == []
+
+
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+@pytest.mark.parametrize(
+    ("file", "lost"),
+    [
+        ({"mimeType": "text/csv", "fileUri": "https://a.example/a"}, ["fileData.mimeType"]),
+        ({"mimeType": "text/csv", "fileUri": "https://a.example/a", "displayName": "a.csv"}, ["fileData.mimeType"]),
+        ({"mimeType": "text/plain", "fileUri": "https://a.example/a.txt"}, []),
+        ({"mimeType": "application/pdf", "fileUri": "https://a.example/a"}, []),
+        ({"fileUri": "https://a.example/a"}, []),
+    ],
+    ids=["csv", "named", "by-ending", "pdf", "unset"],
+)
+def test_the_type_of_a_file_by_url_is_reported_findings_b3(name: str, file: JSONObject, lost: list[str]) -> None:
+    losses = Losses()
+    contents: list[JSON] = [{"role": "user", "parts": [{"text": "Read"}, {"fileData": file}]}]
+    crossed(name, losses, contents=contents)
+    assert [loss.what for loss in losses if loss.why == "only gemini has it"] == lost
+    assert crossed("gemini", Losses(), contents=contents)["contents"] == contents
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_fields_inside_of_known_objects_are_reported_by_their_paths(name: str) -> None:
+    losses = Losses()
+    crossed(
+        name,
+        losses,
+        generationConfig={"temperature": 0.5, "speechConfig": {"languageCode": "de-DE"}, "mediaResolution": None},
+        toolConfig={"retrievalConfig": {"languageCode": "de"}},
+        labels={"a": "b"},
+    )
+    told = {loss.what for loss in losses if loss.why == "only gemini has it"}
+    assert told == {"generationConfig.speechConfig", "toolConfig.retrievalConfig", "labels"}

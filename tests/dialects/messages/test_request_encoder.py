@@ -3,6 +3,8 @@
 import pytest
 
 from tests.dialects.messages.wire import encoded, said
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.loss import Losses
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -779,3 +781,18 @@ def test_at_home_only_the_target_changes_anything(
     body, lost = encoded(MESSAGES.decode_request({**HEAD, **change}), **target)
     assert body == {**HEAD, **expected}
     assert lost == losses
+
+
+def test_a_result_without_a_call_keeps_its_images() -> None:
+    image = Image(source=Inline(data="AAAA", media_type="image/png"))
+    result = ToolResult(call_id="t", content=(Text(text="seen"), image, Text(text="twice")))
+    body = MESSAGES.encode_request(Request(model="m", messages=(said("tool", result),)), Losses(), Target())
+    assert body["messages"] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Result of the tool call t:\nseen\ntwice"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+            ],
+        }
+    ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
@@ -241,7 +242,7 @@ def _encode_audio(part: Audio, where: str, crossing: Crossing) -> JSONObject | N
         crossing.losses.dropped(where, "audio", "only inline data can be written")
         return None
     form, own = form_of(part.extra, NAME), own_fields(part.extra, where, crossing.losses)
-    kind = part.format or (part.source.media_type or "").rpartition("/")[2]
+    kind = audio_format(part, home=crossing.home)
     audio = {"data": part.source.data, **({"format": kind} if kind else {}), **left(own, form, "input_audio")}
     return {"type": "input_audio", "input_audio": audio, **encode_cache(part.cache, where, crossing), **own}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.loss import form_of
+from xenoglot.codec.loss import PARTIAL, form_of
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -22,13 +22,15 @@ SIGNATURE = "thoughtSignature"
 def keep(parent: Reader, key: str, child: Reader, form: JSONObject | None = None, *, said: bool = True) -> None:
     """Put back what nobody took of the object `child` under `key`; `form` gets it where it says nothing.
 
-    `said` tells whether anything was taken of it that brings the object back by itself.
+    `said` tells whether anything was taken of it that brings the object back by itself. A loss names each field inside.
     """
     rest = child.rest()
     if not rest and said:
         return
     if form is None or _speaks(rest):
         parent.rest()[key] = rest
+        if form is not None:
+            form.setdefault(PARTIAL, []).append(key)
     else:
         form.setdefault("rests", {})[key] = rest
 

@@ -75,6 +75,8 @@ def read_file(reader: Reader) -> Image | Audio | File:
     kind = (media_type or _guessed(uri) or "").partition("/")[0]
     name = file.take("displayName", str) if kind not in ("image", "audio") else None
     form: JSONObject = {"mimeType": media_type or "absent"}
+    if kind not in ("image", "audio") and media_type not in (None, _LIKELY[File], _guessed(uri)):
+        file.rest()["mimeType"] = media_type  # no other dialect has a type beside an address
     keep(reader, "fileData", file, form)
     extra = reader.extra(NAME, **form)
     fetched = uri.startswith(("https://", "http://", "data:")) and not uri.startswith(OWN_FILES)

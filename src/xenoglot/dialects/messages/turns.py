@@ -187,24 +187,26 @@ def _calls(turn: Turn, used: dict[str, int]) -> dict[str, str]:
 
 def _place_results(turn: Turn, calls: dict[str, str], where: str, losses: Losses) -> None:
     """Put the results of `calls` first in the user's turn (pitfall-4), and before them those that are missing."""
-    turn.blocks = [_placed(block, calls, turn.where, losses) for block in turn.blocks]
+    turn.blocks = [placed for block in turn.blocks for placed in _placed(block, calls, turn.where, losses)]
     if len(turn.blocks) > 1:
         turn.blocks.sort(key=lambda block: block["type"] != "tool_result")
     if calls:
         turn.blocks[:0] = _missing(calls, where, losses)
 
 
-def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses) -> JSONObject:
+def _placed(block: JSONObject, calls: dict[str, str], where: str, losses: Losses) -> Sequence[JSONObject]:
     if block["type"] != "tool_result":
-        return block
+        return (block,)
     call_id = block["tool_use_id"]
     if call_id in calls:
         called = calls.pop(call_id)
-        return block if called == call_id else {**block, "tool_use_id": called}
+        return (block if called == call_id else {**block, "tool_use_id": called},)
     losses.approximated(where, "tool_result", "no call of the turn before it asked for it; written as text")
     content = block.get("content", "")
-    texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
-    return {"type": "text", "text": "\n".join([f"Result of the tool call {call_id}:", *texts])}
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    texts = [str(part["text"]) for part in blocks if part["type"] == "text"]
+    text = {"type": "text", "text": "\n".join([f"Result of the tool call {call_id}:", *texts])}
+    return (text, *(part for part in blocks if part["type"] != "text"))  # images and documents follow the text
 
 
 def _missing(calls: dict[str, str], where: str, losses: Losses) -> list[JSONObject]:

@@ -100,8 +100,9 @@ def _system(messages: Sequence[Message], crossing: Crossing) -> JSONObject:
         if message.role == "developer":
             crossing.losses.approximated(where, "role", "`developer` is written as `system`")
         content = _content(message, where, crossing)
-        if "images" in content:
-            crossing.losses.dropped(where, "images", "a system turn shows none here")
+        for name in ("images", "tool_calls"):
+            if name in content:
+                crossing.losses.dropped(where, name, "a system turn has none here")
         texts += [content["content"]] if content["content"] else []
     if len(texts) > 1:
         crossing.losses.approximated("$.messages", "system", "its turns are joined")

@@ -112,6 +112,9 @@ def _instructions(messages: Sequence[Message], crossing: Crossing) -> str | None
         return _joined(first) if crossing.home else None
     if alone.cache is not None or not alone.text or first.name is not None or first.id is not None:
         return None
+    for field in ("citations", "logprobs"):
+        if getattr(alone, field):
+            crossing.losses.dropped("$.messages[0].content[0]", field, "what goes to the model has none")
     own_fields(first.extra, "$.messages[0]", crossing.losses)
     own_fields(alone.extra, "$.messages[0].content[0]", crossing.losses)
     return alone.text
