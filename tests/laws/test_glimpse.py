@@ -54,6 +54,13 @@ def test_the_usual_is_seen(name: str) -> None:
     agrees(name, USUAL[name])
 
 
+@pytest.mark.parametrize(("name", "said"), [("chat", b'"finish_reason":"stop"'), ("messages", b'"end_turn"')])
+def test_an_empty_reason_is_read_as_the_general_path_reads_it(name: str, said: bytes) -> None:
+    data = USUAL[name].replace(said, said[: said.rindex(b'"', 0, -1)] + b'""')
+    assert decode_json(data) != decode_json(USUAL[name])
+    agrees(name, data)
+
+
 @pytest.mark.parametrize("name", USUAL)
 @settings(max_examples=300)
 @given(data=st.data())

@@ -71,6 +71,8 @@ def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
         answer = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if not answer.stop_reason:
+        return None
     counts = answer.usage
     read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
     reason: FinishReason = REASONS.get(answer.stop_reason, "unknown")
