@@ -35,6 +35,7 @@ KNOWN = [
     "xenoglot.dialects.messages.plain.plain_message",
     "xenoglot.dialects.messages.plain.plain_text",
     "xenoglot.dialects.messages.plain.plain_tool",
+    "xenoglot.dialects.openai.embeddings.glimpse",
     "xenoglot.dialects.openai.usage._plain_usage",
     "xenoglot.dialects.responses.glance.glance",
     "xenoglot.dialects.responses.plain.plain_message",
