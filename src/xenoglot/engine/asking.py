@@ -13,6 +13,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.turns import as_turns
 from xenoglot.engine.calls import CallSpeech
 from xenoglot.engine.constrain import Constraint, constrain
+from xenoglot.engine.extras import demanded
 from xenoglot.engine.failures import refused
 from xenoglot.engine.limits import check_size
 from xenoglot.engine.manner import UNTAUGHT, Manner, manner_of, thinks
@@ -146,7 +147,7 @@ def _said(request: Request, constraint: Constraint, losses: Losses) -> list[JSON
 
 async def _constraint(request: Request, losses: Losses, manner: Manner) -> Constraint:
     """Compile the grammar, in a thread: the event loop has others to serve."""
-    if not request.tools and not request.tool_choice and not request.output:
+    if not request.tools and not request.tool_choice and not request.output and demanded(request) is None:
         return Constraint()
     longest = request.sampling.max_tokens or DEFAULT_MAX_TOKENS
     return await asyncio.to_thread(constrain, request, losses, manner, longest) or Constraint()

@@ -20,6 +20,7 @@ from xenoglot.engine.asking import Asking
 from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.embedding import EmbeddingEngine
+from xenoglot.engine.extras import understood
 from xenoglot.engine.failures import CRASHED, overflow, refused
 from xenoglot.engine.limits import note_losses, stop_words
 from xenoglot.engine.measures import Meter
@@ -109,6 +110,7 @@ class Engine:
         Raises:
             FailureError: the request asks for something impossible, or the model cannot be used now.
         """
+        call = replace(call, request=understood(call.request))
         shares = shares_of(call, texts=True, candidates=False)
         return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(call))
 
@@ -140,7 +142,8 @@ class Engine:
     async def count(self, call: Call) -> int | None:
         """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""
         try:
-            requests = [share.call.request for share in shares_of(call, texts=True, candidates=False)]
+            asking = replace(call, request=understood(call.request))
+            requests = [share.call.request for share in shares_of(asking, texts=True, candidates=False)]
             asked = [await self._asking.asked(request, call.losses) for request in requests]
             call.losses.settle()
             return sum(len(one.prompt) for one in asked)

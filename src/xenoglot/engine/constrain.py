@@ -19,6 +19,8 @@ from msgspec.structs import replace
 from xenoglot.codec.custom import WRAPPED
 from xenoglot.codec.names import qualified
 from xenoglot.engine.calls import Branch
+from xenoglot.engine.demands import demanded_form
+from xenoglot.engine.extras import demanded
 from xenoglot.engine.failures import refused
 from xenoglot.engine.forms import PLAIN
 from xenoglot.engine.grammar.free import free_object, free_text, written
@@ -108,12 +110,17 @@ class _Constraining:
         self._rules = Rules()
         self._forced = request.tool_choice is not None and request.tool_choice.mode == "required"
         self._output = None if request.output is None or request.output.kind == "text" else request.output
+        self._demand = demanded(request)
 
     def constraint(self) -> Constraint | None:
         tools = _offered(self._request, self._request.tool_choice or ToolChoice(mode="auto"), self._losses)
         form = self._manner.form
         if self._forced and not tools:
             raise refused("$.tool_choice", "a tool must be called, and there is none")
+        if self._demand is not None:
+            if tools:
+                raise refused(self._demand.path, "tools may be called, and a call has a form of its own")
+            return Constraint(self._thoughtful(demanded_form(self._rules, self._demand)))
         if not tools:
             return self._formed()
         if form is not None and (form.marker or self._forced or self._output is None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.engine.extras import unread
 from xenoglot.engine.failures import overflow, refused
 from xenoglot.engine.prompt import strings
 from xenoglot.engine.turns import ENGINE
@@ -38,7 +39,7 @@ def note_losses(request: Request, losses: Losses) -> None:
     Raises:
         FailureError: without it the answer would be to another question.
     """
-    losses.carry(request.extra, "$", ENGINE)
+    losses.carry(unread(request.extra), "$", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
     if request.verbosity is not None:

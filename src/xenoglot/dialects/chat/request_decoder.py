@@ -148,7 +148,7 @@ def _decode_output(reader: Reader) -> OutputFormat | None:
     if kind == "text":
         return OutputFormat(kind="text", extra=extra_of(inner, {}))
     if kind == "json_object":  # llama.cpp and Together take a schema beside it
-        schema = inner.take_if("schema", dict)
+        schema = inner.take("schema", dict)
         extra = extra_of(inner, {"json_object": schema is not None})
         return OutputFormat(kind="json" if schema is None else "json_schema", schema=schema, extra=extra)
     spec = Reader(inner.need("json_schema", dict), inner.at("json_schema"))

@@ -28,6 +28,12 @@ def characters(ranges: Ranges) -> str | None:
     return either(expressions) if expressions else None
 
 
+def plain_characters(ranges: Ranges) -> str | None:
+    """Return the expression for one character of `ranges` in a text that is no JSON; `None` if none may be written."""
+    plain = without(ranges, UNWRITTEN)
+    return one_of(plain) if plain else None
+
+
 def without(ranges: Ranges, removed: Iterable[tuple[int, int]]) -> Ranges:
     """Return the characters of `ranges` that are not in `removed`, in their order."""
     left = sorted(set(ranges))

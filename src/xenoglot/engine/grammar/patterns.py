@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from xenoglot.engine.grammar.characters import ANYTHING, LAST, Ranges, characters, without
+from xenoglot.engine.grammar.characters import ANYTHING, LAST, Ranges, characters, plain_characters, without
 from xenoglot.engine.grammar.gbnf import MOST_REPEATED, repeat
 
 CLASSES: Final[dict[str, Ranges]] = {
@@ -66,15 +66,15 @@ def fitted(pattern: str, least: int, most: int | None) -> Matched | None:
     return matched if least <= matched.least and (most is None or matched.most <= most) else None
 
 
-def translate(pattern: str, bounds: Bounds) -> Matched:
-    """Return the grammar of `pattern`.
+def translate(pattern: str, bounds: Bounds, *, plain: bool = False) -> Matched:
+    """Return the grammar of `pattern` for the inside of a JSON string, or for a `plain` text that it wholly matches.
 
     Raises:
         PatternError: it cannot be had.
     """
     if len(pattern) > LONGEST:
         raise PatternError(f"it is longer than {LONGEST} characters")
-    parser = _Parser(pattern, bounds)
+    parser = _Parser(pattern, bounds, plain=plain)
     matched = parser.whole()
     if matched.most > MOST_REPEATED:
         raise PatternError(f"it matches more than {MOST_REPEATED} characters")
@@ -84,8 +84,9 @@ def translate(pattern: str, bounds: Bounds) -> Matched:
 class _Parser:
     """Recursive descent over one expression."""
 
-    def __init__(self, pattern: str, bounds: Bounds) -> None:
+    def __init__(self, pattern: str, bounds: Bounds, *, plain: bool) -> None:
         self._pattern = pattern
+        self._plain = plain
         self._bounds = bounds
         self._at = 0
         self._depth = 0
@@ -101,9 +102,9 @@ class _Parser:
 
     def _anchored(self) -> Matched:
         anything = _repeated(Matched(ANYTHING, 1, 1), self._bounds.least, self._bounds.most)
-        before = [] if self._skip("^") else [anything]
+        before = [] if self._skip("^") or self._plain else [anything]
         inside = self._sequence()
-        after = [] if self._skip("$") else [anything]
+        after = [] if self._skip("$") or self._plain else [anything]
         return _joined([*before, inside, *after])
 
     def _skip(self, text: str) -> bool:
@@ -137,7 +138,7 @@ class _Parser:
                 raise PatternError(f"`{odd}` at {self._at - 1} is not supported there")
             case character:
                 ranges = [(ord(character), ord(character))]
-        expression = characters(ranges)
+        expression = plain_characters(ranges) if self._plain else characters(ranges)
         if expression is None:
             raise PatternError("it has a character class that nothing matches")
         return Matched(expression, 1, 1)

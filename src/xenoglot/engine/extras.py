@@ -1,0 +1,150 @@
+"""Fields of llama-server and vLLM that no dialect defines and the embedded model understands, by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.engine.failures import refused
+from xenoglot.errors import WireError
+from xenoglot.model.json import JSON
+from xenoglot.model.request import OutputFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from xenoglot.model.content import Extra
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+
+FORMS: Final = {
+    "json_schema": "json",
+    "guided_json": "json",
+    "guided_regex": "regex",
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "grammar": "grammar",
+}
+"""Field of a request -> the kind of form that it demands.
+
+Sources: https://docs.vllm.ai/en/stable/features/structured_outputs.html,
+https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
+"""
+
+KINDS: Final = ("json", "regex", "choice", "grammar")
+NESTED: Final = "structured_outputs"
+FORMAT: Final = "response_format"
+LONGEST_QUOTE: Final = 64
+ONE_FORM: Final = "only one form of the answer can be demanded, and `{}` does so, too"
+
+
+class Demand(Struct, frozen=True):
+    """A form that the answer must have: its kind, what describes it, and the field that demanded it."""
+
+    kind: str
+    value: JSON
+    path: str
+
+
+def fields_of(request: Request) -> JSONObject:
+    """Return the fields of a request that its dialect does not define."""
+    return {} if request.extra is None else request.extra.fields
+
+
+def unread(extra: Extra | None) -> Extra | None:
+    """Return the fields that are not understood here either."""
+    if extra is None or extra.fields.keys().isdisjoint({*FORMS, NESTED}):
+        return extra
+    kept = {name: value for name, value in extra.fields.items() if name not in FORMS and name != NESTED}
+    return replace(extra, fields=kept)
+
+
+def understood(request: Request) -> Request:
+    """Return the request with what its unknown fields say in the fields of the model: a JSON Schema of the answer.
+
+    Raises:
+        FailureError: two forms are demanded, or one is of a type that does not exist.
+    """
+    demand = demanded(request)
+    if demand is None:
+        return request
+    if request.output is not None and request.output.kind != "text":
+        raise refused(demand.path, ONE_FORM.format(FORMAT))
+    if demand.kind != "json":
+        return request
+    if demand.value == {"type": "object"}:
+        return replace(request, output=OutputFormat(kind="json"), extra=unread(request.extra))
+    return replace(request, output=OutputFormat(kind="json_schema", schema=demand.value), extra=unread(request.extra))
+
+
+def demanded(request: Request) -> Demand | None:
+    """Return the form that the unknown fields of a request demand.
+
+    Raises:
+        FailureError: there are two, or one is of a type that does not exist.
+    """
+    fields = fields_of(request)
+    if fields.keys().isdisjoint({*FORMS, NESTED, FORMAT}):
+        return None
+    _check_format(fields.get(FORMAT))
+    found = [
+        Demand(kind, fields[name], f"$.{name}")
+        for name, kind in FORMS.items()
+        if name in fields and fields[name] not in (None, "")
+    ]
+    found += _nested(fields.get(NESTED))
+    if len(found) > 1:
+        raise refused(found[1].path, ONE_FORM.format(found[0].path.removeprefix("$.")))
+    return _checked(found[0]) if found else None
+
+
+def _check_format(value: JSON) -> None:
+    """Refuse a type of `response_format` that was left as it is since no dialect has it."""
+    if isinstance(value, dict):
+        kind = str(value.get("type"))[:LONGEST_QUOTE]
+        problem = f"Invalid value: '{kind}'. Supported values are: 'json_object', 'json_schema', and 'text'."
+        raise refused(f"$.{FORMAT}.type", problem)
+
+
+def _nested(value: JSON) -> list[Demand]:
+    if value is None:
+        return []
+    if not isinstance(value, dict):
+        raise refused(f"$.{NESTED}", f"expected object, found {to_text(value)[:LONGEST_QUOTE]}")
+    if not value.keys() <= {*KINDS}:
+        odd = min(value.keys() - {*KINDS})
+        raise refused(f"$.{NESTED}.{odd[:LONGEST_QUOTE]}", f"not supported; expected one of {', '.join(KINDS)}")
+    return [Demand(kind, value[kind], f"$.{NESTED}.{kind}") for kind in KINDS if value.get(kind) is not None]
+
+
+def _checked(demand: Demand) -> Demand:
+    """Return the demand if its value is of the right type; a JSON Schema may come as text, as in vLLM's examples."""
+    check, wanted = _TYPES[demand.kind]
+    value = _decoded(demand) if demand.kind == "json" else demand.value
+    if not check(value):
+        raise refused(demand.path, f"expected {wanted}, found {to_text(value)[:LONGEST_QUOTE]}")
+    return replace(demand, value=value)
+
+
+def _decoded(demand: Demand) -> JSON:
+    if not isinstance(demand.value, str):
+        return demand.value
+    try:
+        return decode_json(demand.value)
+    except WireError:
+        raise refused(demand.path, "expected a JSON Schema, found a text that is no JSON") from None
+
+
+def _is_choice(value: JSON) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) and item for item in value)
+
+
+_TYPES: Final[Mapping[str, tuple[Callable[[JSON], bool], str]]] = {
+    "json": (lambda value: isinstance(value, dict | bool), "a JSON Schema"),
+    "regex": (lambda value: isinstance(value, str), "a regular expression"),
+    "grammar": (lambda value: isinstance(value, str), "a grammar in GBNF"),
+    "choice": (_is_choice, "a list of texts that are not empty"),
+}

@@ -1,0 +1,115 @@
+"""Forms of answers that llama-server's and vLLM's clients demand by fields of their own, held by the embedded model."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.running import asked, response
+from xenoglot.dialects.chat import CHAT
+from xenoglot.engine.extras import understood
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.content import Extra, Text
+from xenoglot.model.request import OutputFormat
+
+if TYPE_CHECKING:
+    from xenoglot.engine.backend import Engine
+    from xenoglot.model.json import JSON
+
+SCHEMA: JSON = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+HELD = OutputFormat(kind="json_schema", schema=SCHEMA)
+
+
+def extra(**fields: JSON) -> Extra:
+    """Fields that the client's dialect does not define."""
+    return Extra(dialect="chat", fields=fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"json_schema": SCHEMA}, id="llama-server"),
+        pytest.param({"guided_json": SCHEMA}, id="guided"),
+        pytest.param({"guided_json": json.dumps(SCHEMA)}, id="guided-as-text"),
+        pytest.param({"structured_outputs": {"json": SCHEMA}}, id="structured-outputs"),
+    ],
+)
+def test_findings_f_a_schema_under_any_name_is_the_same(fields: dict[str, JSON]) -> None:
+    request = understood(asked("Hi", extra=extra(**fields, other=1)).request)
+    assert (request.output, request.extra) == (HELD, extra(other=1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        pytest.param({"guided_choice": ["zebra", "yak"]}, {"zebra", "yak"}, id="choice"),
+        pytest.param({"structured_outputs": {"choice": ["zebra"]}}, {"zebra"}, id="nested-choice"),
+        pytest.param({"guided_regex": r'"\d{2}"\\'}, {f'"{number:02}"\\' for number in range(100)}, id="regex"),
+        pytest.param({"grammar": 'root ::= "a" b+\nb ::= "b" | c\nc ::= "z"'}, None, id="grammar"),
+        pytest.param({"guided_grammar": 'root ::= "x" | "y"'}, {"x", "y"}, id="guided-grammar"),
+        pytest.param({"structured_outputs": {"grammar": 'root ::= "x"'}}, {"x"}, id="nested-grammar"),
+    ],
+)
+async def test_findings_f_an_answer_is_held(engine: Engine, fields: dict[str, JSON], said: set[str] | None) -> None:
+    call = asked("Which animal?", extra=extra(**fields))
+    made = await response(engine, call)
+    (part,) = made.candidates[0].content
+    assert isinstance(part, Text)
+    assert [*call.losses] == []
+    if said is None:
+        assert part.text[0] == "a"
+        assert set(part.text[1:]) <= {"b", "z"}
+    else:
+        assert part.text in said
+
+
+async def test_findings_f_a_schema_holds_the_answer(engine: Engine) -> None:
+    made = await response(engine, asked("How old?", extra=extra(guided_json=SCHEMA)))
+    (part,) = made.candidates[0].content
+    assert isinstance(part, Text)
+    assert type(json.loads(part.text)["age"]) is int
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "problem"),
+    [
+        ({"guided_json": SCHEMA, "grammar": 'root ::= "x"'}, "$.grammar", "only one form"),
+        ({"structured_outputs": {"json": SCHEMA, "regex": "a"}}, "$.structured_outputs.regex", "only one form"),
+        ({"structured_outputs": {"structural_tag": "x"}}, "$.structured_outputs.structural_tag", "not supported"),
+        ({"structured_outputs": 1}, "$.structured_outputs", "expected object"),
+        ({"guided_json": 123}, "$.guided_json", "expected a JSON Schema"),
+        ({"guided_json": "{"}, "$.guided_json", "a text that is no JSON"),
+        ({"guided_choice": []}, "$.guided_choice", "expected a list"),
+        ({"guided_choice": ["a", 1]}, "$.guided_choice", "expected a list"),
+        ({"guided_regex": "(?=a)"}, "$.guided_regex", "looking around"),
+        ({"grammar": "root ::= root"}, "$.grammar", "can begin with itself"),
+        ({"grammar": ["a"]}, "$.grammar", "expected a grammar"),
+        (
+            {"response_format": {"type": "sound"}},
+            "$.response_format.type",
+            "Invalid value: 'sound'. Supported values are: 'json_object', 'json_schema', and 'text'.",
+        ),
+    ],
+)
+async def test_findings_f_what_cannot_be_held_is_refused(
+    engine: Engine, fields: dict[str, JSON], param: str, problem: str
+) -> None:
+    with pytest.raises(FailureError) as error:
+        await response(engine, asked("Hi", extra=extra(**fields)))
+    failure = error.value.failure
+    assert (failure.kind, failure.param) == ("invalid_request", param)
+    assert problem in failure.message
+
+
+async def test_findings_f_two_forms_are_refused(engine: Engine) -> None:
+    call = asked("Hi", output=HELD, extra=extra(guided_choice=["a"]))
+    with pytest.raises(FailureError, match="only one form"):
+        await response(engine, call)
+
+
+def test_findings_f_a_schema_that_is_none_is_refused() -> None:
+    body: JSON = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    with pytest.raises(WireError, match="schema: expected"):
+        CHAT.decode_request({**body, "response_format": {"type": "json_object", "schema": 123}})
