@@ -10,6 +10,7 @@ import pytest
 from tests.engine.running import asked, response
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.extras import understood
+from xenoglot.engine.samplers import WINDOWS, sampler_fields
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Text
 from xenoglot.model.request import OutputFormat
@@ -113,3 +114,73 @@ def test_findings_f_a_schema_that_is_none_is_refused() -> None:
     body: JSON = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
     with pytest.raises(WireError, match="schema: expected"):
         CHAT.decode_request({**body, "response_format": {"type": "json_object", "schema": 123}})
+
+
+SAMPLERS: dict[str, JSON] = {
+    "typical_p": 0.9,
+    "top_n_sigma": 1,
+    "min_keep": 2,
+    "dynatemp_range": 0.5,
+    "dynatemp_exponent": 1.5,
+    "xtc_probability": 0.1,
+    "xtc_threshold": 0.2,
+    "mirostat": 0,
+    "mirostat_tau": 4.0,
+    "mirostat_eta": 0.2,
+    "dry_multiplier": 0.8,
+    "dry_base": 1.5,
+    "dry_allowed_length": 3,
+    "dry_penalty_last_n": -1,
+    "dry_sequence_breakers": ["\n"],
+    "repeat_last_n": 32,
+    "samplers": ["dry", "top_k", "temperature"],
+    "ignore_eos": True,
+}
+
+
+def test_findings_f_samplers_go_to_the_runtime_as_they_are() -> None:
+    found = sampler_fields({**SAMPLERS, "n_predict": 3, "cache_prompt": False, "id_slot": 1}, 512)
+    assert found == {**SAMPLERS, "dry_penalty_last_n": 512}
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(-1, 512), (0, 0), (32, 32), (2**31 - 1, 512)])
+def test_findings_f_no_window_is_larger_than_the_context(asked: int, sent: int) -> None:
+    """The runtime reserves memory for it: 8 GB for the largest number."""
+    windows = dict.fromkeys(WINDOWS, asked)
+    assert sampler_fields(windows, 512) == dict.fromkeys(WINDOWS, sent)
+
+
+async def test_findings_f_samplers_are_heeded_and_the_rest_is_lost(engine: Engine) -> None:
+    call = asked("Say: a.", extra=extra(**SAMPLERS, n_predict=7, cache_prompt=False, id_slot=1))
+    made = await response(engine, call)
+    assert made.usage is not None
+    assert (made.usage.output_tokens, made.usage.cache_read or 0) == (7, 0)
+    assert [loss.what for loss in call.losses] == ["id_slot"]
+
+
+async def test_findings_f_an_answer_in_a_form_ends_with_it(engine: Engine) -> None:
+    call = asked("Hi", extra=extra(ignore_eos=True, guided_choice=["yes"]))
+    made = await response(engine, call)
+    assert made.candidates[0].content == (Text(text="yes"),)
+    assert [(loss.where, loss.what) for loss in call.losses] == [("$", "ignore_eos")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("typical_p", 1.1),
+        ("typical_p", True),
+        ("mirostat", 3),
+        ("mirostat", 1.0),
+        ("min_keep", -1),
+        ("n_predict", -2),
+        ("ignore_eos", 1),
+        ("samplers", ["nothing"]),
+        ("samplers", "dry"),
+        ("dry_sequence_breakers", ["a"] * 17),
+        ("dry_sequence_breakers", ["a" * 41]),
+    ],
+)
+def test_findings_f_a_sampler_out_of_range_is_refused(name: str, value: JSON) -> None:
+    with pytest.raises(FailureError, match=f"{name}: found"):
+        sampler_fields({name: value}, 512)

@@ -20,12 +20,13 @@ from xenoglot.engine.asking import Asking
 from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.embedding import EmbeddingEngine
-from xenoglot.engine.extras import understood
+from xenoglot.engine.extras import fields_of, understood
 from xenoglot.engine.failures import CRASHED, overflow, refused
 from xenoglot.engine.limits import note_losses, stop_words
 from xenoglot.engine.measures import Meter
 from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.runtime import Runtime
+from xenoglot.engine.samplers import sampler_fields
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
 from xenoglot.engine.texts import best, best_of, checked_length, echo, of_several
 from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_prompt
@@ -240,9 +241,14 @@ class Engine:
         longest = min(wanted, room)
         if longest < (sampling.max_tokens or 0):
             call.losses.approximated("$.sampling", "max_tokens", f"the context has room for {longest}")
-        fields |= {"prompt": prompt, "n_predict": longest, **STREAMED, "cache_prompt": self._settings.remembers}
+        further = fields_of(request)
+        remembers = self._settings.remembers and further.get("cache_prompt") is not False
+        fields |= {**sampler_fields(further, facts.context), "prompt": prompt, "n_predict": longest, **STREAMED}
+        fields["cache_prompt"] = remembers
         if asked.constraint.grammar:
             fields["grammar"] = asked.constraint.grammar
+            if fields.pop("ignore_eos", False):
+                call.losses.dropped("$", "ignore_eos", "an answer that is held to a form ends with it")
         if (stop := stop_words(request)) and not asked.calls:
             fields["stop"] = stop
         echoed = await self._echo(request, prompt, facts)

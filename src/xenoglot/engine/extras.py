@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.engine.failures import refused
+from xenoglot.engine.samplers import READ, longest_of
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON
 from xenoglot.model.request import OutputFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from xenoglot.model.content import Extra
     from xenoglot.model.json import JSONObject
@@ -56,14 +57,33 @@ def fields_of(request: Request) -> JSONObject:
 
 def unread(extra: Extra | None) -> Extra | None:
     """Return the fields that are not understood here either."""
-    if extra is None or extra.fields.keys().isdisjoint({*FORMS, NESTED}):
+    return _without(extra, {*FORMS, NESTED, *READ})
+
+
+def _without(extra: Extra | None, names: Collection[str]) -> Extra | None:
+    if extra is None or extra.fields.keys().isdisjoint(names):
         return extra
-    kept = {name: value for name, value in extra.fields.items() if name not in FORMS and name != NESTED}
-    return replace(extra, fields=kept)
+    return replace(extra, fields={name: value for name, value in extra.fields.items() if name not in names})
 
 
 def understood(request: Request) -> Request:
-    """Return the request with what its unknown fields say in the fields of the model: a JSON Schema of the answer.
+    """Return the request with what its unknown fields say in the fields of the model, where these can say it.
+
+    That is a JSON Schema of the answer, and the most tokens of it.
+
+    Raises:
+        FailureError: two forms are demanded, or a value is of a type that does not exist.
+    """
+    if not fields_of(request):
+        return request
+    longest = longest_of(fields_of(request))
+    if longest is not None and request.sampling.max_tokens is None:
+        request = replace(request, sampling=replace(request.sampling, max_tokens=longest))
+    return _formed(request)
+
+
+def _formed(request: Request) -> Request:
+    """Return the request with the JSON Schema that is demanded of its answer as its output.
 
     Raises:
         FailureError: two forms are demanded, or one is of a type that does not exist.
@@ -75,9 +95,10 @@ def understood(request: Request) -> Request:
         raise refused(demand.path, ONE_FORM.format(FORMAT))
     if demand.kind != "json":
         return request
+    extra = _without(request.extra, {*FORMS, NESTED})
     if demand.value == {"type": "object"}:
-        return replace(request, output=OutputFormat(kind="json"), extra=unread(request.extra))
-    return replace(request, output=OutputFormat(kind="json_schema", schema=demand.value), extra=unread(request.extra))
+        return replace(request, output=OutputFormat(kind="json"), extra=extra)
+    return replace(request, output=OutputFormat(kind="json_schema", schema=demand.value), extra=extra)
 
 
 def demanded(request: Request) -> Demand | None:
