@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.running import asked, response
+from tests.engine.running import said as message
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.extras import understood
 from xenoglot.engine.samplers import WINDOWS, sampler_fields
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Text
-from xenoglot.model.request import OutputFormat
+from xenoglot.model.request import OutputFormat, Thinking
 
 if TYPE_CHECKING:
     from xenoglot.engine.backend import Engine
     from xenoglot.model.json import JSON
+    from xenoglot.model.request import Message
 
 SCHEMA: JSON = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
 HELD = OutputFormat(kind="json_schema", schema=SCHEMA)
@@ -184,3 +186,59 @@ async def test_findings_f_an_answer_in_a_form_ends_with_it(engine: Engine) -> No
 def test_findings_f_a_sampler_out_of_range_is_refused(name: str, value: JSON) -> None:
     with pytest.raises(FailureError, match=f"{name}: found"):
         sampler_fields({name: value}, 512)
+
+
+@pytest.mark.parametrize(
+    ("said", "thinking", "left"),
+    [
+        pytest.param({"enable_thinking": False}, Thinking(mode="disabled"), {}, id="off"),
+        pytest.param({"enable_thinking": True}, Thinking(mode="enabled"), {}, id="on"),
+        pytest.param({"enable_thinking": None}, None, {"enable_thinking": None}, id="not-said"),
+        pytest.param({"enable_thinking": False, "tone": 1}, Thinking(mode="disabled"), {"tone": 1}, id="others-stay"),
+    ],
+)
+def test_findings_f_whether_the_template_thinks(said: JSON, thinking: Thinking | None, left: JSON) -> None:
+    request = understood(asked("Hi", extra=extra(chat_template_kwargs=said)).request)
+    assert (request.thinking, request.extra) == (thinking, extra(chat_template_kwargs=left) if left else extra())
+
+
+def test_findings_f_the_dialects_own_word_on_thinking_counts() -> None:
+    said, own = extra(chat_template_kwargs={"enable_thinking": False}), Thinking(effort="high")
+    assert understood(asked("Hi", thinking=own, extra=said).request).thinking == own
+
+
+ANSWER = message("assistant", "Yes, and")
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "left"),
+    [
+        pytest.param(
+            ("Hi", ANSWER), {"continue_final_message": True, "add_generation_prompt": False}, {}, id="goes-on"
+        ),
+        pytest.param(("Hi",), {"continue_final_message": False, "add_generation_prompt": True}, {}, id="opens"),
+        pytest.param(
+            ("Hi", ANSWER), {"add_generation_prompt": True}, {"add_generation_prompt": True}, id="opens-after-an-answer"
+        ),
+        pytest.param(("Hi",), {"add_generation_prompt": False}, {"add_generation_prompt": False}, id="opens-nothing"),
+    ],
+)
+def test_findings_f_what_the_prompt_ends_with(
+    messages: tuple[Message | str, ...], fields: dict[str, JSON], left: dict[str, JSON]
+) -> None:
+    assert understood(asked(*messages, extra=extra(**fields)).request).extra == extra(**left)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"continue_final_message": True}, "$.continue_final_message"),
+        ({"continue_final_message": True, "add_generation_prompt": True}, "$.continue_final_message"),
+        ({"chat_template_kwargs": 1}, "$.chat_template_kwargs"),
+        ({"chat_template_kwargs": {"enable_thinking": "no"}}, "$.chat_template_kwargs.enable_thinking"),
+    ],
+)
+def test_findings_f_what_no_template_does_is_refused(fields: dict[str, JSON], param: str) -> None:
+    with pytest.raises(FailureError) as error:
+        understood(asked("Hi", extra=extra(**fields)).request)
+    assert error.value.failure.param == param

@@ -159,7 +159,7 @@ class Engine:
 
     async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
         """Return the tokens of the prompt: those of a lone text, or those that an answer would be made to."""
-        request, context = asked.request, (await self._runtime.facts()).context
+        request, context = understood(asked.request), (await self._runtime.facts()).context
         match request.prompt:
             case Prompt(texts=(str(text),)) if not request.messages:
                 numbers = await tokens_of_prompt(text, self._runtime, special=asked.special, control=asked.control)

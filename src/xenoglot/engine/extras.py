@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.engine.failures import refused
+from xenoglot.engine.manner import SWITCH
 from xenoglot.engine.samplers import READ, longest_of
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON
-from xenoglot.model.request import OutputFormat
+from xenoglot.model.request import OutputFormat, Thinking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -36,6 +37,9 @@ https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
 """
 
 KINDS: Final = ("json", "regex", "choice", "grammar")
+TEMPLATE: Final = "chat_template_kwargs"
+GOES_ON: Final = "continue_final_message"
+OPENS: Final = "add_generation_prompt"
 NESTED: Final = "structured_outputs"
 FORMAT: Final = "response_format"
 LONGEST_QUOTE: Final = 64
@@ -69,17 +73,59 @@ def _without(extra: Extra | None, names: Collection[str]) -> Extra | None:
 def understood(request: Request) -> Request:
     """Return the request with what its unknown fields say in the fields of the model, where these can say it.
 
-    That is a JSON Schema of the answer, and the most tokens of it.
+    That is a JSON Schema of the answer, the most tokens of it, and whether to think.
 
     Raises:
-        FailureError: two forms are demanded, or a value is of a type that does not exist.
+        FailureError: two forms are demanded, a value is of a type that does not exist, or no message can be continued.
     """
     if not fields_of(request):
         return request
+    request = continued(templated(request))
     longest = longest_of(fields_of(request))
     if longest is not None and request.sampling.max_tokens is None:
         request = replace(request, sampling=replace(request.sampling, max_tokens=longest))
     return _formed(request)
+
+
+def templated(request: Request) -> Request:
+    """Return the request with what `chat_template_kwargs` says of thinking; all else in it stays where it is.
+
+    Raises:
+        FailureError: it is no object, or the switch in it is neither on nor off.
+    """
+    said = fields_of(request).get(TEMPLATE)
+    if said is None:
+        return request
+    if not isinstance(said, dict):
+        raise refused(f"$.{TEMPLATE}", f"expected object, found {to_text(said)[:LONGEST_QUOTE]}")
+    wanted = said.get(SWITCH)
+    if wanted is None:
+        return request
+    if type(wanted) is not bool:
+        raise refused(f"$.{TEMPLATE}.{SWITCH}", f"expected true or false, found {to_text(wanted)[:LONGEST_QUOTE]}")
+    left = {name: value for name, value in said.items() if name != SWITCH}
+    extra = _without(request.extra, {TEMPLATE})
+    if left and extra is not None:
+        extra = replace(extra, fields={**extra.fields, TEMPLATE: left})
+    thinking = request.thinking or Thinking(mode="enabled" if wanted else "disabled")
+    return replace(request, thinking=thinking, extra=extra)
+
+
+def continued(request: Request) -> Request:
+    """Return the request without the fields that ask for what is done anyway: a last turn of the assistant goes on.
+
+    Raises:
+        FailureError: the last turn is to go on, and is not the assistant's; or it is to go on and to be followed.
+    """
+    fields = fields_of(request)
+    goes_on, opens = fields.get(GOES_ON), fields.get(OPENS)
+    if goes_on is True and opens is True:
+        raise refused(f"$.{GOES_ON}", f"cannot be true where `{OPENS}` is true, too")
+    ends = bool(request.messages) and request.messages[-1].role == "assistant"
+    if goes_on is True and not ends:
+        raise refused(f"$.{GOES_ON}", "the last message is not the assistant's")
+    done = {name for name, is_done in ((GOES_ON, goes_on is ends), (OPENS, opens is not ends)) if is_done}
+    return replace(request, extra=_without(request.extra, done))
 
 
 def _formed(request: Request) -> Request:
