@@ -33,6 +33,7 @@ FLAGS = (
     "text_syntax",
     "gguf",
     "preserve",
+    "also",
 )
 """What flags may say that a configuration file can say."""
 
@@ -136,6 +137,16 @@ def prices_of(options: argparse.Namespace) -> Prices | None:
         return Prices({"*": Price(**fields)}, packaged=False)
     except ConfigurationError as error:
         raise ConfigurationError(f"`--price {options.price}`: {error}") from None
+
+
+def add_also(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names a further dialect of the upstream."""
+    parser.add_argument(
+        "--also",
+        action="append",
+        choices=names(),
+        help="a further dialect that the server speaks, for clients of that dialect; may be repeated",
+    )
 
 
 def add_preserve(parser: argparse.ArgumentParser, usual: str) -> None:

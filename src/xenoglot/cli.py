@@ -163,6 +163,7 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
     choosing.add_upstream(serve)
     choosing.add_preserve(serve, "off")
+    choosing.add_also(serve)
     serve.set_defaults(run=_serve)
 
     models = commands.add_parser("models", help="list the models that can be asked for")

@@ -22,10 +22,12 @@ from tests.gateway.test_reasoning_requests import House
 from xenoglot.backends.backend import Call
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.loss import Losses
+from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import passing
 from xenoglot.gateway.also import Also
 from xenoglot.gateway.assembly import remote
 from xenoglot.gateway.config import check
+from xenoglot.gateway.flags import from_flags
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
@@ -281,6 +283,15 @@ def test_what_an_upstream_speaks_beside_its_dialect(
     said: JSONObject, also: dict[str, tuple[str | None, tuple[str, ...]]]
 ) -> None:
     assert faces(**said) == also
+
+
+def test_a_flag_names_further_dialects() -> None:
+    (also,) = from_flags({}, upstream="http://h", also=["completions"]).upstreams["upstream"].also
+    assert also == Also(dialect="completions")
+    with pytest.raises(ConfigurationError, match=r"--also: found \"chat\", which is set already"):
+        from_flags({}, upstream="http://h", also=["chat"])
+    with pytest.raises(ConfigurationError, match=r"^--also: of an upstream"):
+        from_flags({}, also=["completions"])
 
 
 def test_what_is_known_of_a_provider_holds_in_each_of_its_dialects() -> None:

@@ -28,6 +28,8 @@ _FLAGS = {
     "server.port": "--port",
     "server.workers": "--workers",
     "upstreams.upstream.preserve": "--preserve",
+    "upstreams.upstream.also[0].dialect": "--also",
+    "upstreams.upstream.also[1].dialect": "--also",
     "embedded.gguf": "--gguf",
     "embedded.text_syntax": "--text-syntax",
 }
@@ -47,13 +49,15 @@ def from_flags(  # noqa: PLR0913  one argument per flag
     workers: int | None = None,
     gguf: str | None = None,
     preserve: Preserve | None = None,
+    also: list[str] | None = None,
 ) -> Config:
     """Return the configuration that a few flags stand for: one upstream, or the embedded model.
 
     Raises:
         ConfigurationError: something is wrong; the text names the flags.
     """
-    alone: dict[str, object] = {"--dialect": dialect, "--model": model, "--key-env": key_env, "--preserve": preserve}
+    alone: dict[str, object] = {"--dialect": dialect, "--also": also, "--model": model, "--key-env": key_env}
+    alone["--preserve"] = preserve
     if gguf is None:
         alone["--text-syntax"] = text_syntax
     if upstream is None and any(alone.values()):
@@ -72,7 +76,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         where: dict[str, str | None] = {"base_url": upstream, "dialect": dialect or "chat"}
         if "/" not in upstream and ":" not in upstream:
             where = {"provider": upstream, "dialect": dialect}
-        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve": preserve}
+        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve": preserve, "also": also}
         plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
     if model is not None:
         plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
