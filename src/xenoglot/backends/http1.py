@@ -210,7 +210,7 @@ class ResponseParser:
         self.reusable = False
         self.error: TransportError | None = None
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes | memoryview) -> bytes:
         """Read on; returns the body bytes among them, chunk framing removed."""
         self._fed_bytes += len(data)
         headless = self.head is None

@@ -19,10 +19,17 @@ LOOK_SECONDS = 5.0
 SOON = 2 * LOOK_SECONDS
 SMALL_BODY = 64 * 1024
 """A request body up to this size is copied behind its head, for one write instead of two."""
+READ_BYTES = 64 * 1024
+"""The most that one read takes. It bounds what a connection holds for a client that stops reading: one read beyond the
+high-water mark, and what was written for it. The event loops' own reads are four times as large."""
 
 
-class Connection(asyncio.Protocol):
-    """A connection to one origin. It is opened for a request, then carries one exchange at a time, or idles."""
+class Connection(asyncio.BufferedProtocol):
+    """A connection to one origin. It is opened for a request, then carries one exchange at a time, or idles.
+
+    All connections of a pool read into one buffer: a read is parsed before the next begins, and the parser copies the
+    body out of it.
+    """
 
     transport: asyncio.Transport
 
@@ -85,8 +92,16 @@ class Connection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         self._connected = True
 
-    def data_received(self, data: bytes) -> None:
-        """asyncio: one read."""
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  every read may fill the buffer
+        """asyncio: where the next read goes."""
+        return self.pool.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: one read, which is in the buffer."""
+        self.data_received(self.pool.buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Take what one read held."""
         exchange = self._exchange
         if exchange is None:
             self.close()
@@ -146,6 +161,8 @@ class Pool:
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
         self.loop = loop
         self.limits = limits
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        """What connections read into; of use only within one call."""
         self.connections: set[Connection] = set()
         """All that have come up and are open, idle or not. Of one given up on the way, uvloop never says it is lost."""
         self.unwatched: set[Exchange] = set()

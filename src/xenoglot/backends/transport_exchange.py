@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.transport_bounds import Deadlines
     from xenoglot.backends.transport_connection import Connection
 
-HIGH_WATER = 256 * 1024
+HIGH_WATER = 128 * 1024
 """Unread body bytes at which the upstream has to wait ..."""
-LOW_WATER = 64 * 1024
+LOW_WATER = 32 * 1024
 """... and at which it may go on."""
 STALE_SECONDS = 2.0
 """A kept connection that closes unanswered this soon was closing already when we wrote; later, it was the request."""

@@ -149,7 +149,7 @@ class Passage:
         return connection
 
     async def _reach(
-        self, loop: asyncio.AbstractEventLoop, protocol: Callable[[], asyncio.Protocol], address: str
+        self, loop: asyncio.AbstractEventLoop, protocol: Callable[[], asyncio.BaseProtocol], address: str
     ) -> asyncio.Transport:
         """Connect to the proxy. Its error is raised outside of the handler: the context of that names addresses."""
         proxy = self.proxy

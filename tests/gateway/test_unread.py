@@ -1,0 +1,96 @@
+"""What a gateway holds for a client that reads nothing of a stream, in counted bytes (C06)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backends import wire
+from tests.backends.responses import CHUNKED
+from tests.backends.wire import Peer, becomes, on_each_loop, turns
+from tests.gateway.said import CHAT, MESSAGES
+from tests.gateway.stage import Client, Stage, post
+from xenoglot.backends.transport_connection import READ_BYTES
+from xenoglot.gateway.assembly import assembled
+from xenoglot.gateway.config import check
+from xenoglot.gateway.native_bounds import HIGH_WATER
+from xenoglot.gateway.native_server import NativeServer
+from xenoglot.gateway.server import bind
+
+if TYPE_CHECKING:
+    from xenoglot.gateway.native import Connection
+    from xenoglot.model.json import JSON, JSONObject
+
+
+def chunk(*deltas: JSON) -> bytes:
+    """Return the events of so many deltas, in one chunk of HTTP."""
+    begun: JSONObject = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    events = [begun | {"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    data = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+BEGIN = CHUNKED.replace(b"\r\n\r\n", b"\r\ncontent-type: text/event-stream\r\n\r\n") + chunk({"role": "assistant"})
+WORDS = chunk(*[{"content": "word " * 20}] * 4_000)
+
+
+async def flood(peer: Peer) -> None:
+    """Answer with words without end, as fast as they are taken."""
+    await peer.request()
+    peer.send(BEGIN)
+    while True:
+        peer.send(WORDS)
+        await peer.drain()
+
+
+def held(connection: Connection) -> int:
+    """Return the bytes held for a client, outside the kernel."""
+    exchange = connection._exchange
+    passage = None if exchange is None else exchange.passage
+    reply = None if passage is None else passage.reply
+    unread = 0 if reply is None else sum(map(len, reply.unread))
+    return connection.transport.get_write_buffer_size() + connection._size + unread
+
+
+async def unread(stage: Stage, request: bytes) -> tuple[Client, Connection]:
+    """Return a client that stops reading its stream, and its connection once nothing moves any more.
+
+    It reads some megabytes before that, so that the kernel has learned to take much at once.
+    """
+    client = await stage.connect()
+    (connection,) = stage.server.connections
+    client.send(request)
+    await client.reader.readexactly(8_000_000)
+    client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's have it
+    await becomes(wanted=True, look=lambda: connection.paused)
+    await turns(500)
+    return client, connection
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param("/v1/chat/completions", CHAT, id="findings-10-bytes-that-pass"),
+        pytest.param("/v1/messages", MESSAGES, id="findings-10-events-written-anew"),
+    ],
+)
+@on_each_loop
+async def test_c06_a_stream_that_is_not_read_holds_a_few_reads(path: str, body: dict[str, JSON]) -> None:
+    async with wire.serving(flood) as upstream:
+        value: JSON = {
+            "server": {"port": 0},
+            "store": {"url": "off"},
+            "upstreams": {"u": {"dialect": "chat", "base_url": upstream.url}},
+            "models": [{"name": "*", "upstream": "u"}],
+        }
+        async with assembled(check(value, {}, "the test")) as gateway:
+            with bind("127.0.0.1", 0) as listener:
+                stage = Stage(NativeServer(gateway), listener.getsockname()[:2])
+                stage.server.open([listener])
+                client, connection = await unread(stage, post(path, {**body, "stream": True}))
+                assert 0 < held(connection) <= HIGH_WATER + 2 * READ_BYTES
+                stage.server.stop_accepting()
+                client.writer.transport.abort()
+                await stage.server.drained(0.0)
