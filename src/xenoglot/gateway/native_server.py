@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.gateway import open_files
+from xenoglot.gateway import heap, open_files
 from xenoglot.gateway.native_acceptor import Acceptor
 from xenoglot.gateway.native_bounds import OVERFLOW, SLOW_SECONDS, Connections
 
@@ -63,6 +63,7 @@ class NativeServer:
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
+        self._peaks = heap.PeakWatch()
         self._files = 0
         """Descriptors that were open before the first connection."""
         self.crowded = False
@@ -265,6 +266,8 @@ class NativeServer:
         self.date = f"date: {http_date(time.time())}\r\n"
         for connection in [one for one in self.connections if one.due <= now or one.muffled]:
             connection.look(now)
+        if self._peaks.ended(len(self.connections) - len(self._waiting), now):
+            _ = self.loop.run_in_executor(None, heap.trim)
 
     def _look_if_empty(self) -> None:
         if self._empty is not None and not self.connections and not self._empty.done():
