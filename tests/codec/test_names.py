@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.names import RestoreNames, fit, namespace_of, namespaces_of, qualified
+from xenoglot.codec.names import RestoreNames, fit, namespace_of, namespaces_of, qualified, read_id, spell_id
 from xenoglot.codec.stage import through
 from xenoglot.model.content import Opaque, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -47,6 +47,32 @@ def test_a_fitted_name_is_allowed_and_stays(name: str, limit: int) -> None:
 @given(st.text("abcXYZ019_-", min_size=1, max_size=64))
 def test_what_is_allowed_is_not_touched(name: str) -> None:
     assert fit(name, 64) == name
+
+
+@given(NAMES | st.text("f_.:-x20é").map("toolu_as_".__add__))
+def test_a_spelled_id_is_allowed_and_comes_back(call_id: str) -> None:
+    spelled = spell_id(call_id)
+    assert re.fullmatch("[a-zA-Z0-9_-]*", spelled)
+    assert read_id(spelled) in {call_id, read_id(call_id)}
+    assert spell_id(read_id(spelled)) == spelled
+
+
+@pytest.mark.parametrize(
+    ("call_id", "spelled"),
+    [
+        pytest.param("functions.f_g:0", "toolu_as_functions_2ef__g_3a0", id="findings-C6-Kimi"),
+        pytest.param("call_1|fc-é", "toolu_as_call__1_7cfc-_c3_a9", id="two ids in one"),
+        pytest.param("toolu_01A-b_", "toolu_01A-b_", id="what fits"),
+        pytest.param("", "", id="none"),
+    ],
+)
+def test_ids_of_calls(call_id: str, spelled: str) -> None:
+    assert (spell_id(call_id), read_id(spelled)) == (spelled, call_id)
+
+
+@pytest.mark.parametrize("call_id", ["toolu_as_", "toolu_as_a_b", "toolu_as_a_2Eb", "toolu_as_ab", "toolu_as__ff"])
+def test_ids_that_nobody_spelled_stay(call_id: str) -> None:
+    assert read_id(call_id) == call_id
 
 
 @given(st.sets(NAMES, max_size=30), LIMITS)

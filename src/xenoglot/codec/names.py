@@ -3,6 +3,9 @@
 OpenAI takes tool names of `[a-zA-Z0-9_-]{1,64}`, Messages of up to 128 (`FunctionDefinition.name`, `ToolParam.name` in
 the SDKs); Messages takes ids of `[a-zA-Z0-9_-]+`. What fits is not touched. What does not is shortened to a readable
 head and eight digits of its SHA-256, so the same name is the same everywhere and two names stay two.
+
+A client of Messages gets ids that fit too, but sends them back: they are spelled so that the id that the model wrote
+(`functions.weather:0` of Kimi, whose prompt needs it) is found again without any memory.
 """
 
 from __future__ import annotations
@@ -26,6 +29,38 @@ if TYPE_CHECKING:
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _FITTING = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 _DIGITS = 8
+
+_SPELLED = re.compile(r"toolu_as_((?:[a-zA-Z0-9-]|__|_[0-9a-f]{2})+)").fullmatch
+_UNSAFE = re.compile(rb"[^a-zA-Z0-9-]")
+_UNIT = re.compile(rb"_(_|[0-9a-f]{2})")
+
+
+def spell_id(call_id: str) -> str:
+    """Return `call_id` if it is of `[a-zA-Z0-9_-]`, else spelled in these characters (see `read_id`)."""
+    if (call_id.isascii() and (call_id.isidentifier() or _FITTING(call_id))) or not call_id:
+        return call_id
+    raw = call_id.encode("utf-8", "surrogatepass")
+    return "toolu_as_" + _UNSAFE.sub(_spelled_byte, raw).decode()
+
+
+def read_id(call_id: str) -> str:
+    """Return the id that `spell_id` spelled as `call_id`; any other id as it is."""
+    found = _SPELLED(call_id) if call_id.startswith("toolu_as_") else None
+    if found is None:
+        return call_id
+    try:
+        meant = _UNIT.sub(_read_byte, found[1].encode()).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return call_id
+    return meant if spell_id(meant) == call_id else call_id
+
+
+def _spelled_byte(found: re.Match[bytes]) -> bytes:
+    return b"__" if found[0] == b"_" else b"_%02x" % found[0][0]
+
+
+def _read_byte(found: re.Match[bytes]) -> bytes:
+    return b"_" if found[1] == b"_" else bytes.fromhex(found[1].decode())
 
 
 def fit(name: str, limit: int) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.errors import FailureError
@@ -17,6 +18,7 @@ from xenoglot.model.content import (
     Remote,
     Text,
     ToolCall,
+    ToolResult,
 )
 from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSONObject
@@ -238,3 +240,27 @@ def test_what_nobody_said_is_said_to_be_made_up() -> None:
         "$.usage input_tokens approximated (nobody said it, and the dialect requires a number: 0)",
         "$.usage output_tokens approximated (nobody said it, and the dialect requires a number: 0)",
     ]
+
+
+def test_findings_c6_an_id_of_any_characters_comes_back() -> None:
+    """Kimi's ids (`functions.f:0`) fit the pattern of the dialect's clients, and are the model's again in a request."""
+    call = ToolCall(id="functions.f:0", name="f", arguments="{}")
+    body, told = encoded(Response(id="1", candidates=(Candidate(content=(call,)),), usage=COUNTED))
+    blocks = body["content"]
+    assert isinstance(blocks, list)
+    assert blocks == [{"type": "tool_use", "id": "toolu_as_functions_2ef_3a0", "name": "f", "input": {}}]
+    assert told == []
+    result: JSONObject = {"type": "tool_result", "tool_use_id": "toolu_as_functions_2ef_3a0", "content": "ok"}
+    for more in ({}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}):  # the quick way, and the general one
+        turns: list[JSONObject] = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [{**block, **more} for block in blocks if isinstance(block, dict)]},
+            {"role": "user", "content": [{**result, **more}]},
+        ]
+        asked: JSONObject = {"model": "m", "max_tokens": 1, "messages": [*turns]}
+        request = MESSAGES.decode_request(asked)
+        (again,), (answered,) = request.messages[1].content, request.messages[2].content
+        assert isinstance(again, ToolCall)
+        assert isinstance(answered, ToolResult)
+        assert [again.id, answered.call_id] == ["functions.f:0"] * 2
+        assert MESSAGES.encode_request(request, Losses(), Target()) == asked

@@ -6,7 +6,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.names import fit, qualified, spell_id
 from xenoglot.codec.plain import bare_text
 from xenoglot.codec.sealed import pack
 from xenoglot.dialects.messages.arguments import RAW_ARGUMENTS, input_of
@@ -233,8 +233,8 @@ class PartEncoder:
         return {RAW_ARGUMENTS: part.arguments}
 
     def call_id(self, call_id: str) -> str:
-        """Return the id of a call as the server of this request takes it; in an answer, as it is."""
-        return call_id if self._home or self._target is None else fit(call_id, ID_LIMIT)
+        """Return the id of a call as the server of this request takes it; in an answer, so that it comes back."""
+        return spell_id(call_id) if self._home or self._target is None else fit(call_id, ID_LIMIT)
 
     def tool_name(self, name: str, namespace: str | None, where: str) -> str:
         """Return the name of a tool as the server of this request takes it; in an answer, as the client knows it."""

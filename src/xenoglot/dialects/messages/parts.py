@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.names import read_id
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.sealed import unpack
 from xenoglot.dialects.messages.arguments import arguments_of
@@ -238,7 +239,7 @@ def _read_redacted(reader: Reader) -> Part | None:
 
 def _read_tool_use(reader: Reader, answer_id: str | None) -> Part:
     if answer_id is None:
-        call_id, value = reader.need("id", str), reader.need("input", dict)
+        call_id, value = read_id(reader.need("id", str)), reader.need("input", dict)
     else:  # a server's slip is worth mending, a client's is worth telling
         call_id, value = (reader.take("id", str) or derived_id(answer_id, reader.path)), reader.take_any("input")
     return ToolCall(
@@ -254,7 +255,7 @@ def _read_tool_result(reader: Reader) -> Part | None:
     content = reader.take_any("content")
     spelled = "string" if isinstance(content, str) else ("empty" if content == [] else None)
     return ToolResult(
-        call_id=reader.need("tool_use_id", str),
+        call_id=read_id(reader.need("tool_use_id", str)),
         content=() if content is None else decode_parts(content, reader.at("content")),
         is_error=reader.take("is_error", bool),
         cache=take_cache(reader),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.names import fit
+from xenoglot.codec.names import fit, read_id, spell_id
 from xenoglot.codec.plain import bare_texts, is_plain_call, plain_result, plain_words, silent
 from xenoglot.dialects.messages.arguments import arguments_of, input_of
 from xenoglot.dialects.messages.fields import NAME
@@ -152,7 +152,8 @@ class PlainWriter(Struct, frozen=True):
         return block
 
     def _keeps_id(self, call_id: str) -> bool:
-        return self.home or self.name_limit is None or fit(call_id, ID_LIMIT) == call_id
+        written = spell_id(call_id) if self.home or self.name_limit is None else fit(call_id, ID_LIMIT)
+        return written == call_id
 
     def _keeps_name(self, name: str) -> bool:
         return self.name_limit is None or fit(name, self.name_limit) == name
@@ -170,7 +171,7 @@ def _read_call(block: JSONObject) -> Part | None:
     call_id, name, value = block.get("id"), block.get("name"), block.get("input")
     if len(block) != _FOURFOLD or type(call_id) is not str or type(name) is not str or type(value) is not dict:
         return None
-    return ToolCall(id=call_id, name=name, arguments=arguments_of(value))
+    return ToolCall(id=read_id(call_id), name=name, arguments=arguments_of(value))
 
 
 def _read_result(block: JSONObject) -> Part | None:
@@ -180,6 +181,7 @@ def _read_result(block: JSONObject) -> Part | None:
     known = _TRIPLE + (type(said) is bool) + (mark is not None)
     if len(block) != known or type(call_id) is not str or (mark is not None and mark != _MARK):
         return None
+    call_id = read_id(call_id)
     cache = None if mark is None else _MARKED
     if type(content) is str:
         texts = (Text(text=content),)
