@@ -10,7 +10,7 @@ from msgspec import Struct
 from xenoglot.codec.wire import to_text
 from xenoglot.text import json_text
 from xenoglot.text.section import CutError, MismatchError
-from xenoglot.text.values import escaped, members, only_text, property_schema, typed
+from xenoglot.text.values import escaped, may_be_text, members, only_text, property_schema, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -34,14 +34,14 @@ class Markup(Struct, frozen=True, kw_only=True):
     which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
 
     `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
-    not; otherwise the schema does. `trim` is what around a value belongs to its tags: one line break on each side, if
-    one stands before the value, all blanks, or nothing. `wrapped` is an inner pair of tags that a value may stand in.
-    `object` is whether the arguments may be one JSON object in place of the parameters. `loose`: nothing need follow
-    the parameters, so the end of any value is its end; otherwise an end counts only where more of the call's markup,
-    or the end of the answer, is behind it. There an end counts even if its name is garbled (`</parameter1>`) or its
-    `>` is missing. `wrappers` are parameters that models put all arguments in, as one object: where the tool has none
-    of that name and no other parameter stands beside it, the object is the arguments. Of a parameter given twice the
-    first counts.
+    not; otherwise the schema does, as it does where it admits no string. `trim` is what around a value belongs to its
+    tags: one line break on each side, if one stands before the value, all blanks, or nothing. `wrapped` is an inner
+    pair of tags that a value may stand in. `object` is whether the arguments may be one JSON object in place of the
+    parameters. `loose`: nothing need follow the parameters, so the end of any value is its end; otherwise an end counts
+    only where more of the call's markup, or the end of the answer, is behind it. There an end counts even if its name
+    is garbled (`</parameter1>`) or its `>` is missing. `wrappers` are parameters that models put all arguments in, as
+    one object: where the tool has none of that name and no other parameter stands beside it, the object is the
+    arguments. Of a parameter given twice the first counts.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -240,7 +240,7 @@ class _Call:
         textual = only_text(schema, self._schema)
         if textual and mark in form.jsons:
             return _Emitter(section.arguments, lambda text: typed(text, None, None))
-        if textual or mark in form.texts:
+        if textual or (mark in form.texts and may_be_text(schema, self._schema)):
             return _Emitter(section.arguments, None)
         return _Emitter(section.arguments, lambda text: typed(text, schema, self._schema))
 

@@ -97,6 +97,12 @@ def only_text(schema: JSON, root: JSON) -> bool:
     return kinds(schema, root) == _TEXT
 
 
+def may_be_text(schema: JSON, root: JSON) -> bool:
+    """Return whether `schema` admits a string. `root` is the schema that references in `schema` are to."""
+    admitted = kinds(schema, root)
+    return admitted is None or "string" in admitted
+
+
 def typed(text: str, schema: JSON, root: JSON) -> str:
     """Return, as JSON, the value that `text` means where `schema` is expected. It stays as it is written if it can.
 
