@@ -96,6 +96,14 @@ def test_bytes_pass_untouched_in_a_further_dialect_findings_i(
     assert "x-xenoglot-losses" not in answer.headers
 
 
+def test_bytes_pass_where_only_translated_answers_are_preserved() -> None:
+    good = on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED))
+    settings: JSONObject = {"preserve": "translated"}
+    with Upstream(good) as server, House(server, "ollama", upstream=settings) as running:
+        answer = post(running, "/api/generate", RAW % b"false")
+    assert (answer.content, server.requests[0].body) == (GENERATED, RAW % b"false")
+
+
 @pytest.mark.parametrize("case", SPOKEN)
 def test_without_the_further_dialect_requests_are_translated(case: str) -> None:
     main, _, path, _, _, _, _ = SPOKEN[case]

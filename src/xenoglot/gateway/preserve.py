@@ -34,7 +34,7 @@ def preserves(gateway: Gateway, route: Route, dialect: str) -> bool:
     if gateway.keeper is None or not route.preserve:
         return False
     upstream = gateway.config.upstreams.get(route.backend)
-    return route.preserve is True or upstream is None or upstream.dialect != dialect
+    return route.preserve is True or upstream is None or not upstream.speaks(dialect, route.model)
 
 
 def preserving(gateway: Gateway, route: Route, dialect: str, owner: str) -> Backend:
