@@ -13,7 +13,7 @@ from xenoglot.errors import FailureError
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request
-from xenoglot.testing import Steps, Upstream
+from xenoglot.testing import Respond, Steps, Upstream
 
 HI = Request(model="m", messages=(Message(role="user", content=(Text(text="Hi"),)),))
 
@@ -56,6 +56,33 @@ async def test_a_fault_of_the_server() -> None:
     assert isinstance(told, Failure)
     assert isinstance(hidden, Failure)
     assert ("/srv/app.py" in told.message, "/srv/app.py" in hidden.message) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        pytest.param(b"token expired for sk-secret-1", "token expired for [redacted]", id="text"),
+        pytest.param(b'{"errors":["token expired"]}', '{"errors":["token expired"]}', id="errors"),
+        pytest.param(
+            b"x" * 496 + b" sk-secret-1 " + b"y" * 100_000, "x" * 496 + " [re", id="long-with-a-key-at-the-cut"
+        ),
+        pytest.param(b"caf\xe9", "caf\ufffd", id="no-utf-8"),
+        pytest.param(b" \n", None, id="blank"),
+        pytest.param(b"", None, id="empty"),
+        pytest.param(b'{"error":{"message":"known"}}', None, id="known"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 418, 500])
+async def test_findings_c9_plain_a_body_without_a_known_error(status: int, body: bytes, kept: str | None) -> None:
+    script: Steps = (Respond(status=status, headers=(("content-type", "text/plain"),), body=body),)
+    told, hidden = await answered(script, candid=True), await answered(script, candid=False)
+    assert isinstance(told, Failure)
+    assert isinstance(hidden, Failure)
+    known = told.message == "known"
+    assert (None if known else told.details) == kept
+    assert known or "token" not in told.message
+    assert not isinstance(hidden.details, str)
+    assert "expired" not in str(hidden)
 
 
 @pytest.mark.parametrize("script", [pytest.param(HELLO, id="whole"), pytest.param(HELLO_STREAMED, id="streamed")])

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 REFUSED = 400
 
+MOST_KEPT = 500
+"""Characters of an error body without a known error that are kept for the caller."""
+_READ_OF_BODY = 16 * 1024
+"""Bytes of it in which secrets are looked for."""
+
 _IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 """In which of its headers a server says what it calls a request: OpenAI and most others, Anthropic, AWS, Azure."""
 
@@ -72,7 +77,16 @@ class Replies:
             body: JSON = decode_answer(data, most=self._most)
         except WireError:
             body = None  # an HTML page of some proxy: nothing in it is for the client
-        return self.failure(body, reply)
+        error = self.failure(body, reply)
+        return self._with_body(error, data, reply) if self._candid else error
+
+    def _with_body(self, error: FailureError, data: bytes, reply: Reply) -> FailureError:
+        """Return the error with the beginning of its body, where its dialect found no message in that."""
+        failure, unread = error.failure, self._dialect.decode_error(reply.status, None)
+        if failure.details is not None or failure.message != unread.message:
+            return error
+        text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_KEPT]
+        return FailureError(replace(failure, details=text), error.limits) if text else error
 
     def failure(self, body: JSON, reply: Reply) -> FailureError:
         """Return what an error says whose body this is."""
