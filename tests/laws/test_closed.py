@@ -14,11 +14,13 @@ import pytest
 
 from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.backend import watched
+from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.refusal import unreachable
+from xenoglot.backends.replies import Replies
 from xenoglot.backends.streamed import Reader, Watch
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.dialect import get
-from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.framing import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import through
@@ -182,6 +184,20 @@ def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: 
         else:
             assert type(said[-1]) is Failed, cut
             assert not dialect.terminator or not data.endswith(dialect.terminator), cut
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_u13_a_cut_whole_answer_fails(name: str) -> None:
+    """findings-6: wherever HTTP ends its body, also where that has no length."""
+    dialect, whole = get(name), HELLO[name].whole
+    replies = Replies(dialect, Redactor())
+    assert dialect.decode_response(replies.parsed(whole)).candidates
+    for at in range(len(whole)):
+        with pytest.raises(FailureError):
+            replies.parsed(whole[:at])
+        assert dialect.glimpse is None or dialect.glimpse(whole[:at]) is None
+        if dialect.framing is JSON_LINES:
+            assert not replies.is_lines(whole[:at])
 
 
 class _Encoding:

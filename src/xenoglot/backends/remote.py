@@ -25,6 +25,7 @@ from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.ending import with_finish
 from xenoglot.codec.fitting import fitted
+from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
@@ -375,7 +376,13 @@ class Remote:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
 
+        lined = call.request.stream and self._dialect.framing is JSON_LINES
+
         def events() -> tuple[Event, ...]:
+            if lined and self._replies.is_lines(data):  # a stream that its content type does not name
+                reader = self.reader(call)
+                read = reader.feed(data)
+                return tuple(read) if reader.failed else (*read, *reader.close())
             response = self.understood(data, reply, Losses() if verbatim else call.losses)
             return tuple(unfold(response if verbatim else self.restored(response, call)))
 

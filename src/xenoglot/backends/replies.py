@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from xenoglot.backends.refusal import fit_to_show, not_understood, redacted, unreachable
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.backends.transport import TransportError
+from xenoglot.codec.slices import count_values
 from xenoglot.codec.wire import MOST_VALUES, decode_answer
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.failure import Failure
@@ -65,6 +66,17 @@ class Replies:
             return decode_answer(data, most=max(most, self._most))
         except WireError as error:
             raise FailureError(not_understood(error)) from None
+
+    def is_lines(self, data: bytes) -> bool:
+        """Return whether a body is several JSON values, one a line, and no more values than a body may hold."""
+        first, _, rest = data.strip().partition(b"\n")
+        if not rest or count_values(data, self._most) > self._most:
+            return False
+        try:
+            decode_answer(first, most=self._most)
+        except WireError:
+            return False
+        return True
 
     async def refusal(self, reply: Reply) -> FailureError:
         """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
