@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
+from xenoglot.codec import dialect as dialects
 from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
@@ -22,6 +23,7 @@ from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspok
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.extras import fields_of, understood
 from xenoglot.engine.failures import CRASHED, overflow, refused
+from xenoglot.engine.fingerprint import fingerprint
 from xenoglot.engine.limits import note_losses, stop_words
 from xenoglot.engine.measures import Meter
 from xenoglot.engine.process import EngineProcess
@@ -33,6 +35,7 @@ from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_
 from xenoglot.engine.weighing import weigh
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.content import Extra
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
@@ -95,6 +98,7 @@ class Engine:
         self._admission = Admission(self._settings.slots, self._settings.queue, self._settings.queue_seconds)
         pooling = replace(self._settings, pooling="mean")
         self._meter = Meter()
+        self._fingerprint = fingerprint(weights, self._settings)
         self._embedding = EmbeddingEngine(self.name, lambda: weights, pooling, transport=transport)
 
     async def start(self) -> None:
@@ -226,6 +230,11 @@ class Engine:
                 ticket.release()
         return await echo(prompt, tokens, logprobs, self._runtime)
 
+    def _named(self, dialect: str) -> Extra | None:
+        """Return what names the build and the weights in an answer of `dialect`, where it has a field for that."""
+        field = dialects.get(dialect).fingerprint_field if dialect in dialects.names() else ""
+        return Extra(dialect=dialect, fields={field: self._fingerprint}) if field else None
+
     async def _job(self, call: Call) -> _Job:
         request, sampling = call.request, call.request.sampling
         check_tools(request, "")
@@ -258,6 +267,7 @@ class Engine:
             speeches=tuple(asked.speech(index, echoed) for index in range(count)),
             bounded=longest < wanted,
             tops=(sampling.top_logprobs or 0) if wants_logprobs(sampling) else None,
+            extra=self._named(call.dialect),
         )
         stops = StopStage(stop, candidates=count) if stop and asked.calls else None  # the runtime would end calls, too
         tokens = len(prompt) + count * longest

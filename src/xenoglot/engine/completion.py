@@ -16,6 +16,7 @@ from xenoglot.engine.measures import Timings
 from xenoglot.engine.runtime import Likely
 from xenoglot.engine.speech import Speech
 from xenoglot.engine.weighing import logprob_of
+from xenoglot.model.content import Extra
 from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.response import Finish, Usage
 
@@ -68,7 +69,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What a stream is read with: whose it is, the size of its prompt in tokens, and how each candidate speaks.
 
     `bounded` says that the end of the context comes before the end that the request allows. `tops` is how many
-    alternatives of each token the request wants, `None` for no likelihoods at all.
+    alternatives of each token the request wants, `None` for no likelihoods at all. `extra` is what the answer has in
+    the client's dialect alone.
     """
 
     model: str
@@ -76,12 +78,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     speeches: tuple[Speech, ...]
     bounded: bool = False
     tops: int | None = None
+    extra: Extra | None = None
 
 
 def unspoken(plan: Plan) -> list[Event]:
     """Return the answer of candidates that add nothing to what they begin with."""
     usage = Usage(input_tokens=plan.prompt_tokens, output_tokens=0)
-    events: list[Event] = [Started(model=plan.model), UsageReported(usage=usage)]
+    events: list[Event] = [Started(model=plan.model, extra=plan.extra), UsageReported(usage=usage)]
     for candidate, speech in enumerate(plan.speeches):
         ending, finish = speech.close(Finish(reason="length"))
         events += [*ending, Finished(finish=finish, candidate=candidate)]
@@ -124,7 +127,9 @@ class Completion:
 
     def _read(self, item: _Item) -> Sequence[Event]:
         self._predicted[item.index] = item.tokens_predicted
-        events: list[Event] = [] if self._started else [Started(model=self._plan.model), self.usage()]
+        events: list[Event] = (
+            [] if self._started else [Started(model=self._plan.model, extra=self._plan.extra), self.usage()]
+        )
         self._started = True
         speech = self._plan.speeches[item.index]
         events += speech.feed(item.content, self._logprobs(item))

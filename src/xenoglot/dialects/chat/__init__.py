@@ -45,6 +45,7 @@ CHAT = Dialect(
     terminator=b"data: [DONE]\n\n",
     id_prefix="chatcmpl-",
     stop_limit=4,
+    fingerprint_field="system_fingerprint",
     decode_request=decode_request,
     glance=glance,
     glimpse=glimpse,
