@@ -36,6 +36,14 @@ CALLED: JSONObject = {
     "content": "",
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
 }
+LISTED = Reasoning(
+    encrypted="x",
+    origin=Origin(dialect="responses"),
+    extra=Extra(
+        dialect="chat",
+        form={"list": "reasoning_details", "type": "reasoning.encrypted", "format": "openai-responses-v1"},
+    ),
+)
 PICTURE = Image(source=Inline(data="AA==", media_type="image/png"))
 PICTURE_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 M0 = "$.messages[0]"
@@ -206,6 +214,22 @@ def result(*parts: Text | Image | Opaque, is_error: bool | None = None, call_id:
             ],
             [],
             id="pitfall-50-labelled-seal",
+        ),
+        pytest.param(
+            [said("assistant", LISTED, "a"), HI],
+            Target(),
+            [
+                {
+                    "role": "assistant",
+                    "reasoning_details": [
+                        {"type": "reasoning.encrypted", "data": "x", "format": "openai-responses-v1"}
+                    ],
+                    "content": "a",
+                },
+                {"role": "user", "content": "Hi"},
+            ],
+            [],
+            id="findings-clients-5-read-from-a-list",
         ),
         pytest.param(
             [said("assistant", CALL, "late"), said("tool", result())],

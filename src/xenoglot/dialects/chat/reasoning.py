@@ -269,11 +269,12 @@ def _openable(part: Reasoning | Opaque, where: str, crossing: Crossing) -> Reaso
     """Return the thought; without its seal if the server cannot be the one that made it.
 
     OpenRouter's list says of each entry whose it is, so a server that takes it takes those of all that it knows.
+    What was read from such a list goes back into one, whatever dialect the client speaks.
     """
     if isinstance(part, Opaque) or not is_sealed(part):
         return part
     maker = part.origin or Origin(dialect="")
-    listed = crossing.home or crossing.target.reasoning_field == "reasoning_details"
+    listed = crossing.home or crossing.target.reasoning_field == "reasoning_details" or "list" in _form(part)
     known = {NAME, *(origin.dialect for origin in FORMATS.values())} if listed else {NAME}
     if maker.dialect in known and (maker.provider is None or crossing.target.provider in (None, maker.provider)):
         return part
