@@ -58,6 +58,22 @@ _NOTHING: JSONObject = {"type": "output_text", "text": ""}
 """Stands for the contents before the one that begins."""
 
 
+class _Pieces(list[str]):
+    """The pieces of a text, whose length is known without joining them."""
+
+    __slots__ = ("_counted", "_length")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._length = self._counted = 0
+
+    def length(self) -> int:
+        """Return how many characters there are by now."""
+        self._length += sum(map(len, self[self._counted :]))
+        self._counted = len(self)
+        return self._length
+
+
 class GrowingItem:
     """The item `item`, as it was added at `index`."""
 
@@ -89,7 +105,7 @@ class GrowingItem:
         self._known: set[int] = set()  # of these
         self._told = False  # whether the end of the last content has been told
         self._block: Growth | None = None
-        self._texts: dict[tuple[str, int], list[str]] = {}  # of a thought
+        self._texts: dict[tuple[str, int], _Pieces] = {}  # of a thought
         self._summaries: dict[int, int] = {}  # of a thought, as the wire counts them
         self._contents = 0  # of a thought, those of which the end has been told
 
@@ -235,13 +251,8 @@ class GrowingItem:
 
     def _rest_of_words(self, text: str | None) -> list[Event]:
         """Return what the end of a text says beyond its deltas."""
-        if self._block is None or not text:
-            return []
-        grown = self._block.part()
-        known = grown.text if isinstance(grown, (Text, Refusal)) else None
-        if known is None or not text.startswith(known) or text == known:
-            return []
-        return self._add(TextDelta(text=text[len(known) :]))
+        rest = self._block.rest(text) if self._block is not None and text else ""
+        return self._add(TextDelta(text=rest)) if rest else []
 
     # Thoughts
 
@@ -271,7 +282,7 @@ class GrowingItem:
     def _think(self, side: str, index: int, text: str) -> list[Event]:
         if not text:
             return [Ping()]
-        known = self._texts.setdefault((side, index), [])
+        known = self._texts.setdefault((side, index), _Pieces())
         begins = not known
         known.append(text)
         if side == "summary":
@@ -279,8 +290,11 @@ class GrowingItem:
         return self._add(ReasoningDelta(text=JOINT + text if index and begins else text))
 
     def _rest_of_thought(self, side: str, index: int, text: str | None) -> list[Event]:
-        known = "".join(self._texts.get((side, index), ()))
-        rest = text[len(known) :] if text is not None and text.startswith(known) else ""
+        pieces = self._texts.get((side, index), _Pieces())
+        if text is None or len(text) <= pieces.length():
+            return []
+        known = "".join(pieces)
+        rest = text[len(known) :] if text.startswith(known) else ""
         return self._think(side, index, rest) if rest else []
 
     # Calls
@@ -293,9 +307,7 @@ class GrowingItem:
             return self._add(ArgumentsDelta(text=text)) if text else [Ping()]
         text = event.take(BODIES[self.kind], str) or ""
         event.take("name", str)
-        known = self._block.part() if self._block is not None else None
-        grown = known.arguments if isinstance(known, ToolCall) else ""
-        rest = text[len(grown) :] if text.startswith(grown) else ""
+        rest = self._block.rest(text) if self._block is not None else ""
         return self._add(ArgumentsDelta(text=rest)) if rest else []
 
 

@@ -32,7 +32,7 @@ class Growth:
     def __init__(self, header: Part) -> None:
         self.header = header
         self._grown: list[Event] = []
-        self._length = len(header.text) if isinstance(header, (Text, Refusal)) else 0
+        self._length = len(_words(header))
         self._part: Part | None = None  # as it was after so many deltas
         self._parted = 0
         self._counted = 0  # of the deltas, those whose words are in the length
@@ -62,8 +62,9 @@ class Growth:
         return take
 
     def length(self) -> int:
-        """Return how many characters the words have by now."""
-        self._length += sum(len(delta.text) for delta in self._grown[self._counted :] if isinstance(delta, TextDelta))
+        """Return how many characters the words, or the arguments of a call, have by now."""
+        new = self._grown[self._counted :]
+        self._length += sum(len(delta.text) for delta in new if isinstance(delta, (TextDelta, ArgumentsDelta)))
         self._counted = len(self._grown)
         return self._length
 
@@ -72,6 +73,16 @@ class Growth:
         if self._part is None or self._parted != len(self._grown):
             self._part, self._parted = grown_part(self.header, self._grown), len(self._grown)
         return self._part
+
+    def rest(self, text: str) -> str:
+        """Return what `text`, the words or the arguments by now as the wire sums them up, says beyond its deltas.
+
+        The deltas are joined only for a text that is longer: then the work is that of reading it from the wire.
+        """
+        if len(text) <= self.length():
+            return ""
+        known = _words(self.part())
+        return text[len(known) :] if text.startswith(known) else ""
 
     def end(self, whole: Part | None = None) -> list[Event]:
         """Return the end of the block, given what the wire says of the `whole` of it.
@@ -89,6 +100,13 @@ class Growth:
         for delta in late:
             self.add(delta)
         return [*late, BlockEnded() if late and self.part() == whole else BlockEnded(part=whole)]
+
+
+def _words(part: Part) -> str:
+    """Return the words of a part, or the arguments of a call; other parts have none here."""
+    if isinstance(part, ToolCall):
+        return part.arguments
+    return part.text if isinstance(part, (Text, Refusal)) else ""
 
 
 def _kept(grown: Part, whole: Part) -> Part:
