@@ -123,14 +123,23 @@ async def test_a_bug_takes_no_other_line_with_it_and_tells_no_content(batch: Bat
     assert numbers(batch.output) == dict.fromkeys(range(1, COUNT + 1), 1)
 
 
-async def test_a_line_has_only_so_long(batch: Batch) -> None:
+async def test_a_line_has_only_so_long(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of one line passes when it has been asked; by the clock, that of others could pass as well."""
     asker = Asker()
+    scopes: dict[object, asyncio.Timeout] = {}
+
+    def timeout(delay: float) -> asyncio.Timeout:
+        assert delay == 0.05
+        scope = scopes[asyncio.current_task()] = asyncio.timeout_at(None)
+        return scope
 
     async def ask(line: Line) -> Asked:
         if line.number == 5:
+            scopes[asyncio.current_task()].reschedule(0)
             await asyncio.Event().wait()
         return await asker(line)
 
+    monkeypatch.setattr(asyncio, "timeout", timeout)
     with batch.journal() as journal:
         await Runner(ask, journal, Rules(timeout=0.05)).run(batch.tasks())
     line = next(line for line in batch.output.read_bytes().splitlines() if b'"id-5"' in line)

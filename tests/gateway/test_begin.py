@@ -72,5 +72,5 @@ async def test_u13_what_fails_while_it_is_held_back_has_not_begun() -> None:
     source = Source(BEGUN, (Failed(failure=CUT),))
     source.more.set()
     with pytest.raises(FailureError) as caught:
-        await begun(source.answer, HoldBack(seconds=0.75))
+        await begun(source.answer, HoldBack(seconds=3600.0))
     assert caught.value.failure == CUT

@@ -106,14 +106,14 @@ def test_u13_nobody_takes_over_once_the_client_has_words(gateway_server: Callabl
 
 
 def test_what_is_held_back_can_still_be_taken_over(gateway_server: Callable[..., Running]) -> None:
-    hold_back = HoldBack(seconds=0.75)
+    hold_back = HoldBack(seconds=3600.0)
     running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hello", False)
 
 
 def test_no_more_is_held_back_than_is_said(gateway_server: Callable[..., Running]) -> None:
-    hold_back = HoldBack(seconds=0.75, bytes=3)
+    hold_back = HoldBack(seconds=3600.0, bytes=3)
     running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hel", True)

@@ -11,6 +11,7 @@ import pytest
 from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, HangingBytes
 from tests.gateway.serving import PATIENCE, SERVERS, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway import native_outflow
 from xenoglot.gateway.settings import Server
 from xenoglot.model.events import BlockEnded, Failed, Finished
 from xenoglot.model.failure import Failure
@@ -114,7 +115,10 @@ def test_c09_a_declared_body_over_the_limit_is_not_waited_for(small: Running) ->
         assert read_until(connection, b"larger than 1000 bytes").startswith(b"HTTP/1.1 413 ")
 
 
-def test_c09_a_large_body_is_read_on_so_that_its_sender_sees_why(small: Running) -> None:
+def test_c09_a_large_body_is_read_on_so_that_its_sender_sees_why(
+    small: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_outflow, "LINGER_SECONDS", PATIENCE)
     assert small.request("POST", "/v1/messages", b"x" * 20_000_000).status == 413
 
 
