@@ -159,7 +159,7 @@ async def test_it_streams_as_it_speaks() -> None:
 
     def slow(_request: Request) -> Iterator[str]:
         yield "first"
-        assert go_on.wait(20)
+        assert go_on.wait(120)
         yield "second"
 
     answer = await Callable(slow).answer(Call(request=ASKED, losses=Losses()))
@@ -240,7 +240,7 @@ async def test_whatever_is_raised_fails_the_answer_and_not_the_process(kind: str
         yield "so far"
         yield function(request)
 
-    events = await asyncio.wait_for(events_of(Callable(function if kind == "function" else stepped)), 20)
+    events = await asyncio.wait_for(events_of(Callable(function if kind == "function" else stepped)), 120)
     assert fold(through(events, Grammar())) == FAILED
 
 
@@ -267,7 +267,7 @@ async def test_an_answer_has_one_thread_from_its_first_step_to_its_last() -> Non
             closed.set()
 
     await asyncio.gather(*(events_of(Callable(generator)) for _ in range(4)), events_of(Callable(threaded)))
-    assert await asyncio.to_thread(closed.wait, 20)
+    assert await asyncio.to_thread(closed.wait, 120)
     assert seen == [seen[0]] * 21
     assert seen[0] != threading.get_ident()
 
@@ -304,7 +304,7 @@ async def test_a_generator_that_fails_when_it_is_closed_is_told_of(caplog: pytes
     with caplog.at_level(logging.ERROR):
         await anext(answer.batches)
         await answer.aclose()
-        assert await asyncio.to_thread(told.wait, 20)
+        assert await asyncio.to_thread(told.wait, 120)
         await asyncio.to_thread(_threads_are_over)
     assert [message.partition(": builtins.KeyError at ")[0] for message in caplog.messages] == [
         "the function behind `stubborn` failed when it was closed"
@@ -326,7 +326,7 @@ async def test_a_client_that_leaves_closes_the_generator() -> None:
             while True:
                 yield "x"
                 stepping.set()
-                assert go_on.wait(20)
+                assert go_on.wait(120)
         finally:
             closed.set()
 
@@ -335,12 +335,12 @@ async def test_a_client_that_leaves_closes_the_generator() -> None:
     batches = answer.batches
     await anext(batches)
     reading = asyncio.ensure_future(anext(batches))
-    await asyncio.to_thread(stepping.wait, 20)
+    await asyncio.to_thread(stepping.wait, 120)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     go_on.set()
-    assert await asyncio.to_thread(closed.wait, 20)
+    assert await asyncio.to_thread(closed.wait, 120)
     await answer.aclose()
 
 

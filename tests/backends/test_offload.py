@@ -39,7 +39,7 @@ async def test_r51_what_takes_long_is_done_in_a_thread(size: int, beside: bool) 
 
 async def test_r51_the_loop_goes_on_meanwhile() -> None:
     gone_on = threading.Event()
-    reading = asyncio.ensure_future(offload(LARGE, lambda: gone_on.wait(20)))
+    reading = asyncio.ensure_future(offload(LARGE, lambda: gone_on.wait(120)))
     await asyncio.sleep(0)
     gone_on.set()  # while the work waits for that, this is the loop's own turn
     assert await reading
@@ -74,7 +74,7 @@ class Held:
 
     def __call__(self) -> str:
         self.began.append(self.name)
-        self.go.wait(20)
+        self.go.wait(120)
         return self.name
 
 

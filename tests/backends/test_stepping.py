@@ -50,15 +50,15 @@ async def test_who_left_is_not_told() -> None:
 
     def step() -> str:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
         return "late"
 
     waiting = asyncio.ensure_future(steps.run(step))
-    assert await asyncio.to_thread(begun.wait, 20)
+    assert await asyncio.to_thread(begun.wait, 120)
     waiting.cancel()
     await steps.end(over.set)
     go_on.set()
-    assert await asyncio.to_thread(over.wait, 20)
+    assert await asyncio.to_thread(over.wait, 120)
     assert waiting.cancelled()
 
 
@@ -73,9 +73,9 @@ async def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure(kind="overloaded", message="overloaded: the model is at work on too many answers")
     assert [batch async for batch in answer.batches] == [(Failed(failure=failure),)]
     await first.end(over.set)
-    assert await asyncio.to_thread(over.wait, 20)
+    assert await asyncio.to_thread(over.wait, 120)
 
 
 def test_a_step_that_never_ends_keeps_no_process_from_ending() -> None:
-    made = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
+    made = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=120, check=False)
     assert (made.returncode, made.stdout) == (0, "over\n")

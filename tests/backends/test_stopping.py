@@ -107,7 +107,7 @@ async def test_a_server_that_knows_nothing_of_it_is_stopped(dialect: str, stream
             server = Remote("up", get(dialect), running.url, transport=transport, target=Target(stops="ours"))
             answer = await server.answer(Call(request=replace(ASKED, stream=stream), losses=losses))
             response = fold(await read(answer))
-            assert await asyncio.to_thread(model.closed.wait, 20)
+            assert await asyncio.to_thread(model.closed.wait, 120)
     assert words(response) == words(Response(candidates=(MET,)))
     assert TOLD in [str(loss) for loss in losses]
 
@@ -126,7 +126,7 @@ async def test_each_of_several_answers_is_stopped() -> None:
             server = Remote("up", get("chat"), running.url, transport=transport, target=target)
             response = fold(await read(await server.answer(Call(request=request, losses=Losses()))))
             for model in models:
-                assert await asyncio.to_thread(model.closed.wait, 20)
+                assert await asyncio.to_thread(model.closed.wait, 120)
     assert isinstance(response, Response)
     assert response.candidates == (MET, MET)
 

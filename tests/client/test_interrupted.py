@@ -38,7 +38,7 @@ async def _left(client: AsyncClient) -> None:
     ("call", "answer"),
     [
         pytest.param(lambda client: client.complete("Hi"), whole({"content": "Hello."}), id="complete"),
-        pytest.param(lambda client: client.complete("Hi", timeout=60), whole({"content": "Hello."}), id="in-time"),
+        pytest.param(lambda client: client.complete("Hi", timeout=3600), whole({"content": "Hello."}), id="in-time"),
         pytest.param(lambda client: client.parse("Hi", int), whole({"content": '{"value": 3}'}), id="parse"),
         pytest.param(lambda client: client.raw(ASKED), whole({"content": "Hello."}), id="raw"),
         pytest.param(_streamed, STREAMED, id="stream"),

@@ -92,7 +92,7 @@ def test_a_stream_that_is_left_has_no_reply_although_it_was_read_ahead(words: in
     with Client(backend) as client:
         with client.stream("Hi") as stream:
             next(stream)
-        assert backend.closed.wait(20)
+        assert backend.closed.wait(120)
         assert list(stream) == []
         with pytest.raises(RuntimeError, match="left before its end"):
             stream.reply()

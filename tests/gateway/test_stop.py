@@ -104,4 +104,4 @@ def test_the_string_that_was_met(gateway_server: object, name: str, stream: bool
     assert [replace(part, extra=None) for part in candidate.content if isinstance(part, Text)] == [Text(text="Hello ")]
     assert isinstance(candidate.finish, Finish)
     assert (candidate.finish.reason, candidate.finish.raw, candidate.finish.stop_sequence) == TOLD[name]
-    assert model.closed.wait(20)
+    assert model.closed.wait(120)

@@ -55,12 +55,12 @@ class Tap:
 
     def sync_client(self) -> httpx2.Client:
         """Return a client that is listened to."""
-        return httpx2.Client(event_hooks={"request": [self.request], "response": [self.response]}, timeout=20)
+        return httpx2.Client(event_hooks={"request": [self.request], "response": [self.response]}, timeout=120)
 
     def async_client(self) -> httpx2.AsyncClient:
         """Return a client that is listened to."""
         hooks: dict[str, list[Any]] = {"request": [self.async_request], "response": [self.async_response]}
-        return httpx2.AsyncClient(event_hooks=hooks, timeout=20)
+        return httpx2.AsyncClient(event_hooks=hooks, timeout=120)
 
 
 class Sdk(Protocol):

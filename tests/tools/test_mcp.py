@@ -242,13 +242,13 @@ async def test_several_servers_and_names_that_meet(http: Http) -> None:
 )
 async def test_a_server_that_does_not_answer(command: list[str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        async with mcp_tools(command, name="x", patience=1):
+        async with mcp_tools(command, name="x", patience=120):
             pytest.fail("it is there")
 
 
 async def test_nobody_at_the_url() -> None:
     with pytest.raises(ConfigurationError, match="the MCP server does not answer: "):
-        async with mcp_tools(url="http://127.0.0.1:9/mcp?key=sk-secret", patience=2):
+        async with mcp_tools(url="http://127.0.0.1:9/mcp?key=sk-secret", patience=120):
             pytest.fail("it is there")
 
 

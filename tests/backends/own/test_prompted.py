@@ -327,7 +327,7 @@ async def test_a_client_that_leaves_closes_the_generator() -> None:
     await anext(answer.batches)
     await anext(answer.batches)
     await answer.aclose()
-    assert closed.wait(20)
+    assert closed.wait(120)
 
 
 def of_request(request: Request) -> str:

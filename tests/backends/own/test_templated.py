@@ -57,7 +57,7 @@ async def test_a_stop_string_ends_the_engines_work() -> None:
     request = asked("abcdef", sampling=Sampling(stop=("b", "dc")))
     answer, _ = await respond(Templated(engine), request)
     assert answer == said("fe", "stop_sequence", stop="dc", usage=Usage(input_tokens=29, output_tokens=2))
-    await asyncio.wait_for(engine.closed.wait(), 20)
+    await asyncio.wait_for(engine.closed.wait(), 120)
 
 
 async def test_a_client_that_leaves_ends_the_engines_work() -> None:
@@ -68,7 +68,7 @@ async def test_a_client_that_leaves_ends_the_engines_work() -> None:
     await anext(answer.batches)
     await anext(answer.batches)
     await answer.aclose()
-    await asyncio.wait_for(engine.closed.wait(), 20)
+    await asyncio.wait_for(engine.closed.wait(), 120)
 
 
 async def test_what_is_no_text_is_a_loss() -> None:
