@@ -169,7 +169,7 @@ def test_instructions_follow_what_the_system_says() -> None:
         ),
         pytest.param(
             Opaque(dialect="x", data={}),
-            Loss(".content[1]", "block", "dropped", "the embedded model reads text only"),
+            Loss(".content[1]", "part", "dropped", "the embedded model reads text only"),
             id="opaque",
         ),
         pytest.param(
@@ -189,7 +189,7 @@ def test_instructions_follow_what_the_system_says() -> None:
         ),
         pytest.param(
             Opaque(dialect="x", data={}, text="words"),
-            Loss(".content[1]", "block", "approximated", "the embedded model reads it as text"),
+            Loss(".content[1]", "part", "approximated", "the embedded model reads it as text"),
             id="opaque-with-words",
         ),
     ],

@@ -15,6 +15,7 @@ from tests.laws.features import ANSWERED, ASKED, SEVERAL, SINGLE, Use, answered,
 from tests.laws.test_crossing import ANSWERS, CROSSED, TARGET, answer_of
 from tests.laws.test_crossing import ASKED as REQUEST
 from tests.laws.vectors import Case, cases
+from xenoglot.codec.crossing import PREVIOUS
 from xenoglot.codec.dialect import get, names
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
@@ -120,7 +121,8 @@ def _sent_uses(case: Case, name: str) -> dict[str, str]:
         try:
             get(name).encode_request(fitted(request, name, TARGET, losses), losses, TARGET)
         except WireError as error:
-            fates |= blamed(error.path, uses)
+            stated = f"$.{request.extra.form.get(PREVIOUS)}" if request.extra is not None else None
+            fates |= blamed("$.previous" if error.path == stated else error.path, uses)
         else:
             return fates_of(uses, losses, request) | fates
         lesser = without(request, fates.keys(), uses)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
     from xenoglot.model.request import Request
@@ -26,6 +27,16 @@ class Crossing(Struct, frozen=True):
     def takes(self, known: bool | None) -> bool:  # noqa: FBT001  what is known of the server, if anything
         """Return whether something can be sent: what is not known to be refused goes home as it came."""
         return self.home if known is None else known
+
+
+PREVIOUS: Final = "previous"
+"""In the form of a request's `extra`: what its dialect calls the field that refers to stored state."""
+
+
+def stateless(request: Request) -> WireError:
+    """Return the refusal of `request`, which refers to stored state, for a server that has none."""
+    form = {} if request.extra is None else request.extra.form
+    return WireError(f"$.{form.get(PREVIOUS, PREVIOUS)}", "this model keeps no conversation; send the whole history")
 
 
 def came_from(request: Request, dialect: str) -> bool:

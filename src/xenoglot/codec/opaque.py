@@ -4,11 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.model.content import (
+    Audio,
+    File,
+    Image,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
 if TYPE_CHECKING:
-    from xenoglot.model.content import Opaque
+    from xenoglot.model.content import Part
 
 
 _MOST_NAMES = 4
+
+_NAMES: dict[type[Part], str] = {
+    Text: "text",
+    Image: "image",
+    Audio: "audio",
+    File: "file",
+    Reasoning: "reasoning",
+    ToolCall: "tool_call",
+    ToolResult: "tool_result",
+    Refusal: "refusal",
+}
+
+
+def name_of(part: Part) -> str:
+    """Return what losses call a part: its name in the model (`tool_call`), or its dialect's where no other has it."""
+    return kind_of(part) if isinstance(part, Opaque) else _NAMES[type(part)]
 
 
 def kind_of(part: Opaque) -> str:

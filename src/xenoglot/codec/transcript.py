@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.codec.assistant_turns import join_assistant_turns
+from xenoglot.codec.opaque import name_of
 from xenoglot.errors import WireError
 from xenoglot.model.content import Audio, File, Nested, Opaque, Plain, Reasoning, Refusal, Text, ToolCall, ToolResult
 
@@ -146,4 +147,4 @@ def _lost(part: Part, where: str, losses: Losses, *, given: bool) -> str:
 
 
 def _kind(part: Part) -> str:
-    return "block" if isinstance(part, Opaque) else type(part).__name__.lower()
+    return name_of(part)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.wire import to_text
 from xenoglot.engine.failures import refused
 from xenoglot.model.content import (
@@ -203,9 +204,9 @@ class _Reading:
                 self._losses.approximated(where, "audio", "the embedded model reads its transcript")
                 return transcript
             case Opaque(text=str(text)):
-                self._losses.approximated(where, "block", "the embedded model reads it as text")
+                self._losses.approximated(where, name_of(part), "the embedded model reads it as text")
                 return text
             case _:
-                kind = "block" if isinstance(part, Opaque) else type(part).__name__.lower()
+                kind = name_of(part)
                 self._losses.dropped(where, kind, "the embedded model reads text only")
                 return ""

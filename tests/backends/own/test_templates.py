@@ -179,8 +179,8 @@ def test_conversations(text: str, request_: Request, prompt: str, losses: list[s
         pytest.param(File(source=Plain(text="page")), "page", [], id="file"),
         pytest.param(File(source=Inline(data="")), "", ["file dropped"], id="binary-file"),
         pytest.param(Audio(transcript="ah"), "ah", ["audio approximated"], id="transcript"),
-        pytest.param(Opaque(dialect="x", data={}, text="word"), "word", ["block approximated"], id="block-with-words"),
-        pytest.param(Opaque(dialect="x", data={}), "", ["block dropped"], id="block"),
+        pytest.param(Opaque(dialect="x", data={}, text="word"), "word", ["part approximated"], id="block-with-words"),
+        pytest.param(Opaque(dialect="x", data={}), "", ["part dropped"], id="block"),
         pytest.param(Reasoning(encrypted="z"), "", ["reasoning dropped"], id="sealed-thought"),
     ],
 )

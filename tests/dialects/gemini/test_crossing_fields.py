@@ -30,7 +30,7 @@ def crossed(name: str, losses: Losses, **body: JSON) -> JSONObject:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_cached_prompt_is_no_earlier_answer_findings_b1(name: str) -> None:
-    with pytest.raises(WireError, match="keeps no conversation"):
+    with pytest.raises(WireError, match=r"^\$.cachedContent: this model keeps no conversation"):
         crossed(name, Losses(), cachedContent="cachedContents/abc")
 
 
@@ -137,3 +137,27 @@ def test_fields_inside_of_known_objects_are_reported_by_their_paths(name: str) -
     )
     told = {loss.what for loss in losses if loss.why == "only gemini has it"}
     assert told == {"generationConfig.speechConfig", "toolConfig.retrievalConfig", "labels"}
+
+
+UNKNOWN: dict[str, JSONObject] = {
+    "executableCode": {"executableCode": {"language": "PYTHON", "code": "1"}},
+    "codeExecutionResult": {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+    "toolCall": {"toolCall": {"toolType": "URL_CONTEXT"}},
+}
+
+
+@pytest.mark.parametrize("role", ["user", "model"])
+@pytest.mark.parametrize("kind", UNKNOWN)
+@pytest.mark.parametrize("name", TURNED)
+def test_parts_that_only_gemini_has_are_reported_by_their_names_findings_b4(name: str, kind: str, role: str) -> None:
+    losses = Losses()
+    crossed(name, losses, contents=[TURN, {"role": role, "parts": [{"text": "See"}, UNKNOWN[kind]]}, TURN])
+    told = [loss.what for loss in losses if ".content[" in loss.where and loss.how != "emulated"]
+    assert told == [kind]
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("gemini", "responses")])
+def test_stored_state_is_refused_by_the_field_of_the_client(name: str) -> None:
+    request = get("responses").decode_request({"model": "m", "input": "Hi", "previous_response_id": "resp_1"})
+    with pytest.raises(WireError, match=r"^\$.previous_response_id: this model keeps no conversation"):
+        get(name).encode_request(request, Losses(), Target())

@@ -151,7 +151,7 @@ def test_what_others_alone_understand() -> None:
     assert chunks == [piece({"text": "[beep]"}), END]
     assert losses == [
         "$ x dropped (only alien has it)",
-        "$.candidates[0].content[0] opaque approximated (only alien understands it; its words are written)",
+        "$.candidates[0].content[0] part approximated (only alien understands it; its words are written)",
     ]
 
 

@@ -160,11 +160,11 @@ def test_what_has_no_place() -> None:
         "$ model dropped (an answer of the dialect has no such field)",
         "$.candidates[1] candidate dropped (an answer of the dialect is one)",
         "$.candidates[0] order approximated (calls come last)",
-        "$.candidates[0].content[0] Reasoning dropped (the dialect has no place for thoughts)",
-        "$.candidates[0].content[2] Refusal approximated (written as text)",
+        "$.candidates[0].content[0] reasoning dropped (the dialect has no place for thoughts)",
+        "$.candidates[0].content[2] refusal approximated (written as text)",
         "$.candidates[0] content approximated (what else it holds is told among its words)",
         "$.candidates[0].finish reason approximated (that the model declined is told in words alone)",
-        "$.candidates[0].content[3] Opaque dropped (the dialect holds texts and images only)",
+        "$.candidates[0].content[3] part dropped (the dialect holds texts and images only)",
     ]
 
 

@@ -106,11 +106,11 @@ ANSWER = Response(
     usage=Usage(input_tokens=1),
 )
 LOSSES = [
-    "$.candidates[0].content[1] Reasoning dropped (the dialect has no place for thoughts)",
-    "$.candidates[0].content[2] Refusal approximated (written as text)",
+    "$.candidates[0].content[1] reasoning dropped (the dialect has no place for thoughts)",
+    "$.candidates[0].content[2] refusal approximated (written as text)",
     "$.candidates[0] content approximated (what else it holds is told among its words)",
     "$.candidates[0].finish reason approximated (that the model declined is told in words alone)",
-    "$.candidates[0].content[3] ToolCall dropped (the dialect holds texts and images only)",
+    "$.candidates[0].content[3] tool_call dropped (the dialect holds texts and images only)",
     "$.candidates[0].finish reason approximated (`tool_calls` is written as `end_of_message`)",
 ]
 METRICS = [{"metric": "prompt_tokens", "value": 1, "unit": "tokens"}]

@@ -298,19 +298,19 @@ def test_what_has_no_place() -> None:
     assert losses == [
         "$.messages[0] name dropped (a message has none)",
         "$.messages[0] role approximated (`developer` is written as `system`)",
-        "$.messages[1].content[0] Audio approximated (written as text)",
-        "$.messages[1].content[1] Audio dropped (the dialect holds texts and images only)",
+        "$.messages[1].content[0] audio approximated (written as text)",
+        "$.messages[1].content[1] audio dropped (the dialect holds texts and images only)",
         "$.messages[1].content[2] name emulated (stands in the line before its text)",
-        "$.messages[1].content[2] File approximated (written as text)",
+        "$.messages[1].content[2] file approximated (written as text)",
         "$.messages[1].content[3] detail dropped (an image of the dialect has no such field)",
-        "$.messages[1].content[3] Image dropped (only a URL or inline data can be written)",
-        "$.messages[1].content[4] Opaque approximated (written as text)",
-        "$.messages[1].content[5] Opaque dropped (the dialect holds texts and images only)",
+        "$.messages[1].content[3] image dropped (only a URL or inline data can be written)",
+        "$.messages[1].content[4] part approximated (written as text)",
+        "$.messages[1].content[5] part dropped (the dialect holds texts and images only)",
         "$.messages[1].content[6] cache dropped (the server decides what it caches)",
         "$.messages[1].content[6] citations dropped (the dialect cites nothing)",
         "$.messages[2] order approximated (calls come last)",
-        "$.messages[2].content[1] Reasoning dropped (the dialect holds texts and images only)",
-        "$.messages[2].content[2] Refusal approximated (written as text)",
+        "$.messages[2].content[1] reasoning dropped (the dialect holds texts and images only)",
+        "$.messages[2].content[2] refusal approximated (written as text)",
     ]
 
 

@@ -189,7 +189,7 @@ def whole(part: Part, *deltas: Event, ended: Part | None = None) -> list[Event]:
             ],
             [*block(0, EMPTY, text_delta("Hi")), *end()],
             [
-                "$.candidates[0].content[0] Image dropped (it has no place in a turn of role `assistant`)",
+                "$.candidates[0].content[0] image dropped (it has no place in a turn of role `assistant`)",
                 "$.candidates[0].content[1] audio approximated (only its transcript is written)",
             ],
             id="no-place",

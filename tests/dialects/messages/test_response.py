@@ -213,9 +213,9 @@ STOP = Finish(reason="stop", raw="stop", dialect="chat")
             [{"type": "text", "text": "w"}],
             "end_turn",
             [
-                "$.candidates[0].content[0] Image dropped (it has no place in a turn of role `assistant`)",
-                "$.candidates[0].content[1] opaque dropped (only r understands it)",
-                "$.candidates[0].content[2] opaque approximated (only r understands it; its words are written)",
+                "$.candidates[0].content[0] image dropped (it has no place in a turn of role `assistant`)",
+                "$.candidates[0].content[1] part dropped (only r understands it)",
+                "$.candidates[0].content[2] part approximated (only r understands it; its words are written)",
             ],
             id="no-place",
         ),

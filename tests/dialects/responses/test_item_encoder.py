@@ -103,7 +103,7 @@ def test_what_cannot_be_said() -> None:
     assert items[2]["id"] == "fc_1_2"
     assert lost == [
         "$.candidates[0].content[0] audio approximated (written as its transcript)",
-        "$.candidates[0].content[1] Image dropped (the model says nothing but text in this dialect)",
+        "$.candidates[0].content[1] image dropped (the model says nothing but text in this dialect)",
         "$.candidates[0].content[2] y dropped (only messages has it)",
     ]
 

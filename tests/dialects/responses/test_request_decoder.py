@@ -50,7 +50,11 @@ def test_a_plain_request() -> None:
         store=False,
         previous="resp_1",
         cache_key="k",
-        extra=Extra(dialect="responses", fields={"x_new": 1}, form={"input": "string", "user": "safety_identifier"}),
+        extra=Extra(
+            dialect="responses",
+            fields={"x_new": 1},
+            form={"input": "string", "previous": "previous_response_id", "user": "safety_identifier"},
+        ),
     )
 
 

@@ -273,7 +273,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             Target(),
             [asked("assistant", "z"), asked("user", "r")],
             [
-                f"{C0} Image dropped (the model says nothing but text in this dialect)",
+                f"{C0} image dropped (the model says nothing but text in this dialect)",
                 "$.messages[0].content[1] y approximated (written as text)",
                 "$.messages[1].content[0] refusal approximated (written as text)",
             ],

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.own.unheard import NAME
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.system_turns import fold_system
 from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.errors import WireError
@@ -248,4 +249,4 @@ def _arguments(call: ToolCall) -> JSON:
 
 
 def _kind(part: Part) -> str:
-    return "block" if isinstance(part, Opaque) else type(part).__name__.lower()
+    return name_of(part)

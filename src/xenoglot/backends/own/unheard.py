@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.crossing import stateless
 from xenoglot.codec.fitting import check_tools
 from xenoglot.errors import WireError
 
@@ -24,7 +25,7 @@ def note_unheard(request: Request, losses: Losses) -> None:
     check_tools(request, NAME)
     losses.carry(request.extra, "$", NAME)
     if request.previous is not None:
-        raise WireError("$.previous", "the model keeps no conversation; send the whole history")
+        raise stateless(request)
     if request.output is not None and request.output.kind != "text":
         losses.dropped("$", "output", "the model is not held to a form")
     if request.verbosity is not None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_audio
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call, encode_function_call
 from xenoglot.dialects.chat.leftovers import NAME
@@ -170,7 +171,7 @@ def _text(part: Part, where: str, crossing: Crossing) -> str | None:
     if isinstance(part, Opaque) and part.dialect != NAME:
         encoded = encode_opaque(part, where, crossing)
         return None if encoded is None else part.text
-    crossing.losses.dropped(where, type(part).__name__, "an answer holds words and calls only")
+    crossing.losses.dropped(where, name_of(part), "an answer holds words and calls only")
     return None
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.pairing import Pairing, paired
 from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.assistant import encode_audio
@@ -174,7 +175,7 @@ class MessageEncoder:
             if encoded is None or encoded["type"] == "text":
                 kept.append((at, part))
                 continue
-            kind = type(part).__name__.lower()
+            kind = name_of(part)
             self._losses.emulated(at, kind, "moved to the user turn behind the results of tools")
             self._media += [{"type": "text", "text": f"[{kind} from the result of {self._id(call_id, at)}]"}, encoded]
             kept.append((at, Text(text=f"[{kind}: in the next user message]")))

@@ -8,7 +8,7 @@ from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.media import audio_format
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.model.content import (
@@ -117,7 +117,7 @@ def encode_part(part: Part, where: str, crossing: Crossing) -> JSONObject | None
         case Opaque():
             encoded = encode_opaque(part, where, crossing)
         case _:
-            crossing.losses.dropped(where, type(part).__name__, "it has no place in a content list")
+            crossing.losses.dropped(where, name_of(part), "it has no place in a content list")
     return encoded
 
 

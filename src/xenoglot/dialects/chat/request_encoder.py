@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.custom import wrap_custom
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
@@ -182,7 +182,7 @@ def _write_options(request: Request, body: JSONObject, form: JSONObject, crossin
     if request.user is not None:
         body[form.get("user", "user")] = _user(request.user, crossing)
     if request.previous is not None:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     if request.stream or "unstreamed" in form:
         body["stream"] = request.stream
 

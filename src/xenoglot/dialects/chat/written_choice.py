@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.sse import around
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat.answer import note_explanation, note_order
@@ -128,7 +129,7 @@ class WrittenChoice:
             case Opaque():
                 return self._opaque(part, where)
             case _:
-                self._losses.dropped(where, type(part).__name__, "an answer holds words and calls only")
+                self._losses.dropped(where, name_of(part), "an answer holds words and calls only")
                 return Block()
 
     def _call(self, part: ToolCall, where: str) -> Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.fitting import JSON_ONLY
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
@@ -110,7 +110,7 @@ def _note_foreign(request: Request, crossing: Crossing) -> None:
     if choice is not None and choice.mode == "required":
         raise WireError("$.tool_choice", "the dialect of the server has no tools, so none can be demanded")
     if request.previous is not None:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     for index in range(len(request.tools)):
         crossing.losses.dropped(f"$.tools[{index}]", "tool", "the dialect has none")
     if choice is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.echo import missing_echo
 from xenoglot.codec.leftovers import leave
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.model.content import Audio, Opaque, Refusal, Text
@@ -50,10 +51,10 @@ def words_of(part: Part, where: str, losses: Losses) -> str | None:
             losses.approximated(where, "audio", "its transcript stands for it")
             return ""
         case Opaque(text=str(text)) if part.dialect != NAME:
-            losses.approximated(where, "block", "written as text")
+            losses.approximated(where, name_of(part), "written as text")
             return text
         case _:
-            losses.dropped(where, type(part).__name__, "an answer holds words only")
+            losses.dropped(where, name_of(part), "an answer holds words only")
             return None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.leftovers import need_object
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.model.content import Audio, File, Image, Inline, Nested, Plain, Remote, Stored
 
@@ -99,7 +100,7 @@ def encode_medium(part: Image | Audio | File, where: str, losses: Losses, *, hom
     form = form_of(part.extra, NAME)
     own = _place(part, form, _Notes(where, losses), home=home)
     if own is None:
-        losses.dropped(where, type(part).__name__.lower(), "the dialect takes bytes, or an address to fetch them from")
+        losses.dropped(where, name_of(part), "the dialect takes bytes, or an address to fetch them from")
         return None
     if isinstance(part, File):
         _name(part, own, where, losses, home=home)

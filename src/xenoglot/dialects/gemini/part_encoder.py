@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.dialects.gemini.calls import args_of, response_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.media import encode_medium
@@ -72,7 +73,7 @@ class PartEncoder:
     def part(self, part: Part, where: str, role: str) -> Sequence[JSONObject]:
         """Return what one part makes on the wire: one part for most, nothing for what can not stand here."""
         if not self._home and not self._fits(part, role):
-            self._losses.dropped(where, type(part).__name__, f"it has no place in a turn of role `{role}`")
+            self._losses.dropped(where, name_of(part), f"it has no place in a turn of role `{role}`")
             return ()
         match part:
             case Text() if self._target is not None and not self._home and part == _NOTHING:
@@ -131,9 +132,9 @@ class PartEncoder:
         if part.dialect == NAME and isinstance(part.data, dict):
             return part.data
         if part.text is None:
-            self._losses.dropped(where, "opaque", f"only {part.dialect} understands it")
+            self._losses.dropped(where, kind_of(part), f"only {part.dialect} understands it")
             return None
-        self._losses.approximated(where, "opaque", f"only {part.dialect} understands it; its words are written")
+        self._losses.approximated(where, kind_of(part), f"only {part.dialect} understands it; its words are written")
         return {"text": part.text}
 
     def _medium(self, part: Image | File | Audio, where: str) -> JSONObject | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.crossing import PREVIOUS
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.fields import NAME
@@ -44,6 +45,9 @@ def decode_request(value: JSON) -> Request:
     model = reader.need("model", str)
     system = _take_system(reader)
     messages = (*system, *_take_contents(reader))
+    cached = reader.take("cachedContent", str)
+    if cached is not None:
+        form[PREVIOUS] = "cachedContent"
     generation = take_generation(reader, form)
     return Request(
         model=model,
@@ -56,7 +60,7 @@ def decode_request(value: JSON) -> Request:
         stream=_take_stream(reader, form),
         service_tier=_take_tier(reader),
         store=reader.take("store", bool),
-        previous=reader.take("cachedContent", str),  # the beginning of the prompt, which the server keeps
+        previous=cached,  # the beginning of the prompt, which the server keeps
         extra=Extra(dialect=NAME, fields=reader.rest(), form=form),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.gemini.fields import NAME, with_rest
@@ -18,7 +18,6 @@ from xenoglot.dialects.gemini.request_decoder import ROLES, TIERS
 from xenoglot.dialects.gemini.spelling import respelled
 from xenoglot.dialects.gemini.tools import encode_choice, encode_tools
 from xenoglot.dialects.gemini.turns import Turn, mend
-from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = came_from(request, NAME)
     if request.previous is not None and not home:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     request = as_turns(request, losses)
     crossing = Crossing(losses, target, home)
     form = form_of(request.extra, NAME)

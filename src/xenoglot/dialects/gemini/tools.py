@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import namespaces_of
+from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
@@ -99,7 +100,7 @@ def encode_tools(request: Request, parts: PartEncoder, crossing: Crossing) -> li
             encoded.append(tool.data)
             known.append(tool)
         else:
-            crossing.losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
     layout = form_of(request.extra, NAME).get("layout", [])
     if [flag for count, beside in layout for flag in [*[False] * count, *[True] * beside]] != [
         isinstance(tool, Opaque) for tool in known

@@ -288,7 +288,7 @@ class _Picture(Block):
         if isinstance(part, Image) and isinstance(part.source, Inline):
             encode_item(part, self._where, self._losses)  # which says what is lost of it
             return (_event("progress", {"type": "image", "image": part.source.data}),)
-        self._losses.dropped(self._where, "Image", "a stream holds the bytes of an image only")
+        self._losses.dropped(self._where, "image", "a stream holds the bytes of an image only")
         return ()
 
 

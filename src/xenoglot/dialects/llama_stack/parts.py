@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
 from xenoglot.model.content import (
@@ -121,7 +122,7 @@ def encode_item(part: Part, where: str, losses: Losses) -> JSONObject | None:
 
 def in_words(part: Part, where: str, losses: Losses) -> str | None:
     """Return what a part that is no text says in words, or `None` where it has none; either is a loss."""
-    kind = type(part).__name__
+    kind = name_of(part)
     text: str | None = None
     match part:
         case Refusal():
@@ -172,7 +173,7 @@ def _encode_image(part: Image, where: str, losses: Losses) -> JSONObject | None:
         case Remote(url=uri):
             pass
         case _:
-            losses.dropped(where, "Image", "only a URL or inline data can be written")
+            losses.dropped(where, "image", "only a URL or inline data can be written")
             return None
     return {"type": "image", "image": {"url": {"uri": uri, **rest_of(rest, form, "url")}, **rest}, **own}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.llama_stack.family import NAME, NO_FIELD, own_fields
@@ -58,7 +58,7 @@ def refuse_unsayable(request: Request) -> None:
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     if request.previous is not None:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
 
 
 def drop_unknown(request: Request, losses: Losses) -> None:

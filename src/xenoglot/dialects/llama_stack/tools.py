@@ -12,6 +12,7 @@ from xenoglot.codec.custom import as_function
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, namespace_of, qualified
+from xenoglot.codec.opaque import kind_of
 from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
 from xenoglot.dialects.llama_stack.parameters import parameters_of, schema_of
 from xenoglot.errors import WireError
@@ -73,7 +74,7 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
         if not isinstance(tool, Tool):
-            crossing.losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+            crossing.losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
         elif not allowed or tool.name in allowed:
             tools.append(_encode_tool(tool, where, crossing))
     return tools

@@ -58,7 +58,7 @@ def answer_text(part: Part, where: str, losses: Losses) -> str | None:
             return part.text
         case Reasoning():
             own_fields(part.extra, where, losses)
-            losses.dropped(where, "Reasoning", "the dialect has no place for thoughts")
+            losses.dropped(where, "reasoning", "the dialect has no place for thoughts")
             return None
         case _:
             text = in_words(part, where, losses)

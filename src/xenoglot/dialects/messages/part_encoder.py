@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified, spell_id
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.plain import bare_text
 from xenoglot.codec.sealed import pack
 from xenoglot.dialects.messages.arguments import RAW_ARGUMENTS, input_of
@@ -88,7 +89,7 @@ class PartEncoder:
         self.marks = True
         place = _PLACES.get(type(part), role)
         if place != role and not self._home:
-            self._losses.dropped(where, type(part).__name__, f"it has no place in a turn of role `{role}`")
+            self._losses.dropped(where, name_of(part), f"it has no place in a turn of role `{role}`")
             return None
         match part:
             case Text() | Refusal() | Opaque() | Audio():
@@ -184,9 +185,9 @@ class PartEncoder:
         if part.dialect == NAME and isinstance(part.data, dict):
             return part.data
         if part.text is None:
-            self._losses.dropped(where, "opaque", f"only {part.dialect} understands it")
+            self._losses.dropped(where, kind_of(part), f"only {part.dialect} understands it")
             return None
-        self._losses.approximated(where, "opaque", f"only {part.dialect} understands it; its words are written")
+        self._losses.approximated(where, kind_of(part), f"only {part.dialect} understands it; its words are written")
         return self._text(Text(text=part.text), where)
 
     def _reasoning(self, part: Reasoning, where: str) -> JSONObject | None:

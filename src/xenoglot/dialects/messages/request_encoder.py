@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import came_from
+from xenoglot.codec.crossing import came_from, stateless
 from xenoglot.codec.fitting import JSON_ONLY
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.plain import silent
@@ -75,7 +75,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     if request.previous is not None:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     return _RequestEncoder(as_turns(request, losses), losses, target).body()
 
 

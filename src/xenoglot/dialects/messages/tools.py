@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import namespace_of
+from xenoglot.codec.opaque import kind_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.model.request import Tool
 
@@ -55,7 +56,7 @@ def _forced(mode: str, names: tuple[str, ...]) -> bool:
 def _server_tool(tool: Opaque, where: str, losses: Losses) -> list[JSONObject]:
     if tool.dialect == NAME and isinstance(tool.data, dict):
         return [tool.data]
-    losses.dropped(where, "tool", f"only {tool.dialect} can run it")
+    losses.dropped(where, kind_of(tool), f"only {tool.dialect} can run it")
     return []
 
 

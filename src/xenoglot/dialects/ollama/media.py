@@ -6,6 +6,7 @@ import binascii
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
 from xenoglot.model.content import Audio, Image, Inline
 
@@ -33,7 +34,7 @@ def decode_media(data: str) -> Image | Audio:
 
 def encode_media(part: Image | Audio, where: str, losses: Losses) -> str | None:
     """Return a picture or a sound as it stands among the `images`; `None` (and a loss) if its bytes are elsewhere."""
-    kind = type(part).__name__.lower()
+    kind = name_of(part)
     own_fields(part.extra, where, losses, FAMILY)
     if not isinstance(part.source, Inline):
         losses.dropped(where, kind, "the server fetches nothing; send the bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.dialects.ollama.calls import encode_call
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
 from xenoglot.dialects.ollama.media import encode_media
@@ -162,7 +162,7 @@ def is_readable(part: Part, where: str, losses: Losses) -> bool:
     """
     if not isinstance(part, Image | Audio) or (isinstance(part, Audio) and part.transcript is not None):
         return True
-    losses.dropped(where, type(part).__name__.lower(), "clients fail on one in an answer")
+    losses.dropped(where, name_of(part), "clients fail on one in an answer")
     return False
 
 
@@ -200,7 +200,7 @@ def words_of(part: Part, where: str, losses: Losses) -> str | None:
         case Reasoning() | Image() | Audio() | ToolCall():
             pass  # these have fields of their own
         case _:
-            losses.dropped(where, type(part).__name__.lower(), "a message holds words, pictures and calls only")
+            losses.dropped(where, name_of(part), "a message holds words, pictures and calls only")
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.crossing import stateless
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
@@ -46,7 +47,7 @@ def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossin
     if request.sampling.n is not None and request.sampling.n > 1:
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     if request.previous is not None:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     fields = encode_sampling(request.sampling, form, own, crossing)
     if request.output is not None:
         fields |= _output(request.output, crossing)

@@ -115,7 +115,7 @@ class ItemEncoder:
             case ToolCall():
                 return self._call(part, where)
             case ToolResult():
-                self._losses.dropped(where, "ToolResult", "the model says no results of tools")
+                self._losses.dropped(where, "tool_result", "the model says no results of tools")
                 return None
             case Opaque() if not _is_said(part):
                 return part.data  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from xenoglot.codec.data_url import data_url, source_of
 from xenoglot.codec.leftovers import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.media import audio_format
-from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.output_text import ITEM, decode_output_text, encode_output_text
@@ -86,7 +86,7 @@ def encode_input(part: Part, where: str, crossing: Crossing, *, result: bool = F
         case Opaque():
             encoded = encode_opaque(part, "input_text", where, crossing.losses)
         case _:
-            crossing.losses.dropped(where, type(part).__name__, "it has no place in a content list")
+            crossing.losses.dropped(where, name_of(part), "it has no place in a content list")
     return encoded
 
 
@@ -114,7 +114,7 @@ def encode_said(part: Part, where: str, crossing: Crossing, *, answer: bool) -> 
             losses.approximated(where, "audio", "written as its transcript")
             encoded = encode_output_text(Text(text=transcript), where, losses, whole=answer)
         case _:
-            losses.dropped(where, type(part).__name__, "the model says nothing but text in this dialect")
+            losses.dropped(where, name_of(part), "the model says nothing but text in this dialect")
     return encoded
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.crossing import PREVIOUS
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader, expected
@@ -114,12 +115,15 @@ def _decode(reader: Reader, model: str) -> Request:
 
 def _take_others(reader: Reader, form: JSONObject) -> JSONObject:
     """Return those fields of a request that few clients send."""
+    previous = reader.take("previous_response_id", str)
+    if previous is not None:
+        form[PREVIOUS] = "previous_response_id"
     others = {
         "user": _take_user(reader, form),
         "metadata": reader.take("metadata", dict),
         "service_tier": reader.take("service_tier", str),
         "store": reader.take("store", bool),
-        "previous": reader.take("previous_response_id", str),
+        "previous": previous,
         "cache": _take_cache(reader),
         "cache_key": reader.take("prompt_cache_key", str),
     }

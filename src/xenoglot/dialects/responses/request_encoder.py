@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from
+from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.schemas import is_strict
@@ -229,7 +229,7 @@ def _format(output: OutputFormat, crossing: Crossing) -> JSONObject:
 
 def _options(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
     if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
-        raise WireError("$.previous", "this model keeps no conversation; send the whole history")
+        raise stateless(request)
     store = request.store
     if store is None and not crossing.home:
         store = False  # elsewhere nothing is kept unless it is said (pitfall-61)
