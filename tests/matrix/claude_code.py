@@ -137,6 +137,3 @@ LOST = (
     "$.thinking display dropped (the dialect has no such field)",
     "$.thinking mode dropped (the effort stands for it)",
 )
-
-HARMLESS = (LOST[0], *LOST[3:7], LOST[12], LOST[13], LOST[15], LOST[16])
-SUMMARY = "and 9 harmless: header anthropic-beta, cache (4), content, name (2), defer_loading"

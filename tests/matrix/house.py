@@ -127,7 +127,7 @@ class House:
                 {"name": f"gone-{dialect}-*", "upstream": f"gone-{dialect}"},
                 {"name": f"strict-{dialect}-*", "upstream": dialect, "on_loss": "refuse"},
             ]
-        server = {"port": 0, "drain_seconds": 0.0}
+        server = {"port": 0, "drain_seconds": 0.0, "log_losses": "all"}
         return {"server": server, "keys": {"env": ["CLIENTS"]}, "upstreams": upstreams, "models": models}
 
 
