@@ -17,6 +17,7 @@ from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.codec.writing import Writing
 from xenoglot.errors import WireError
@@ -69,7 +70,7 @@ def translate_response(
         ConfigurationError: there is no such dialect.
     """
     asked, lost = request or Request(model=""), _kept(losses)
-    response = _response(body, get(source), lost)
+    response = UniqueIds(request).response(_response(body, get(source), lost))
     if stages := _for_client(source, target, request, lost):
         folder = Folder()
         for event in through(unfold(response), Pipeline(*stages)):
@@ -90,7 +91,7 @@ def stream_translator(
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer, lost = get(source), get(target), _kept(losses)
-    reading = Reading(reader.framing, reader.stream_decoder())
+    reading = Reading(reader.framing, reader.stream_decoder(), UniqueIds(request))
     writing = Writing(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
     return Pipeline(reading, FinishNotes(lost), *_for_client(source, target, request, lost), writing)
 

@@ -33,6 +33,7 @@ from xenoglot.codec.patterns import matches
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.slices import count_values
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
@@ -249,7 +250,7 @@ class Remote:
     def reader(self, call: Call) -> Reader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restoring(call)
-        reading = Reading(self._dialect.framing, self._dialect.stream_decoder())
+        reading = Reading(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
         return Reader(stage, reading, self._replies.fit_to_show, call.losses)
 
@@ -407,7 +408,8 @@ class Remote:
         return response if self._dialect.tells_unfinished else with_finish(response, losses)
 
     def restored(self, response: Response, call: Call) -> Response:
-        """Return an answer with the tools called as the client calls them."""
+        """Return an answer with the tools called as the client calls them, each call with an id of its own."""
+        response = UniqueIds(call.request).response(response)
         restoring = self._restoring(call)
         if not restoring:
             return response

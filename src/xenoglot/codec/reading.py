@@ -59,7 +59,10 @@ class Foreseeable(Protocol):
 
 
 class Reading:
-    """A stage from bytes, cut anywhere, to events."""
+    """A stage from bytes, cut anywhere, to events.
+
+    `renaming` sees the events that are no pieces of text, and makes one of each.
+    """
 
     __slots__ = (
         "_decoder",
@@ -69,15 +72,17 @@ class Reading:
         "_lessons",
         "_likely",
         "_make_framing",
+        "_renaming",
         "_rests",
         "_state",
     )
 
-    def __init__(self, framing: Framing, decoder: StreamDecoder) -> None:
+    def __init__(self, framing: Framing, decoder: StreamDecoder, renaming: Stage[Event, Event] | None = None) -> None:
         self._make_framing = framing.decoder
         self._framing = framing.decoder()
         self._end = framing.ends[0]  # of a frame, as nearly all servers write it
         self._decoder = decoder
+        self._renaming = renaming
         self._foreseeable = _foreseeable(decoder)
         self._rests = False  # whether the framing holds nothing back
         self._state: object = None  # of the decoder, as it was when something was learned
@@ -104,7 +109,7 @@ class Reading:
         events: list[Event] = []
         for frame in self._framing.close():
             events += self._decoder.feed(frame)
-        return [*events, *self._decoder.close()]
+        return self._renamed([*events, *self._decoder.close()])
 
     @property
     def rests(self) -> bool:
@@ -145,7 +150,13 @@ class Reading:
             alone = rested and self._rests and len(frames) == len(last) == 1
             if alone and self._lessons and isinstance(last[0], PIECES):
                 self._study(self._foreseeable, frames[0], chunk)
-        return events
+        return events if self._renaming is None else self._renamed(events)
+
+    def _renamed(self, events: list[Event]) -> list[Event]:
+        renaming = self._renaming
+        if renaming is None:
+            return events
+        return [made for event in events for made in ((event,) if isinstance(event, PIECES) else renaming.feed(event))]
 
     def _study(self, decoder: Foreseeable, event: ServerSentEvent, frame: bytes) -> None:
         """Learn from an event and its frame."""

@@ -19,7 +19,7 @@ from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.messages.error import broken, read_error
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.growth import Growth, begin
-from xenoglot.dialects.messages.parts import with_own_id
+from xenoglot.dialects.messages.parts import derived_id, with_own_id
 from xenoglot.dialects.messages.response import AT_THE_END, take_finish, take_head
 from xenoglot.dialects.messages.usage import decode_usage
 from xenoglot.errors import WireError
@@ -172,7 +172,10 @@ class StreamDecoder:
         if data["type"] == "content_block_start":
             closed = self._stop()
             content = with_own_id(event.need("content_block", dict), self._calls)
-            self._block, events = begin(content, f"$.content[{index}]", index, self._answer_id)
+            path = f"$.content[{index}]"
+            if content.get("type") == "tool_use" and not content.get("id"):
+                content = {**content, "id": self._derived_id(path)}
+            self._block, events = begin(content, path, index, self._answer_id)
             if isinstance(self._block.header, ToolCall):
                 self._calls[self._block.header.id] = self._block.header
             return (*closed, *events)
@@ -181,6 +184,11 @@ class StreamDecoder:
         if block is None:
             raise WireError("$.index", "a block grows that is not open")
         return block.grow(data, Reader(event.need("delta", dict), event.at("delta")))
+
+    def _derived_id(self, path: str) -> str:
+        """Return an id for the call at `path`; a server that counts none of its blocks has several there."""
+        call_id = derived_id(self._answer_id, path)
+        return derived_id(self._answer_id, f"{path}:{len(self._calls)}") if call_id in self._calls else call_id
 
     def _stop(self) -> Sequence[Event]:
         block, self._block = self._block, None

@@ -1,0 +1,93 @@
+"""Ids of tool calls, unique over a conversation: a call whose id is in the history already is given another one.
+
+Servers that give no ids get derived ones, which are alike from turn to turn where their answers have no ids either;
+some servers count their calls from zero in each answer. Clients find results by the id, and some servers refuse an id
+that is there twice. The new id follows from the history and the answer, so it is the same whenever both are read again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import ToolCall, ToolResult
+from xenoglot.model.events import BlockEnded, BlockStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Response
+
+_LONGEST = 56
+"""Characters of an id before its number: OpenAI takes 64."""
+
+
+class UniqueIds:
+    """A stage that renames calls of an answer to `request`; the history is read when the first call comes."""
+
+    __slots__ = ("_known", "_numbers", "_renamed", "_request")
+
+    def __init__(self, request: Request | None) -> None:
+        self._request = request
+        self._known: set[str] | None = None  # ids in the history, and in the answer
+        self._numbers: dict[str, int] = {}  # the last number behind each id
+        self._renamed: dict[tuple[int, str], str] = {}  # the ids of calls in the answer, as they are now
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event, its call (or the result of one) with an id that no other call has."""
+        if isinstance(event, BlockStarted):
+            part = self._begun(event.part, event.candidate)
+            return (event if part is event.part else replace(event, part=part),)
+        if isinstance(event, BlockEnded) and event.part is not None:
+            part = self._told(event.part, event.candidate)
+            return (event if part is event.part else replace(event, part=part),)
+        return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """Nothing is held back."""
+        return ()
+
+    def response(self, response: Response) -> Response:
+        """Return a whole answer as `feed` leaves its events; the same object where no id is taken."""
+        candidates = list(response.candidates)
+        for index, candidate in enumerate(candidates):
+            content = tuple([self._begun(part, index) for part in candidate.content])
+            if any(new is not old for new, old in zip(content, candidate.content, strict=True)):
+                candidates[index] = replace(candidate, content=content)
+        if all(new is old for new, old in zip(candidates, response.candidates, strict=True)):
+            return response
+        return replace(response, candidates=tuple(candidates))
+
+    def _begun(self, part: Part, candidate: int) -> Part:
+        if isinstance(part, ToolCall):
+            known = self._ids()
+            call_id = self._free(part.id, known) if part.id in known else part.id
+            known.add(call_id)
+            self._renamed[candidate, part.id] = call_id
+        return self._told(part, candidate)
+
+    def _told(self, part: Part, candidate: int) -> Part:
+        if isinstance(part, ToolCall):
+            call_id = self._renamed.get((candidate, part.id), part.id)
+            return part if call_id == part.id else replace(part, id=call_id)
+        if isinstance(part, ToolResult):
+            call_id = self._renamed.get((candidate, part.call_id), part.call_id)
+            return part if call_id == part.call_id else replace(part, call_id=call_id)
+        return part
+
+    def _ids(self) -> set[str]:
+        if self._known is None:
+            messages = () if self._request is None else self._request.messages
+            self._known = {part.id for message in messages for part in message.content if isinstance(part, ToolCall)}
+        return self._known
+
+    def _free(self, call_id: str, known: set[str]) -> str:
+        number = self._numbers.get(call_id, 1)
+        while (made := f"{call_id[:_LONGEST]}_{(number := number + 1)}") in known:
+            pass
+        self._numbers[call_id] = number
+        return made
