@@ -455,7 +455,9 @@ def test_translate_ends_a_cut_stream_as_a_failure() -> None:
     ],
 )
 def test_translate_says_why_it_cannot(source: str, given: str, complaint: str) -> None:
-    assert xenoglot_does(*translation(source), given=given.encode()) == Done(2, "", f"xenoglot: {complaint}\n")
+    assert xenoglot_does(*translation(source), given=given.encode()) == Done(
+        2, "", f"xenoglot: standard input: {complaint}\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -273,12 +273,15 @@ async def _available(config: Config) -> list[str]:
 def _translate(options: argparse.Namespace) -> int:
     losses = Losses(strict=options.on_loss == "refuse")
     translator = Translator(options.source, options.target, losses)
-    with open(_STDOUT, "wb", closefd=False) as target, suppress(LossError):  # told below
-        while chunk := os.read(_STDIN, _READ_BYTES):  # what is there: a stream leaves at the pace it comes
-            target.write(b"".join(translator.feed(chunk)))
-            target.flush()
-        ending = b"".join(translator.close())
-        target.write(ending if ending.endswith(b"\n") or not ending else ending + b"\n")
+    try:
+        with open(_STDOUT, "wb", closefd=False) as target, suppress(LossError):  # told below
+            while chunk := os.read(_STDIN, _READ_BYTES):  # what is there: a stream leaves at the pace it comes
+                target.write(b"".join(translator.feed(chunk)))
+                target.flush()
+            ending = b"".join(translator.close())
+            target.write(ending if ending.endswith(b"\n") or not ending else ending + b"\n")
+    except WireError as error:
+        raise ConfigurationError(f"standard input: {error}") from None
     if options.on_loss != "ignore":
         for line in REPORTS.get(options.report, report.lines)(losses):
             print(line, file=sys.stderr)

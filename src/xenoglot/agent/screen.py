@@ -216,7 +216,7 @@ def asked_lines(call: ToolCall) -> Iterator[str]:
     yield f"{for_log(call.name)} wants to be called:"
     try:
         arguments = msgspec.json.decode(call.arguments)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         arguments = call.arguments
     fields = arguments.items() if isinstance(arguments, dict) else [("", arguments)]
     for name, value in fields:

@@ -210,7 +210,7 @@ def _plans(messages: Sequence[Message]) -> Iterator[str]:
             if isinstance(part, ToolCall) and part.name == "plan":
                 try:
                     noted = Planning().plan(msgspec.json.decode(part.arguments, type=_Steps).steps)
-                except (msgspec.DecodeError, ToolError):  # the tool has refused it, too
+                except (msgspec.DecodeError, RecursionError, ToolError):  # the tool has refused it, too
                     continue
                 yield "".join(piece.text for piece in noted.content if isinstance(piece, Text))
 

@@ -96,7 +96,11 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
         timeout=options.timeout,
     )
     with _opened(options.input) as source:
-        found = survey(source, read)
+        try:
+            found = survey(source, read)
+        except ConfigurationError as error:
+            where = "standard input" if options.input == "-" else f"`{options.input}`"
+            raise ConfigurationError(f"{where}: {error}") from None
         with Journal(options.output, options.errors, source, found, again=options.retry_failed) as journal:
             plan = Plan(
                 chosen,

@@ -50,7 +50,7 @@ class History:
         found: list[str] = []
         with suppress(OSError):
             for line in self._path.read_bytes()[-LARGEST:].split(b"\n"):
-                with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     found.append(msgspec.json.decode(line, type=str))
         return found[-MOST:]
 
