@@ -12,11 +12,11 @@ from xenoglot import stream_translator, translate_response
 from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.dialects.gemini.finish import REASONS
+from xenoglot.dialects.gemini.finish import REASONS, encode_finish
 from xenoglot.model.content import Refusal
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Request
-from xenoglot.model.response import Response
+from xenoglot.model.response import Finish, Response
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
@@ -106,3 +106,10 @@ def test_messages_go_home(word: str, message: str | None) -> None:
     home: JSON = get("gemini").encode_response(get("gemini").decode_response(body), Request(model="m"), losses)
     assert home == body
     assert [*losses] == []
+
+
+def test_an_assumed_finish_is_a_stop() -> None:
+    """An answer whose server sent no reason is whole; the loss is recorded where the reason is assumed."""
+    finish = Finish(reason="unknown", assumed=True)
+    assert encode_finish(finish, (), "$.candidates[0]", Losses()) == {"finishReason": "STOP"}
+    assert encode_finish(Finish(reason="unknown"), (), "$.candidates[0]", Losses()) == {"finishReason": "OTHER"}

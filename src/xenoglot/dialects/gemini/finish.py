@@ -75,6 +75,8 @@ def encode_finish(finish: Finish, parts: Iterable[Part], where: str, losses: Los
     own = finish.dialect == NAME and finish.raw is not None
     word = finish.raw if own else WORDS[finish.reason]
     if not own:
+        if finish.assumed and finish.reason == "unknown":
+            word = WORDS["stop"]  # the words are whole, and clients retry or raise at `OTHER`
         if finish.reason == "stop" and any(isinstance(part, Refusal) for part in parts):
             word = WORDS["refusal"]
         if finish.reason not in _EXACT:
