@@ -162,7 +162,7 @@ def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     choosing.add_python(serve)
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
     choosing.add_upstream(serve)
-    choosing.add_preserve(serve, "off")
+    choosing.add_preserve(serve, "on loopback: for clients of another dialect than the upstream's")
     choosing.add_also(serve)
     serve.set_defaults(run=_serve)
 

@@ -16,9 +16,11 @@ from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError, LossError
 from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.keeper import Keeper
-from xenoglot.gateway.preserve import Preserving
-from xenoglot.gateway.settings import Keys, Upstream
+from xenoglot.gateway.preserve import Preserving, preserves
+from xenoglot.gateway.routing import Route
+from xenoglot.gateway.settings import Keys, Server, Upstream
 from xenoglot.gateway.vault import Kept, kept, keys, pack, restored, unpack
 from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished
@@ -451,8 +453,44 @@ def test_for_whom_it_is_kept(
     assert bool(thoughts(backend.requests[-1])) == kept
 
 
+@pytest.mark.parametrize(
+    ("host", "preserve", "kept"),
+    [
+        pytest.param("127.0.0.1", None, True, id="loopback"),
+        pytest.param("0.0.0.0", None, False, id="everywhere"),  # noqa: S104  that is the case
+        pytest.param("127.0.0.1", False, False, id="off-on-loopback"),
+        pytest.param("0.0.0.0", "translated", True, id="on-everywhere"),  # noqa: S104  as above
+    ],
+)
+def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *, kept: bool) -> None:
+    """findings-clients-5: on by default, for a gateway on loopback."""
+    upstream = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=preserve)
+    gateway = Gateway(config_for(upstreams={"u": upstream}, server=Server(host=host)), {})
+    route = Route(backend="u", model="m", preserve=preserve)
+    assert (preserves(gateway, route, "messages"), preserves(gateway, route, "chat")) == (kept, False)
+
+
+def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted look-ups: an upstream without reasoning costs none, however long the history."""
+    house, asked = House(), []
+    recall = house.store.recall
+
+    async def counted(owner: str, key: str, place: str) -> bytes | None:
+        asked.append(key)
+        return await recall(owner, key, place)
+
+    monkeypatch.setattr(house.store, "recall", counted)
+    plain = Scripted(answered(WEATHER))
+    house.ask(plain, "chat", [ASK])
+    house.ask(plain, "chat", CHAT_TURNS)
+    assert (asked, house.keeper.stored) == ([], set())
+    house.ask(THOUGHT, "chat", [ASK])
+    house.ask(plain, "chat", CHAT_TURNS)
+    assert (len(asked), house.keeper.stored) == (1, {"main"})
+
+
 def test_the_flag() -> None:
     assert from_flags({}, upstream="http://u.invalid", preserve=True).upstreams["upstream"].preserve is True
-    assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve is False
+    assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve is None
     with pytest.raises(ConfigurationError, match=r"^--preserve: of an upstream"):
         from_flags({}, preserve=True)

@@ -251,7 +251,7 @@ class TestHistory:
             client.responses.create(model="m", input=items)
             assert said(scripted.requests[1]) == [
                 ("user", ["Again"]),
-                ("assistant", ["ToolCall"]),
+                ("assistant", ["Reasoning", "ToolCall"]),  # what the client left out comes back
                 ("tool", ["ToolResult"]),
             ]
             with pytest.raises(NotFoundError, match="Item with id 'fc_none' not found"):

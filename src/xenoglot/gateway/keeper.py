@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from xenoglot.codec.sse import encode_event
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.model.failure import Failure
+from xenoglot.store.memory import Memory
 from xenoglot.store.store import UNDONE, Retention, StoreError
 
 if TYPE_CHECKING:
@@ -74,6 +75,12 @@ class Keeper:
         self.now = now
         self.process = secrets.token_hex(12)
         self.jobs: dict[tuple[str, str], Job] = {}
+        self.alone = isinstance(store, Memory)
+        """Whether nothing can be stored but what this process stores."""
+        self.stored: set[str] = set()
+        """The upstreams of whose answers this process has stored what clients strip."""
+        self.storing: set[asyncio.Task[None]] = set()
+        """What is being stored of such answers."""
         self._retention = retention
         self._held: set[tuple[str, str, str]] = set()
         self._asking: set[asyncio.Future[Any]] = set()
@@ -248,6 +255,8 @@ class Keeper:
 
     async def aclose(self) -> None:
         """Break off all work, and close the store."""
+        if self.storing:
+            await asyncio.wait(tuple(self.storing))
         jobs = list(self.jobs.values())
         for job in jobs:
             job.cancel()

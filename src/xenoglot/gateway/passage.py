@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.hold import Hold
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.preserve import Recorder
     from xenoglot.model.request import Request
 
 CANCELLED = Failure(kind="cancelled", message="the client left")
@@ -119,6 +120,7 @@ class Passage:
         "hold",
         "loop",
         "record",
+        "recorder",
         "reply",
         "request",
         "started",
@@ -137,6 +139,7 @@ class Passage:
         remote: Remote,
         call: Call,
         composed: Composed,
+        recorder: Recorder | None = None,
     ) -> None:
         self.client = client
         self.record = record
@@ -152,6 +155,8 @@ class Passage:
         self._remote = remote
         self._call = call
         self._composed = composed
+        self.recorder = recorder
+        """What stores what the client may strip of the answer; `None` where that is not kept."""
         self.started = self.loop.time()
         """When the target was asked, by the loop's clock."""
         self._asked: Asked | None = None
@@ -290,7 +295,7 @@ class Passage:
             return WholePassing(self, self._remote, self._dialect, reply, limits, self._call, verbatim=verbatim)
         if verbatim:
             return BytesPassing(self, reply, limits, self._remote.watch())
-        return EventsPassing(self, reply, limits, self._remote.reader(self._call))
+        return EventsPassing(self, reply, limits, self._remote.reader(self._call), self.recorder)
 
     def _attend(self, asked: Asked) -> None:
         self._asked = asked
@@ -323,7 +328,8 @@ class Passage:
                 self._asked = await dialling
             except TransportError as error:
                 raise FailureError(unreachable(error)) from None
-        return await self._remote.resumed(self._asked, self._call, self._composed)
+        answer = await self._remote.resumed(self._asked, self._call, self._composed)
+        return answer if self.recorder is None else self.recorder.watched(answer)
 
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
         """Have a task go on from what `begun` gives, which is the answer of the target that was asked."""

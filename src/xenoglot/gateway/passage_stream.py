@@ -10,6 +10,7 @@ from xenoglot.backends.refusal import unreachable
 from xenoglot.backends.streamed import Reader, Watch
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.begin import MOST_SILENT
+from xenoglot.gateway.preserve import Recording
 from xenoglot.gateway.refusing import refusal
 from xenoglot.gateway.telling import OK
 from xenoglot.model.events import Failed, Ping, Started, TextDelta
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.transport import Reply, TransportError
     from xenoglot.gateway.passage import Passage
+    from xenoglot.gateway.preserve import Recorder
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.limits import RateLimits
@@ -177,18 +179,31 @@ class _StreamPassing(Generic[Stage_]):
 
 
 class EventsPassing(_StreamPassing[Reader]):
-    """The answer of a server of another dialect, or one whose bytes must change."""
+    """The answer of a server of another dialect, or one whose bytes must change.
+
+    A `recorder` stores what the client may strip of it.
+    """
 
     _tells_events = True
+
+    def __init__(
+        self, passage: Passage, reply: Reply, limits: RateLimits | None, stage: Reader, recorder: Recorder | None = None
+    ) -> None:
+        super().__init__(passage, reply, limits, stage)
+        self._recording = None if recorder is None else Recording(recorder)
 
     def _pass(self, data: bytes, events: Sequence[Event]) -> None:  # noqa: ARG002  they were read
         if not events:
             return
-        last = type(events[-1])
-        if (
-            last is not TextDelta or len(events) > 1
-        ):  # words alone, which nearly all reads hold, are nothing to be noted
+        ending, recording = events[-1], self._recording
+        last = type(ending)
+        if type(ending) is TextDelta and len(events) == 1:  # nearly all reads: nothing to be noted
+            if recording is not None:
+                recording.words(ending.text)
+        else:
             self._telling.observe(events)
+            if recording is not None:
+                recording.look(events)
         self._write(self._encoder.write(events))
         if last is Failed:
             self._break_off()
@@ -196,6 +211,8 @@ class EventsPassing(_StreamPassing[Reader]):
     def _end(self, error: TransportError | None) -> None:
         events = self._stage.close() if error is None else self._stage.broken(error)
         if events:
+            if self._recording is not None:
+                self._recording.look(events)
             self._telling.observe(events)
             self._write(self._encoder.write(events))
             if type(events[-1]) is Failed:

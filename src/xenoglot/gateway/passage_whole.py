@@ -65,6 +65,8 @@ class WholePassing:
             self._passage.hand_over()
             return
         self._begin()
+        if self._passage.recorder is not None:
+            self._passage.recorder.note(response)
         try:
             body = self._body(data, response)
         except (FailureError, LossError, WireError, RecursionError) as error:

@@ -17,6 +17,7 @@ from xenoglot.gateway.bodies import read_request
 from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note
 from xenoglot.gateway.passage import Passage
+from xenoglot.gateway.preserve import Recorder, may_lack
 from xenoglot.gateway.relay import decode_request, framing_of
 from xenoglot.shortcuts import shortcut
 
@@ -86,6 +87,9 @@ def _begun(
     ahead, group, last = way.first(gateway, request, exchange.headers)
     if ahead is None:
         return None
+    keeper = gateway.keeper if ahead.preserves else None
+    if keeper is not None and (may_lack(keeper, request, ahead.route.backend) or (request.sampling.n or 1) > 1):
+        return None
     record = gateway.observer.record(exchange.method, exchange.since)
     note(entry, exchange, record)
     record.asked(request.model, stream=request.stream)
@@ -104,4 +108,5 @@ def _begun(
         return None
     if hold.key:
         call = replace(call, key=hold.key)
-    return Passage(exchange, entry, gateway, record, request, asking, hold, ahead.remote, call, composed)
+    recorder = None if keeper is None else Recorder(keeper, entry.client.owner, ahead.route.backend, call.request)
+    return Passage(exchange, entry, gateway, record, request, asking, hold, ahead.remote, call, composed, recorder)

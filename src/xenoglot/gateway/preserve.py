@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
 from xenoglot.gateway.reading import reading
-from xenoglot.gateway.vault import kept, keys, pack, places, restored, unpack
-from xenoglot.model.events import Finished
+from xenoglot.gateway.vault import kept, keys, may_strip, pack, places, restored, unpack
+from xenoglot.model.events import BlockEnded, BlockStarted, Finished, SignatureDelta, TextDelta
 from xenoglot.model.fold import Folder
 from xenoglot.store.store import StoreError
 
@@ -24,17 +25,24 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing import Route
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
-    from xenoglot.model.request import Message
+    from xenoglot.model.request import Message, Request
+    from xenoglot.model.response import Response
 
 _logger = logging.getLogger("xenoglot.gateway")
 
 
 def preserves(gateway: Gateway, route: Route, dialect: str) -> bool:
-    """Whether what clients of `dialect` strip of the answers on `route` is kept."""
-    if gateway.keeper is None or not route.preserve:
-        return False
+    """Whether what clients of `dialect` strip of the answers on `route` is kept.
+
+    Not set, it is on loopback, for clients of other dialects than that of the upstream.
+    """
     upstream = gateway.config.upstreams.get(route.backend)
-    return route.preserve is True or upstream is None or not upstream.speaks(dialect, route.model)
+    wish = route.preserve
+    if wish is None:
+        wish = "translated" if upstream is not None and gateway.config.server.loopback else False
+    if gateway.keeper is None or not wish:
+        return False
+    return wish is True or upstream is None or not upstream.speaks(dialect, route.model)
 
 
 def preserving(gateway: Gateway, route: Route, dialect: str, owner: str) -> Backend:
@@ -43,6 +51,122 @@ def preserving(gateway: Gateway, route: Route, dialect: str, owner: str) -> Back
     if gateway.keeper is None or not preserves(gateway, route, dialect):
         return backend
     return Preserving(backend, gateway.keeper, owner, route.backend)
+
+
+def may_lack(keeper: Keeper, request: Request, place: str) -> bool:
+    """Whether `request` may lack something that is stored: an answer of `place`, which the client brings back."""
+    stored = not keeper.alone or place in keeper.stored
+    return stored and any(message.role == "assistant" for message in request.messages)
+
+
+class Recorder:
+    """Stores what clients strip of the answers of `place` to a request of `owner`; `before` is its last turn.
+
+    Where the store fails, clients get what they would without it.
+    """
+
+    __slots__ = ("_before", "_keeper", "_owner", "_place")
+
+    def __init__(self, keeper: Keeper, owner: str, place: str, request: Request) -> None:
+        self._keeper = keeper
+        self._owner = owner
+        self._place = place
+        self._before = request.messages[-1] if request.messages else None
+
+    def watched(self, answer: Answer) -> Answer:
+        """Return `answer`; before its reader can know that it is over, it is stored. Bytes are left as they are."""
+        if isinstance(answer, ByteAnswer):
+            return answer
+        batches = self._watched(answer.batches)
+        return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits, request_id=answer.request_id)
+
+    async def _watched(self, batches: AsyncIterator[Sequence[Event]]) -> AsyncGenerator[Sequence[Event]]:
+        folder = Folder()
+        async for batch in batches:
+            for event in batch:
+                folder.feed(event)
+            if any(type(event) is Finished for event in batch):
+                await self._store(self._found(folder.response()))
+            yield batch
+
+    def note(self, response: Response) -> None:
+        """Store, in a task of its own, what clients strip of `response`; requests that may lack it wait for that."""
+        found = self._found(response)
+        if found:
+            self._keeper.stored.add(self._place)
+            storing = asyncio.get_running_loop().create_task(self._store(found))
+            self._keeper.storing.add(storing)
+            storing.add_done_callback(self._keeper.storing.discard)
+
+    def _found(self, response: Response) -> list[tuple[list[str], bytes]]:
+        """Return the keys of each candidate that is finished, and what is stored under them."""
+        found = []
+        for candidate in response.candidates:
+            if candidate.finish is None or not any(map(may_strip, candidate.content)):
+                continue
+            stripped = kept(candidate.content)
+            if stripped is not None:
+                found.append((keys(candidate.content, self._before), pack(stripped)))
+        return found
+
+    async def _store(self, found: Sequence[tuple[Sequence[str], bytes]]) -> None:
+        for names, payload in found:
+            for key in names:
+                await self._put(key, payload)
+
+    async def _put(self, key: str, payload: bytes) -> None:
+        self._keeper.stored.add(self._place)
+        try:
+            await self._keeper.within(
+                self._keeper.store.keep(self._owner, key, self._place, payload, self._keeper.now())
+            )
+        except StoreError as error:
+            _logger.error("an answer is not kept: %s", error)  # noqa: TRY400  no texts
+        else:
+            self._keeper.sweep()
+
+
+class Recording:
+    """A streamed answer of one candidate as it grows, for a `recorder`; folded only if clients strip something of it.
+
+    `words` takes the text of a read that holds nothing else, at the cost of one call; `look` takes all other events.
+    """
+
+    __slots__ = ("_batches", "_folder", "_recorder", "_text", "words")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._batches: list[Sequence[Event]] = []
+        """What is not folded."""
+        self._folder: Folder | None = None
+        self._text = StringIO()
+        self.words = self._text.write
+
+    def look(self, events: Sequence[Event]) -> None:
+        """See what is in `events`; what clients strip of the finished candidate is stored."""
+        if text := self._text.getvalue():
+            self._batches.append((TextDelta(text),))
+            self._text.seek(0)
+            self._text.truncate()
+        self._batches.append(events)
+        folder = self._folder
+        if folder is None:
+            if not any(map(_is_stripped, events)):
+                return
+            folder = self._folder = Folder()
+        for batch in self._batches:
+            for event in batch:
+                folder.feed(event)
+        self._batches.clear()
+        if any(type(event) is Finished for event in events):
+            self._recorder.note(folder.response())
+
+
+def _is_stripped(event: Event) -> bool:
+    """Whether clients may strip what `event` brings."""
+    if isinstance(event, BlockStarted | BlockEnded):
+        return may_strip(event.part)
+    return isinstance(event, SignatureDelta)
 
 
 class Preserving:
@@ -66,11 +190,7 @@ class Preserving:
         """
         completed = await self._completed(call)
         answer = await self._backend.answer(completed)
-        if isinstance(answer, ByteAnswer):
-            raise TypeError("a call without a body of its own is answered in events")
-        asked = completed.request.messages
-        batches = self._watched(answer.batches, asked[-1] if asked else None)
-        return EventAnswer(batches=batches, aclose=answer.aclose, limits=answer.limits, request_id=answer.request_id)
+        return Recorder(self._keeper, self._owner, self._place, completed.request).watched(answer)
 
     async def count(self, call: Call) -> int | None:
         """Count all that was said before."""
@@ -85,6 +205,8 @@ class Preserving:
 
     async def _completed(self, call: Call) -> Call:
         """Return the call with all that was said before; what was put back into it is nothing that it can lose."""
+        if not may_lack(self._keeper, call.request, self._place):
+            return replace(call, body=None)
         said = call.request.messages
         turns = [*zip((None, *said), said, strict=False)]
         messages = await asyncio.gather(*(self._restored(turn, before) for before, turn in turns))
@@ -106,36 +228,9 @@ class Preserving:
 
     async def _recall(self, key: str) -> bytes | None:
         try:
+            if self._keeper.storing:  # what an answer of a moment ago brought
+                await self._keeper.within(asyncio.wait(tuple(self._keeper.storing)))
             return await self._keeper.within(self._keeper.store.recall(self._owner, key, self._place))
         except StoreError as error:
             _logger.error("what an answer lacks cannot be looked up: %s", error)  # noqa: TRY400  no texts
             return None
-
-    async def _watched(
-        self, batches: AsyncIterator[Sequence[Event]], before: Message | None
-    ) -> AsyncGenerator[Sequence[Event]]:
-        """Yield the batches; before the client can know that the answer is over, it is in the store."""
-        folder = Folder()
-        async for batch in batches:
-            for event in batch:
-                folder.feed(event)
-            if any(type(event) is Finished for event in batch):
-                await self._keep(folder, before)
-            yield batch
-
-    async def _keep(self, folder: Folder, before: Message | None) -> None:
-        for candidate in folder.response().candidates:
-            found = None if candidate.finish is None else kept(candidate.content)
-            if found is not None:
-                for key in keys(candidate.content, before):
-                    await self._put(key, pack(found))
-
-    async def _put(self, key: str, payload: bytes) -> None:
-        try:
-            await self._keeper.within(
-                self._keeper.store.keep(self._owner, key, self._place, payload, self._keeper.now())
-            )
-        except StoreError as error:
-            _logger.error("an answer is not kept: %s", error)  # noqa: TRY400  no texts
-        else:
-            self._keeper.sweep()

@@ -59,7 +59,7 @@ class Route(Struct, frozen=True, kw_only=True):
     defaults: Sampling = NOTHING
     caps: Caps = UNCAPPED
     on_loss: OnLoss = "warn"
-    preserve: Preserve = False
+    preserve: Preserve | None = None
     text_syntax: str = OFF
     facts: tuple[Facts, ...] = ()
     emulate: Emulate = Emulate()

@@ -111,9 +111,10 @@ class Upstream(Struct, frozen=True, kw_only=True):
     facts: tuple[Facts, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
     """Who keeps the answers of this server, for clients of its own dialect."""
-    preserve: Preserve = False
+    preserve: Preserve | None = None
     """Whether what clients strip of its answers is kept, and put back into their requests; `translated` keeps it for
-    clients of other dialects alone, so that bytes still pass untouched for those of its own."""
+    clients of other dialects alone, so that bytes still pass untouched for those of its own. Not set: `translated`
+    where the gateway is on loopback."""
     text_syntax: str = OFF_SYNTAX
     """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
     emulate: Emulate = Emulate()

@@ -43,6 +43,13 @@ class Kept(Struct, frozen=True, kw_only=True):
     extras: dict[str, Extra] = {}
 
 
+def may_strip(part: Part | None) -> bool:
+    """Whether a client may leave out `part`, or something of it."""
+    if isinstance(part, Text | ToolCall):
+        return part.extra is not None and bool(part.extra.fields)
+    return isinstance(part, Reasoning)
+
+
 def kept(parts: Sequence[Part]) -> Kept | None:
     """Return what a client may leave out of an answer when it brings it back; `None` if there is no such thing."""
     thoughts: list[Thought] = []

@@ -26,12 +26,14 @@ MOST = 1024
 class Ahead(NamedTuple):
     """A route, and the server at its end.
 
-    `untouched` is whether the bytes of a client may go there as they are.
+    `untouched` is whether the bytes of a client may go there as they are; `preserves` whether what clients strip of its
+    answers is kept.
     """
 
     route: Route
     remote: Remote
     untouched: bool
+    preserves: bool
 
 
 class Way(NamedTuple):
@@ -100,10 +102,13 @@ class Ways:
     def _ahead(self, route: Route, model: str, dialect: Dialect) -> Ahead | None:
         """Return what lies ahead on `route`: a server, to whose answers nothing is done here."""
         backend = self._gateway.backend(route.backend)
-        if type(backend) is not Remote or preserves(self._gateway, route, dialect.name):
+        if type(backend) is not Remote or reading(backend, route) is not backend:
             return None
-        if reading(backend, route) is not backend:
+        kept = preserves(self._gateway, route, dialect.name)
+        upstream = self._gateway.config.upstreams.get(route.backend)
+        if kept and (upstream is None or upstream.speaks(dialect.name, route.model)):
             return None
         backend = backend.speaking(dialect.name, route.model)
         plain = route.model == model and route.defaults == NOTHING and route.caps == UNCAPPED
-        return Ahead(route, backend, untouched=plain and backend.takes_untouched(dialect, model))
+        untouched = plain and backend.takes_untouched(dialect, model)
+        return Ahead(route, backend, untouched=untouched and not kept, preserves=kept)
