@@ -34,6 +34,7 @@ HARMLESS = (
     Harmless("name", "emulated", "the model reads a fitted name; the client gets its own name back"),
     Harmless("id", "emulated", "ids connect a call with its result; both are fitted alike"),
     Harmless("id", "dropped", "the model never reads the id of a turn or a thought"),
+    Harmless("system_fingerprint", "dropped", "it names the server's build, of which the model knows nothing"),
     Harmless("signature", "emulated", "the signature is wrapped, and unwrapped when the client sends it back"),
     Harmless("turn", "approximated", "neighbouring turns of one role read as one turn"),
     Harmless("content", "approximated", "the model reads the same words as one text", "its texts are joined"),
