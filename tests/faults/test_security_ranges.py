@@ -178,7 +178,7 @@ async def test_c16_in_the_words_of_the_dialect(dialect: str, field: str, number:
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 LISTS: dict[str, JSONObject] = {
     "$.messages": {"messages": SAID * 100_001},
-    "$.messages[0]": {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 20_001}]},
+    "$.messages[0].content": {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 20_001}]},
     "$.tools": {"tools": [TOOL] * 4097},
     "$.stop": {"stop": ["a"] * 257},
     "$.logit_bias": {"logit_bias": {str(token): 1 for token in range(4097)}},

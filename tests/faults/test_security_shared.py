@@ -295,8 +295,8 @@ FIELDS: JSONObject = {
     "template": "{{ 7 * 7 }}" * 1000,
     "system_template": "{{ 7 * 7 }}",
     "documents": [{"text": "{{ 7 * 7 }}"}],
-    "add_generation_prompt": False,
-    "continue_final_message": True,
+    "add_generation_prompt": True,
+    "continue_final_message": False,
 }
 
 

@@ -108,7 +108,7 @@ class Watch:
         """
         if self._failed:
             return b"", ()
-        completing = self._dialect.framing.resume if self.cut else b""
+        completing = self._dialect.framing.resume if self._reading.is_open else b""
         events = self._shown(self._reading.close)
         if self._reading.terminated:
             return completing, events

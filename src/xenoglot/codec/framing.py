@@ -20,6 +20,11 @@ class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
         """Whether nothing is held back, and the next byte begins a frame that means the same wherever it stands."""
         ...
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the bytes, if they end here, cut a frame."""
+        ...
+
 
 class Framing(Struct, frozen=True, kw_only=True):
     """How events become bytes and bytes events.

@@ -53,6 +53,11 @@ class LineDecoder:
         """Whether nothing is held back: the next byte begins a line."""
         return not self._pending
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a line has begun."""
+        return bool(self._pending)
+
     def _event(self, line: bytes) -> ServerSentEvent:
         if len(line) > self._max:
             raise self._too_large()
@@ -134,6 +139,11 @@ class ArrayDecoder:
     def rests(self) -> bool:
         """Never: what stands around an element depends on those beside it."""
         return False
+
+    @property
+    def is_open(self) -> bool:
+        """Always: the array ends with its bracket."""
+        return True
 
     def _open(self, chunk: bytes) -> int:
         """Return where the elements begin."""

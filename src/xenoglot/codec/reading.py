@@ -117,6 +117,11 @@ class Reading:
         return self._framing.rests
 
     @property
+    def is_open(self) -> bool:
+        """Whether the bytes, if they end here, cut a frame."""
+        return self._framing.is_open
+
+    @property
     def terminated(self) -> bool:
         """Whether the terminating event was read; see `StreamDecoder`."""
         return self._decoder.terminated

@@ -115,8 +115,16 @@ class SSEDecoder:
     @property
     def rests(self) -> bool:
         """Whether nothing is held back: the next byte begins an event."""
-        inside = self._pending or self._data or self._bare or self._event is not None or self._retry is not None
-        return self._started and not self._after_cr and not inside
+        return self._started and not self._after_cr and not self._inside
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an event has begun; a CR that ended its blank line is no beginning, whatever might follow it."""
+        return not self._started or self._inside
+
+    @property
+    def _inside(self) -> bool:
+        return bool(self._pending or self._data or self._bare or self._event is not None or self._retry is not None)
 
     def _skip_bom(self, chunk: bytes) -> bytes:
         head = self._head + chunk
