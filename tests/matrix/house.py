@@ -114,7 +114,8 @@ class House:
             {"name": "alias", "upstream": "messages", "model": model("messages")},
         ]
         for dialect, upstream in self.upstreams.items():
-            key = {"dialect": dialect, "also": [], "key_env": f"{dialect.upper()}_KEY"}
+            # nothing is preserved: each case stands for itself, and many are answered `Hello` to `Hi`
+            key = {"dialect": dialect, "also": [], "preserve": False, "key_env": f"{dialect.upper()}_KEY"}
             upstreams[dialect] = {
                 **key,
                 **ONCE,
