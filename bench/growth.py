@@ -33,7 +33,7 @@ from xenoglot.model.events import Event, TextDelta
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Message, Request, Tool
 from xenoglot.testing.answers import answers
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.declared import Declared
 from xenoglot.text.stage import TextStage
 from xenoglot.translate import stream_translator, translate_request, translate_response
@@ -204,7 +204,7 @@ def _text(name: str, repeated: str, before: str, size: int) -> Work:
     declared = Declared.of([tool for tool in agent(calls=0, tools=1).tools if isinstance(tool, Tool)])
 
     def work() -> None:
-        stage = TextStage(syntax.get(name), declared, lambda _candidate, number: f"call_{number}", Losses())
+        stage = TextStage(registry.get(name), declared, lambda _candidate, number: f"call_{number}", Losses())
         for event in events:
             stage.feed(event)
         stage.close()

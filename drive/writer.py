@@ -10,7 +10,7 @@ from msgspec import Struct
 from xenoglot.codec.wire import encode_json
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.writing import written
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Writer(Struct, frozen=True):
         def turn(request: Request) -> Response:
             assert request.tools == ()
             calls = [(told_name(request, one.name), _arguments(one)) for one in wanted]
-            said = self._thought() + self._says(text) + (written(syntax.get(self.family), calls) if calls else "")
+            said = self._thought() + self._says(text) + (written(registry.get(self.family), calls) if calls else "")
             usage = Usage(input_tokens=tokens, output_tokens=10)
             candidate = Candidate(content=(Text(text=said),), finish=Finish(reason="stop"))
             asked = len(request.messages)
@@ -42,14 +42,14 @@ class Writer(Struct, frozen=True):
     @property
     def thinks(self) -> bool:
         """Whether the model thinks unasked; its server knows no way to ask."""
-        return self.family == "gpt_oss" or not syntax.get(self.family).thoughts[0].asked
+        return self.family == "gpt_oss" or not registry.get(self.family).thoughts[0].asked
 
     def _thought(self) -> str:
         if self.family == "gpt_oss":
             return f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant"
         if not self.thinks:
             return ""
-        form = syntax.get(self.family).thoughts[0]
+        form = registry.get(self.family).thoughts[0]
         return f"{'' if form.implied else form.open[0]}\n{THOUGHT}\n{form.close[0]}\n\n"
 
     def _says(self, text: str) -> str:

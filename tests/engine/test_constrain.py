@@ -15,7 +15,7 @@ from xenoglot.engine.manner import UNTAUGHT, Manner
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Opaque, ToolResult
 from xenoglot.model.request import OutputFormat, Tool, ToolChoice
-from xenoglot.text import syntax as syntaxes
+from xenoglot.text import registry
 from xenoglot.text.syntax import Thoughts
 
 CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
@@ -215,8 +215,8 @@ def test_what_is_not_held_is_told() -> None:
     ]
 
 
-HERMES = Manner(tools=True, form=form_of(syntaxes.get("hermes").calls[0]))
-LLAMA = Manner(tools=True, form=form_of(syntaxes.get("json").calls[0]))
+HERMES = Manner(tools=True, form=form_of(registry.get("hermes").calls[0]))
+LLAMA = Manner(tools=True, form=form_of(registry.get("json").calls[0]))
 THINKING = Thoughts(open=("<think>",), close=("</think>",))
 HELD_IN_OURS = Manner(tools=True)
 MUSING = replace(HERMES, thoughts=THINKING)
@@ -342,7 +342,7 @@ def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
     ],
 )
 def test_a_family_that_calls_in_other_ways_too(syntax: str, choice: ToolChoice | None, *, told: bool) -> None:
-    row = syntaxes.get(syntax)
+    row = registry.get(syntax)
     manner = Manner(tools=True, syntax=row, form=form_of(row.calls[0]))
     call = asked("Hi", tools=(replace(CLOCK, strict=True),), tool_choice=choice, parallel_tool_calls=False)
     constrain(call.request, call.losses, manner)

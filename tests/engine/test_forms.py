@@ -20,7 +20,8 @@ from xenoglot.model.events import Finished, Started
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Tool, ToolChoice
 from xenoglot.model.response import Finish, Response
-from xenoglot.text import syntax as syntaxes
+from xenoglot.text import registry
+from xenoglot.text.syntax import Syntax, Thoughts
 
 CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "a < b"]}}, "required": ["city"]}
 WEATHER = Tool(name="get_weather", parameters=CITY)
@@ -30,8 +31,8 @@ TOOLS = (WEATHER, CLOCK)
 
 HELD = {
     f"{name}-{index}": (name, index, form)
-    for name in syntaxes.names()
-    for index, calls in enumerate(syntaxes.get(name).calls)
+    for name in registry.names()
+    for index, calls in enumerate(registry.get(name).calls)
     if (form := form_of(calls)) is not None
 }
 
@@ -54,8 +55,8 @@ def parts(
 
 
 def manner_of(name: str, index: int, form: Form) -> Manner:
-    row = syntaxes.get(name)
-    alone = syntaxes.Syntax(name=row.name, title=row.title, source=row.source, calls=(row.calls[index],))
+    row = registry.get(name)
+    alone = Syntax(name=row.name, title=row.title, source=row.source, calls=(row.calls[index],))
     return Manner(tools=True, syntax=alone, form=form)
 
 
@@ -129,7 +130,7 @@ async def test_the_runtime_reads_every_grammar(engine: Engine) -> None:
     assert unread == []
 
 
-THINK = syntaxes.Thoughts(open=("<think>",), close=("</think>",))
+THINK = Thoughts(open=("<think>",), close=("</think>",))
 ARGUMENTS = ('{"city": "Paris"}', '{"city": "Rome"}', '{"town": "Paris"}', "{}", "5")
 HOLDS = [True, False, False, False, False]
 STOP = Finish(reason="stop")
@@ -174,7 +175,7 @@ STOP = Finish(reason="stop")
     ],
 )
 def test_what_stands_around_calls(name: str, expected: tuple[object, ...]) -> None:
-    form = form_of(syntaxes.get(name).calls[0])
+    form = form_of(registry.get(name).calls[0])
     assert form is not None
     assert (form.lead, form.joint, form.tail, form.marker, form.spell("f")) == expected
 
@@ -184,4 +185,4 @@ def test_ours_is_an_object_in_a_line() -> None:
 
 
 def test_arguments_that_are_no_json_cannot_be_held() -> None:
-    assert {form_of(calls) for calls in syntaxes.get("qwen3_coder").calls} == {None}
+    assert {form_of(calls) for calls in registry.get("qwen3_coder").calls} == {None}

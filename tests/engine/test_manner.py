@@ -6,7 +6,7 @@ from tests.engine.templates.pieces import CHATML, HERMES, MISTRAL, MUSING, UNHEA
 from xenoglot.engine.forms import PLAIN
 from xenoglot.engine.manner import UNTAUGHT, Manner, Template, has_thoughts, manner_of, thinks
 from xenoglot.errors import ConfigurationError
-from xenoglot.text import syntax as syntaxes
+from xenoglot.text import registry
 from xenoglot.text.syntax import Thoughts
 
 THINK = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
@@ -59,8 +59,8 @@ def test_who_does_not_think() -> None:
 
 def test_every_family_that_can_be_held_is_found_by_its_own_calls() -> None:
     """A template that has nothing but a family's calls in it tells a family with the same calls."""
-    for name in syntaxes.names():
-        row = syntaxes.get(name)
+    for name in registry.names():
+        row = registry.get(name)
         form = manner_of(Template(tools=True), "x", name).form
         if form is None or not form.marker or row.own is not None:
             continue

@@ -14,11 +14,11 @@ from xenoglot.model.events import Finished, Started
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, Response
-from xenoglot.text import syntax as syntaxes
+from xenoglot.text import registry
 from xenoglot.text.syntax import Thoughts
 
 THINK = Thoughts(open=("<think>",), close=("</think>",))
-TAUGHT = Manner(tools=True, syntax=syntaxes.get("hermes"), thoughts=THINK)
+TAUGHT = Manner(tools=True, syntax=registry.get("hermes"), thoughts=THINK)
 TOOLS = (Tool(name="clock"), Tool(name="shell", kind="custom"))
 CLOCK = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>'
 SHELL = '<tool_call>\n{"name": "shell", "arguments": {"input": "ls \\"a\\""}}\n</tool_call>'

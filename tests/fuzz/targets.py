@@ -43,7 +43,7 @@ from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
 from xenoglot.testing.received import MessageReader
 from xenoglot.testing.script_file import read as read_script
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.declared import Declared
 from xenoglot.text.parser import parser
 from xenoglot.text.partial_json import PartialJSON
@@ -270,8 +270,8 @@ def read_message(kind: str, data: bytes) -> None:
 
 def read_text(data: bytes) -> None:
     """Read what a model wrote, in two pieces, by the syntax that the first byte names."""
-    rows = (*syntax.names(), syntax.AUTO)
-    row = syntax.get(rows[data[0] % len(rows)] if data else rows[0])
+    rows = (*registry.names(), registry.AUTO)
+    row = registry.get(rows[data[0] % len(rows)] if data else rows[0])
     first, second = (piece.decode("utf-8", "replace") for piece in halves(data[1:]))
     stage = parser(row, Declared.of(()), thinking=False)
     stage.feed(first)
@@ -354,7 +354,7 @@ SCRIPTS = (
 
 def texts() -> Iterator[bytes]:
     """Yield what models wrote, each for the syntax whose number stands before it."""
-    rows = (*syntax.names(), syntax.AUTO)
+    rows = (*registry.names(), registry.AUTO)
     for path in sorted(VECTORS.glob("text/*/*.json")):
         vector = json.loads(path.read_bytes())
         if path.parent.name in rows and isinstance(vector.get("text"), str):

@@ -23,7 +23,7 @@ from xenoglot.gateway.config import check
 from xenoglot.gateway.server import Server, bind, loop_factory
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.writing import written
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def seen(models: TextModels) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_openai_sdk(models: TextModels, family: str, stream: bool) -> None:  # noqa: FBT001  a case
-    call = written(syntax.get(family), [("get_weather", ARGUMENTS)])
+    call = written(registry.get(family), [("get_weather", ARGUMENTS)])
     models.speaker.will(says(call), says("It is sunny."))
     with openai.OpenAI(base_url=f"{models.url}/v1", api_key="none", max_retries=0) as client:
         messages: list[JSONObject] = [{"role": "user", "content": "Weather in Paris?"}]
@@ -135,13 +135,13 @@ def test_openai_sdk(models: TextModels, family: str, stream: bool) -> None:  # n
         second = seen(models)
         assert second[:2] == first
         assert [role for role, _ in second[2:]] == ["assistant", "user"]
-        assert second[2][1] == written(syntax.get(family), [("get_weather", made.function.arguments)])
+        assert second[2][1] == written(registry.get(family), [("get_weather", made.function.arguments)])
         assert "sunny" in second[3][1]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_anthropic_sdk(models: TextModels, family: str) -> None:
-    call = written(syntax.get(family), [("get_weather", ARGUMENTS)])
+    call = written(registry.get(family), [("get_weather", ARGUMENTS)])
     models.speaker.will(says(call), says("It is sunny."))
     with anthropic.Anthropic(base_url=models.url, api_key="none", max_retries=0) as client:
         tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}

@@ -7,13 +7,13 @@ from typing import Final
 import pytest
 
 from tests.text.vectors import declared, made
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.detection import Detection
 from xenoglot.text.harmony import Harmony
 from xenoglot.text.pieces import Words
 from xenoglot.text.section import LONGEST_BLANK
 
-AUTO: Final = syntax.get(syntax.AUTO)
+AUTO: Final = registry.get(registry.AUTO)
 
 
 @pytest.mark.parametrize(

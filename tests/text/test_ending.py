@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.declared import Declared
 from xenoglot.text.ending import ending
 from xenoglot.text.pieces import Words, joined
@@ -13,7 +13,7 @@ from xenoglot.text.section import LONGEST_HELD
 
 def read(row: str, *chunks: str) -> str:
     """Return what is left of `chunks`."""
-    ended = ending(syntax.get(row))
+    ended = ending(registry.get(row))
     assert ended is not None
     assert ended.own is not None
     parser = ended.own(Declared.of([]))
@@ -48,8 +48,8 @@ def test_calls_and_thoughts_of_continued_text_stay() -> None:
 
 
 def test_a_family_without_tokens_changes_nothing() -> None:
-    assert ending(syntax.get("think")) is None
-    assert ending(syntax.get(syntax.AUTO)) is None
+    assert ending(registry.get("think")) is None
+    assert ending(registry.get(registry.AUTO)) is None
 
 
 def test_what_is_held_has_a_bound() -> None:
@@ -64,7 +64,7 @@ def test_each_token_is_looked_for_once() -> None:
     def steps(count: int) -> int:
         nonlocal looked
         looked = 0
-        ended = ending(syntax.get("llama3"))
+        ended = ending(registry.get("llama3"))
         assert ended is not None
         assert ended.own is not None
         parser = ended.own(Declared.of([]))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.writing import written
 
-ROW = syntax.get("functionary_v32")
+ROW = registry.get("functionary_v32")
 
 PIECES = st.lists(st.sampled_from([">", ">>", ">>>", "all", "\n", "now", "rm", "{", "}", " ", "a"]), max_size=12)
 

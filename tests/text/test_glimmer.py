@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.glimmer import Glimmer
 from xenoglot.text.pieces import Words, joined
 
-ROW: Final = syntax.get("muse_glimmer")
+ROW: Final = registry.get("muse_glimmer")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.text.vectors import Declaration, declared, made
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.harmony import LONGEST_HEADER, Harmony
 from xenoglot.text.pieces import Arguments, Thought, Words, joined
 from xenoglot.text.section import LONGEST_BLANK
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.response import FinishReason
     from xenoglot.text.pieces import Piece
 
-ROW: Final = syntax.get("gpt_oss")
+ROW: Final = registry.get("gpt_oss")
 NOW: Final = {"call": "now", "arguments": "{}"}
 LONG: Final = "<|channel|>" + "a" * LONGEST_HEADER
 WIDE: Final = " " * (LONGEST_BLANK + 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.text.vectors import TOOLS, Declaration, Made, declared, load, made, names
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.parser import parser
 from xenoglot.text.pieces import Arguments, Thought, Words, joined
 from xenoglot.text.writing import written
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from xenoglot.text.pieces import Piece
     from xenoglot.text.syntax import Syntax
 
-ROWS: Final = (*syntax.names(), syntax.AUTO)
-FORMS: Final = tuple(name for name in ROWS if syntax.get(name).calls)  # the rest has a parser of its own
-WRITERS: Final = tuple(name for name in FORMS if name != syntax.AUTO and syntax.get(name).own is None)
+ROWS: Final = (*registry.names(), registry.AUTO)
+FORMS: Final = tuple(name for name in ROWS if registry.get(name).calls)  # the rest has a parser of its own
+WRITERS: Final = tuple(name for name in FORMS if name != registry.AUTO and registry.get(name).own is None)
 
 NOBODY: Final = declared([Declaration(name="zz_nobody")])
 """A tool that no text calls: everything is ready to read a call, and none is one."""
@@ -44,7 +44,7 @@ def markers(row: Syntax) -> tuple[str, ...]:
     return (*calls, *thoughts, *row.dropped)
 
 
-MARKERS: Final = tuple(dict.fromkeys(mark for name in ROWS for mark in markers(syntax.get(name))))
+MARKERS: Final = tuple(dict.fromkeys(mark for name in ROWS for mark in markers(registry.get(name))))
 TEXTS: Final = tuple(load(*name).text for name in names())
 
 PROSE: Final = st.text(st.sampled_from("ab c.\n\r\t<>[]{}|\"'\\`:,=()é\N{EARTH GLOBE EUROPE-AFRICA}"), max_size=12)
@@ -71,21 +71,21 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 @settings(max_examples=400)
 @given(st.sampled_from(FORMS), MIXED, st.lists(st.integers(0, 2000), max_size=6))
 def test_text_without_calls_stays_as_it_was(name: str, text: str, places: list[int]) -> None:
-    row = replace(syntax.get(name), own=None, thoughts=(), dropped=(), strays=())
+    row = replace(registry.get(name), own=None, thoughts=(), dropped=(), strays=())
     assert read(row, NOBODY, *cut(text, places)) == ([Words(text)] if text else [])
 
 
 @settings(max_examples=200)
 @given(st.sampled_from(FORMS), MIXED)
 def test_without_tools_nothing_is_a_call(name: str, text: str) -> None:
-    row = replace(syntax.get(name), own=None, thoughts=(), dropped=(), strays=())
+    row = replace(registry.get(name), own=None, thoughts=(), dropped=(), strays=())
     assert read(row, declared([]), text) == ([Words(text)] if text else [])
 
 
 @settings(max_examples=600)
 @given(st.sampled_from(ROWS), MIXED, st.lists(st.integers(0, 2000), max_size=8), st.booleans())
 def test_cuts_do_not_matter(name: str, text: str, places: list[int], stopped: bool) -> None:  # noqa: FBT001  generated
-    row, known = syntax.get(name), declared()
+    row, known = registry.get(name), declared()
     whole = read(row, known, text, stopped=stopped)
     assert read(row, known, *cut(text, places), stopped=stopped) == whole
     assert read(row, known, *text, stopped=stopped) == whole
@@ -95,7 +95,7 @@ def test_cuts_do_not_matter(name: str, text: str, places: list[int], stopped: bo
 @given(st.sampled_from(ROWS), MIXED)
 def test_words_and_thoughts_stand_in_the_text_in_their_order(name: str, text: str) -> None:
     at = 0
-    for piece in read(syntax.get(name), declared(), text):
+    for piece in read(registry.get(name), declared(), text):
         if isinstance(piece, Words | Thought):
             for character in piece.text:
                 at = text.index(character, at) + 1
@@ -132,7 +132,7 @@ def decoded(parts: Sequence[Made]) -> list[object]:
 @settings(max_examples=600)
 @given(st.sampled_from(WRITERS), CALLS)
 def test_calls_come_back(name: str, calls: list[tuple[str, str]]) -> None:
-    row = replace(syntax.get(name), thoughts=())
+    row = replace(registry.get(name), thoughts=())
     outcome = made(row, declared(), [written(row, calls)])
     assert decoded(outcome.parts) == [(tool, json.loads(arguments)) for tool, arguments in calls]
     assert outcome.losses == []
@@ -144,7 +144,7 @@ HOSTILE: Final = (
     *("{{", "`<tool_call>", "</think><", '<tool_call>{"a": 1, ', "<tool_call>```json", "</s>b", '"<|im_end|>'),
     *("<tool_call>x", "</think>\n", "```json\n", "<function=now><parameter=a>", "get_weather("),
 )
-ANY: Final = (syntax.AUTO, "json", "pythonic")
+ANY: Final = (registry.AUTO, "json", "pythonic")
 SIZE: Final = 2_000
 
 
@@ -172,7 +172,7 @@ def work(row: Syntax, text: str, width: int) -> int:
 @pytest.mark.parametrize("width", [7, 1_000_000])
 @pytest.mark.parametrize("name", ROWS)
 def test_work_is_linear(name: str, width: int) -> None:
-    row = syntax.get(name)
+    row = registry.get(name)
     for unit in dict.fromkeys(HOSTILE if name in ANY else markers(row)):
         text = unit * (SIZE // len(unit))
         once, twice = work(row, text, width), work(row, text * 2, width)
@@ -183,7 +183,7 @@ def test_work_is_linear(name: str, width: int) -> None:
 @given(st.sampled_from(ROWS), st.sampled_from(HOSTILE), st.integers(1, 50))
 def test_what_is_held_is_bounded(name: str, unit: str, width: int) -> None:
     text = unit * (80_000 // len(unit))
-    stage = parser(syntax.get(name), declared(), thinking=False)
+    stage = parser(registry.get(name), declared(), thinking=False)
     given_out = 0
     for start in range(0, len(text), width * 100):
         for piece in stage.feed(text[start : start + width * 100]):

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from xenoglot.text import syntax
+from xenoglot.text import registry
 
 KNOWN: Final = {
     "hermes": (
@@ -262,16 +262,16 @@ UNKNOWN: Final = (
     ("model", "row"), [pytest.param(model, row, id=model) for row, models in KNOWN.items() for model in models]
 )
 def test_a_name_tells_the_family(model: str, row: str) -> None:
-    found = syntax.for_model(model)
+    found = registry.for_model(model)
     assert found is not None
     assert found.name == row
 
 
 @pytest.mark.parametrize("model", UNKNOWN)
 def test_a_name_tells_nothing(model: str) -> None:
-    assert syntax.for_model(model) is None
+    assert registry.for_model(model) is None
 
 
 def test_every_family_that_has_names_is_found_by_one() -> None:
-    named = {name for name in syntax.names() if syntax.get(name).models}
+    named = {name for name in registry.names() if registry.get(name).models}
     assert named - set(KNOWN) == set()

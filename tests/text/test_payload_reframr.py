@@ -7,14 +7,14 @@ from typing import Final
 import pytest
 
 from tests.text.vectors import declared
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.parser import parser
 from xenoglot.text.payload_reframr import FreeText
 from xenoglot.text.pieces import Arguments, CallBegun, CallEnded, Words, joined
 from xenoglot.text.section import LONGEST_BLANK, LONGEST_HELD
 
 WIDE: Final = " " * LONGEST_BLANK * 2
-REFRAMR: Final = syntax.get("reframr")
+REFRAMR: Final = registry.get("reframr")
 
 
 def arguments(text: str) -> str:

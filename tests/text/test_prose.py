@@ -10,7 +10,7 @@ import pytest
 
 from tests.text.test_laws import ROWS, markers
 from tests.text.vectors import declared
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.parser import parser
 from xenoglot.text.pieces import Words
 
@@ -28,7 +28,7 @@ LONGEST_HELD: Final = 24
 
 def read(row: str, *chunks: str) -> str | None:
     """Return the words that `row` makes of `chunks`; nothing where it makes anything else."""
-    stage = parser(syntax.get(row), declared(), thinking=False)
+    stage = parser(registry.get(row), declared(), thinking=False)
     pieces = [piece for chunk in chunks for piece in stage.feed(chunk)] + list(stage.close(stopped=True))
     words = [piece.text for piece in pieces if isinstance(piece, Words)]
     return "".join(words) if len(words) == len(pieces) else None
@@ -44,10 +44,10 @@ def test_prose_stays_as_it_is(row: str, name: str) -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_prose_leaves_as_it_comes(row: str) -> None:
-    longest = max((len(marker) for marker in markers(syntax.get(row))), default=0)
+    longest = max((len(marker) for marker in markers(registry.get(row))), default=0)
     held = 0
     for path in DOCS[:8]:
-        stage, given = parser(syntax.get(row), declared(), thinking=False), 0
+        stage, given = parser(registry.get(row), declared(), thinking=False), 0
         for fed, character in enumerate(path.read_text(encoding="utf-8")[:3000], 1):
             given += sum(len(piece.text) for piece in stage.feed(character) if isinstance(piece, Words))
             held = max(held, fed - given)

@@ -28,7 +28,7 @@ from xenoglot.model.events import (
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Usage
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.declared import Declared
 from xenoglot.text.stage import Ids, TextStage
 
@@ -81,7 +81,8 @@ def run(*events: Event, row: str = "hermes", **policy: object) -> tuple[list[Eve
     """Return what the stage makes of a stream, behind its start, and what that cost."""
     losses = Losses()
     known = declared()
-    stage = TextStage(syntax.get(row), known, lambda candidate, number: f"call_{candidate}_{number}", losses, **policy)  # type: ignore[arg-type]
+    found, ids = registry.get(row), lambda candidate, number: f"call_{candidate}_{number}"
+    stage = TextStage(found, known, ids, losses, **policy)  # type: ignore[arg-type]
     traced = list(through([Started(), *events], Pipeline(Grammar(), stage, Grammar())))
     return traced[1:], [f"{loss.what} {loss.how}" for loss in losses]
 
@@ -255,7 +256,7 @@ def test_text_becomes_blocks(events: Sequence[Event], trace: Sequence[Event], lo
 
 
 def test_what_nobody_finished_is_given_out_at_the_close() -> None:
-    stage = TextStage(syntax.get("hermes"), declared(), lambda *_: "id", Losses())
+    stage = TextStage(registry.get("hermes"), declared(), lambda *_: "id", Losses())
     fed = [event for one in (start(), said("a <tool")) for event in stage.feed(one)]
     assert [*fed, *stage.close()] == [start(), said("a "), said("<tool"), end()]
 
@@ -274,7 +275,7 @@ def test_a_tool_is_called_by_its_own_name_and_in_its_namespace() -> None:
     tool = Tool(name="get_weather", namespace="geo", parameters={"type": "object"})
     known = Declared.of([tool])
     (name,) = dict.fromkeys(known)
-    stage = TextStage(syntax.get("hermes"), known, lambda *_: "id", Losses())
+    stage = TextStage(registry.get("hermes"), known, lambda *_: "id", Losses())
     text = CALL.replace("get_weather", name)
     events: list[Event] = [start(), said(text)]
     (begun,) = [event for event in through(events, stage) if isinstance(event, BlockStarted)]
@@ -282,7 +283,7 @@ def test_a_tool_is_called_by_its_own_name_and_in_its_namespace() -> None:
 
 
 def test_a_tool_that_the_request_does_not_allow_is_not_called() -> None:
-    stage = TextStage(syntax.get("hermes"), declared([Declaration(name="now")]), lambda *_: "id", Losses())
+    stage = TextStage(registry.get("hermes"), declared([Declaration(name="now")]), lambda *_: "id", Losses())
     assert [*stage.feed(start()), *stage.feed(said(CALL)), *stage.feed(end()), *stage.feed(finished())] == [
         *(start(), said(CALL), end(), finished())
     ]

@@ -17,7 +17,7 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockStarted, Event, TextDelta
 from xenoglot.model.fold import Folder
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.stage import TextStage
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def joined(events: Iterable[Event]) -> list[Event]:
 
 def read(name: str, events: Iterable[Event], *, thinking: bool | None) -> list[list[Told]]:
     """Return what the row `name` makes of a stream, which has to be lawful: candidates in short."""
-    stage = TextStage(syntax.get(name), declared(), lambda *place: f"call_{place}", Losses(), thinking=thinking)
+    stage = TextStage(registry.get(name), declared(), lambda *place: f"call_{place}", Losses(), thinking=thinking)
     folder = Folder()
     for event in through(events, Pipeline(Grammar(), stage, Grammar())):
         folder.feed(event)

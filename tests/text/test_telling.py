@@ -12,7 +12,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Extra, Image, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.payload_json import JSONCalls
 from xenoglot.text.syntax import Calls, Syntax, Telling
 from xenoglot.text.telling import MUST_CALL, ONE_AT_A_TIME, USUAL, told
@@ -264,10 +264,10 @@ def test_results_escaped_where_the_family_wants_it() -> None:
     assert said(made) == [("user", '{"content": "say \\"hi\\""}')]
 
 
-@pytest.mark.parametrize("name", syntax.names())
+@pytest.mark.parametrize("name", registry.names())
 def test_no_result_looks_like_words_of_the_user(name: str) -> None:
     """It stands in a turn of the user: whatever a family puts around it has to say what it is."""
-    telling = syntax.get(name).telling or USUAL
+    telling = registry.get(name).telling or USUAL
     around = re.sub(r"\{(?:name|id|content)\}", "", telling.result)
     assert telling.result.count("{content}") == 1
     assert re.search(r"[a-z]{4}", around, re.IGNORECASE)
@@ -279,7 +279,7 @@ def turns_of(row: str, *calls: ToolCall) -> list[tuple[str, str]]:
     for call in calls:
         result = ToolResult(call_id=call.id, content=(Text(text=call.name),))
         history += [Message(role="assistant", content=(call,)), Message(role="tool", content=(result,))]
-    return said(told(Request(model="m", messages=tuple(history)), syntax.get(row), Losses()))
+    return said(told(Request(model="m", messages=tuple(history)), registry.get(row), Losses()))
 
 
 KIMI_CALL = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.text.vectors import ROOT, Outcome, Vector, declared, load, made, names
-from xenoglot.text import syntax
+from xenoglot.text import registry
 from xenoglot.text.repair import repaired
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  #
 def read(row: str, vector: Vector, *chunks: str) -> Outcome:
     """Return what `row` makes of `chunks`."""
     repair = repaired if vector.repair else None
-    return made(syntax.get(row), declared(vector.tools), chunks, vector.finish, repair, thinking=vector.thinking)
+    return made(registry.get(row), declared(vector.tools), chunks, vector.finish, repair, thinking=vector.thinking)
 
 
 @pytest.mark.parametrize(("row", "case"), cases())
@@ -49,14 +49,14 @@ def test_whole_and_at_every_split(row: str, case: str) -> None:
 def test_model_tells_row(row: str, case: str) -> None:
     model = load(row, case).model
     assert model is not None
-    assert syntax.chosen(syntax.AUTO, model) is syntax.get(row)
+    assert registry.chosen(registry.AUTO, model) is registry.get(row)
 
 
 @pytest.mark.parametrize(("row", "case"), cases(name for name in ALL if load(*name).marker))
 def test_marker_tells_form(row: str, case: str) -> None:
     vector = load(row, case)
-    assert read(syntax.AUTO, vector, vector.text) == vector.outcome
-    assert read(syntax.AUTO, vector, *vector.text) == vector.outcome, "one character at a time"
+    assert read(registry.AUTO, vector, vector.text) == vector.outcome
+    assert read(registry.AUTO, vector, *vector.text) == vector.outcome, "one character at a time"
 
 
 @pytest.mark.parametrize(("row", "case"), cases())
@@ -75,16 +75,16 @@ def test_cases_of_servers_are_named_and_judged(row: str, case: str) -> None:
     assert all(one.why and one.parts != vector.parts for one in vector.differs.values())
 
 
-@pytest.mark.parametrize("row", syntax.names())
+@pytest.mark.parametrize("row", registry.names())
 def test_row_has_every_case(row: str) -> None:
     there = {path.stem for path in (ROOT / row).glob("*.json")}
     missing = [case for case in REQUIRED if case not in there and (row, case) not in EXEMPT]
     if not there & CUT_OFF and (row, "cut_off") not in EXEMPT:
         missing.append("cut_off")
-    if syntax.get(row).thoughts and not any("think" in case or "thought" in case for case in there):
+    if registry.get(row).thoughts and not any("think" in case or "thought" in case for case in there):
         missing.append("thinking")
     assert missing == []
 
 
 def test_vectors_belong_to_rows() -> None:
-    assert sorted({row for row, _ in ALL} - set(syntax.names())) == []
+    assert sorted({row for row, _ in ALL} - set(registry.names())) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.text.syntax import AUTO, OFF
+from xenoglot.text.registry import AUTO, OFF
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend

@@ -18,8 +18,8 @@ from xenoglot.model.content import ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.text.declared import Declared
 from xenoglot.text.ending import ending
+from xenoglot.text.registry import AUTO, chosen, get, marked
 from xenoglot.text.stage import TextStage
-from xenoglot.text.syntax import AUTO, chosen, get, marked
 from xenoglot.text.telling import told
 
 if TYPE_CHECKING:

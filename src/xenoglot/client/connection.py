@@ -14,7 +14,7 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.backends.transport_proxy import proxy_for
 from xenoglot.client.upstreams import Address, address_of, embedded
 from xenoglot.errors import ConfigurationError, WireError
-from xenoglot.text.syntax import AUTO, OFF, names
+from xenoglot.text.registry import AUTO, OFF, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

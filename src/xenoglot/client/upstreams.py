@@ -20,7 +20,7 @@ from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
 from xenoglot.providers.addresses import base_url, face_of, needed, value_of
 from xenoglot.providers.auth import authorizer
-from xenoglot.text.syntax import OFF
+from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.engine.forms import Form, form_of, texts_around
-from xenoglot.text import syntax as syntaxes
-from xenoglot.text.syntax import AUTO, OFF, Syntax, Thoughts
+from xenoglot.text import registry
+from xenoglot.text.registry import AUTO, OFF
+from xenoglot.text.syntax import Calls, Syntax, Thoughts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,10 +84,10 @@ def has_thoughts(text: str) -> bool:
 
 def _row(template: Template, model: str, policy: str) -> Syntax | None:
     if policy not in {AUTO, OFF}:
-        return syntaxes.get(policy)
+        return registry.get(policy)
     if policy == OFF or not template.tools:
         return None
-    return syntaxes.for_model(model) or _likeliest(template.text)
+    return registry.for_model(model) or _likeliest(template.text)
 
 
 def _likeliest(text: str) -> Syntax:
@@ -94,8 +95,8 @@ def _likeliest(text: str) -> Syntax:
 
     Of rows with the same calls it is the one that names them first.
     """
-    best: tuple[tuple[int, int], Syntax] = ((0, 0), syntaxes.get(AUTO))
-    for row in map(syntaxes.get, syntaxes.names()):
+    best: tuple[tuple[int, int], Syntax] = ((0, 0), registry.get(AUTO))
+    for row in map(registry.get, registry.names()):
         for index, calls in enumerate(row.calls):
             found = [piece for piece in (*calls.markers[:1], *texts_around(calls)) if piece in text]
             score = (sum(map(len, found)), -index)
@@ -104,7 +105,7 @@ def _likeliest(text: str) -> Syntax:
     return best[1]
 
 
-def _in(template: Template, row: Syntax) -> list[syntaxes.Calls]:
+def _in(template: Template, row: Syntax) -> list[Calls]:
     """Return the forms of the row, those of which the template speaks first."""
     return sorted(row.calls, key=lambda calls: not any(marker in template.text for marker in calls.markers))
 
@@ -120,4 +121,4 @@ def _both(text: str, tags: Thoughts) -> bool:
 
 
 def _all_thoughts() -> Iterable[Thoughts]:
-    return (tags for name in syntaxes.names() for tags in syntaxes.get(name).thoughts)
+    return (tags for name in registry.names() for tags in registry.get(name).thoughts)

@@ -22,7 +22,7 @@ from xenoglot.model.fold import unfold
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.policy.estimate import estimate
 from xenoglot.policy.local_answers import local_answer
-from xenoglot.text.syntax import OFF
+from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta, Struct, field
 
 from xenoglot.gateway.schema import Problems, join, shown
-from xenoglot.text.syntax import AUTO
+from xenoglot.text.registry import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.emulation import Emulation as Emulate
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.schema import join, shown, unknown
-from xenoglot.text.syntax import AUTO, OFF, names
+from xenoglot.text.registry import AUTO, OFF, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from xenoglot.model.request import Sampling
 from xenoglot.policy.choice import Strategy
 from xenoglot.policy.needs import When
 from xenoglot.policy.verdict import Reason
-from xenoglot.text.syntax import OFF
+from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

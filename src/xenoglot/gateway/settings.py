@@ -23,7 +23,7 @@ from xenoglot.policy.local_answers import Kind
 from xenoglot.policy.retry import Retry
 from xenoglot.policy.verdict import Reason
 from xenoglot.providers.provider import AuthForm
-from xenoglot.text.syntax import OFF as OFF_SYNTAX
+from xenoglot.text.registry import OFF as OFF_SYNTAX
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]

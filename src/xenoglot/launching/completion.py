@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xenoglot.launching import programs
 from xenoglot.providers import catalog
-from xenoglot.text import syntax
+from xenoglot.text import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,8 +39,8 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 _NAMES: dict[str, Callable[[], Sequence[str]]] = {
     "upstream": catalog.names,
     "program": programs.names,
-    "text_syntax": lambda: (syntax.AUTO, syntax.OFF, *syntax.names()),
-    "syntax": lambda: (syntax.AUTO, syntax.OFF, *syntax.names()),
+    "text_syntax": lambda: (registry.AUTO, registry.OFF, *registry.names()),
+    "syntax": lambda: (registry.AUTO, registry.OFF, *registry.names()),
 }
 """What a value may be that can be something else, too."""
 

@@ -17,7 +17,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.installed import Entry, entries
 from xenoglot.providers.addresses import needed
 from xenoglot.providers.provider import Provider
-from xenoglot.text import syntax
+from xenoglot.text import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,7 @@ def _problems(row: Provider) -> Iterator[str]:
         for quirks in ({}, *(models.quirks for models in row.models)):
             yield from _quirks(row.quirks, face.quirks, quirks)
     for name in (row.text_syntax, *(models.text_syntax for models in row.models)):
-        if name not in (None, syntax.AUTO, syntax.OFF) and name not in syntax.names():
+        if name not in (None, registry.AUTO, registry.OFF) and name not in registry.names():
             yield f"`text_syntax`: there is no text syntax `{name}`"
 
 

@@ -9,7 +9,7 @@ from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.providers.probe_finding import Evidence, Finding
 from xenoglot.providers.probe_things import WEATHER
 from xenoglot.text.parsing import parse
-from xenoglot.text.syntax import AUTO, names
+from xenoglot.text.registry import AUTO, names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

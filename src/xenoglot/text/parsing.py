@@ -22,8 +22,8 @@ from xenoglot.model.fold import Folder
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish
 from xenoglot.text.declared import Declared
+from xenoglot.text.registry import AUTO, OFF, chosen
 from xenoglot.text.stage import TextStage
-from xenoglot.text.syntax import AUTO, OFF, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

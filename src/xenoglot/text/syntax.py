@@ -1,18 +1,12 @@
-"""How a family of models writes calls and thoughts: the fields of a row, and the table of all rows."""
+"""How a family of models writes calls and thoughts: the fields of a row."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from functools import cache, partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from xenoglot.codec.patterns import matches
-from xenoglot.errors import ConfigurationError
 from xenoglot.text.declared import Declared
 
 if TYPE_CHECKING:
@@ -22,12 +16,6 @@ if TYPE_CHECKING:
 Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
 """Where a marker counts: anywhere in the words, before all words or after a sentence (and after no call), at the
 start of a line, or only before all words (behind blanks, thoughts and other calls)."""
-
-_MAKER = re.compile(r"[a-z-]+[._]")
-"""A maker's name before the model's (`openai.gpt-oss-120b`, `qwen_qwen3-8b`)."""
-
-AUTO = "auto"
-OFF = "off"
 
 
 class TextParser(Protocol):
@@ -169,110 +157,6 @@ class Syntax(Struct, frozen=True, kw_only=True):
     """What every text that is for the parser of its own may begin with; nothing else begins so."""
     write: Callable[[Sequence[tuple[str, str]]], str] | None = None
     """How calls (name, arguments as JSON) are written there."""
-
-
-@cache
-def _rows() -> Mapping[str, Syntax]:
-    from xenoglot.text.rows import ROWS  # noqa: PLC0415  the rows are made of what stands above
-
-    return {row.name: row for row in ROWS}
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all rows."""
-    return tuple(_rows())
-
-
-@cache
-def get(name: str) -> Syntax:
-    """Return the row `name`; `auto` is all of them together.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
-    if name == AUTO:
-        return _detecting(_usual())
-    found = _rows().get(name)
-    if found is None:
-        known = (AUTO, OFF, *names())
-        near = get_close_matches(name, known, n=1)
-        advice = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
-        raise ConfigurationError(f"there is no text syntax `{name}`; {advice}")
-    return found
-
-
-def for_model(model: str) -> Syntax | None:
-    """Return the row of the family that `model` is of by its name; `None` where the name tells nothing.
-
-    Of several patterns that fit, the one with the most characters counts.
-    """
-    name = model.lower().rsplit("/", 1)[-1]
-    maker = _MAKER.match(name)
-    return _row_of(name) or (_row_of(name[maker.end() :]) if maker is not None else None)
-
-
-def _row_of(name: str) -> Syntax | None:
-    best: tuple[int, Syntax] | None = None
-    for row in _rows().values():
-        for pattern in row.models:
-            if matches(pattern, name) and (best is None or len(pattern) > best[0]):
-                best = len(pattern), row
-    return None if best is None else best[1]
-
-
-def chosen(name: str, model: str) -> Syntax | None:
-    """Return the syntax that the policy `name` means for `model`: a row, what its name tells, or all together.
-
-    `None` is for `off`.
-    """
-    if name == OFF:
-        return None
-    return (for_model(model) or get(AUTO)) if name == AUTO else get(name)
-
-
-@cache
-def marked(syntax: Syntax) -> Syntax:
-    """Return `syntax` without the forms that no marker tells."""
-    if syntax.name == AUTO:
-        return _detecting(_marked(_usual()))
-    return _marked(syntax)
-
-
-def _marked(syntax: Syntax) -> Syntax:
-    calls, slips = (tuple(form for form in forms if form.markers) for forms in (syntax.calls, syntax.slips))
-    return replace(syntax, calls=calls, slips=slips)
-
-
-def _detecting(usual: Syntax) -> Syntax:
-    """Return the syntax of a model of which nothing is known: `usual`, or what only one family begins with."""
-    from xenoglot.text.detection import Detection  # noqa: PLC0415  it reads by the syntaxes that stand here
-
-    openings = tuple((opening, row.own) for row in _rows().values() if row.own for opening in row.opens)
-    return replace(usual, own=partial(Detection, usual, openings))
-
-
-def _usual() -> Syntax:
-    """Return the forms of all rows that their markers tell, and all thoughts."""
-    calls: dict[Calls, None] = {}
-    thoughts: list[Thoughts] = []
-    strays: dict[str, None] = {}
-    for row in _rows().values():
-        strays |= dict.fromkeys(row.strays)
-        calls |= dict.fromkeys(form for form in (*row.calls, *row.slips) if form.auto)
-        known = {marker for one in thoughts for marker in one.open}
-        for one in row.thoughts:
-            opens = tuple(marker for marker in one.open if marker not in known)
-            if opens:
-                thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, line=one.line))
-    return Syntax(
-        name=AUTO,
-        title="any",
-        source="",
-        note="by the first marker seen",
-        calls=tuple(calls),
-        thoughts=tuple(thoughts),
-        strays=without_openings(tuple(strays), tuple(calls)),
-    )
 
 
 def without_openings(tokens: tuple[str, ...], calls: Sequence[Calls]) -> tuple[str, ...]:

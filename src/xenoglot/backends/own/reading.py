@@ -10,7 +10,7 @@ from xenoglot.backends.own.templated import Templated
 from xenoglot.backends.own.transformers import Transformers
 from xenoglot.backends.structured import Structured
 from xenoglot.backends.textual import TextPolicy, Textual
-from xenoglot.text.syntax import AUTO, OFF, get
+from xenoglot.text.registry import AUTO, OFF, get
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend

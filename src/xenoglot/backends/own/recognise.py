@@ -14,7 +14,7 @@ from xenoglot.backends.own.settings import NAMES, required_of
 from xenoglot.backends.own.templated import Templated
 from xenoglot.backends.own.transformers import Transformers
 from xenoglot.errors import ConfigurationError
-from xenoglot.text.syntax import OFF
+from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
