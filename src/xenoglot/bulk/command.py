@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from xenoglot import choosing
 from xenoglot.codec.dialect import names
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
+
+    from xenoglot.bulk.run import Bar
 
 FAILED: Final = 1
 """The exit code where every line is answered, and some with an error."""
@@ -27,22 +29,6 @@ CONCURRENCY: Final = 8
 MOST_AT_ONCE: Final = 4096
 TIMEOUT: Final = 600.0
 _COPIED = 1024 * 1024
-
-
-class Bar(Protocol):
-    """What shows how far a run is."""
-
-    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
-        """Begin: there are `total` things to do."""
-
-    def advance(self, count: int = 1) -> None:
-        """Show that so many more are done."""
-
-    def note(self, text: str) -> None:
-        """Show a few words beside it."""
-
-    def done(self) -> None:
-        """Show nothing more."""
 
 
 def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar] | None = None) -> None:

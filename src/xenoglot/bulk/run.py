@@ -8,7 +8,7 @@ import sys
 import time
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from xenoglot.bulk.asking import Asked
-    from xenoglot.bulk.command import Bar
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.lines import Line
     from xenoglot.bulk.runner import Rules
@@ -38,6 +37,22 @@ INTERRUPTED: Final = "stopped"
 
 NOTED_SECONDS = 0.5
 """How often the words beside the bar are written anew."""
+
+
+class Bar(Protocol):
+    """What shows how far a run is."""
+
+    def started(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Begin: there are `total` things to do."""
+
+    def advance(self, count: int = 1) -> None:
+        """Show that so many more are done."""
+
+    def note(self, text: str) -> None:
+        """Show a few words beside it."""
+
+    def done(self) -> None:
+        """Show nothing more."""
 
 
 class Plan(NamedTuple):
