@@ -6,11 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from xenoglot.errors import XenoglotError
-from xenoglot.model.content import Text
 from xenoglot.terminal import slash
-from xenoglot.terminal.counts import Spent, counted, priced
+from xenoglot.terminal.chat_state import ChatState
+from xenoglot.terminal.counts import counted, priced
 from xenoglot.terminal.faces import interruptible
-from xenoglot.terminal.runs import Run
 from xenoglot.terminal.visible import in_line
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"
 
 
-class Chat:
-    """One conversation on one face."""
+class Chat(ChatState):
+    """The loop of a conversation: reads what is typed, runs commands, draws answers."""
 
     def __init__(
         self,
@@ -40,27 +39,15 @@ class Chat:
         tools: Sequence[LocalTool] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.client = client
-        self.face = face
-        self.conversation = conversation
-        self.tools = tuple(tools)
-        self.drawing = Run(face.canvas, clock, ask=face.choose if face.interactive else None)
-        self.spent = Spent()
-        self.models: list[str] = []
-        """The names that are known, for whoever completes them."""
-        self.saved: set[str] = set()
-        """The files that this conversation came from or went to: they may be written again."""
+        super().__init__(client, face, conversation, tools, clock)
         self._clock = clock
-        self.waiting_for = "…"
-        """What is shown while an answer is waited for."""
         self._losses: set[Loss] = set()
-        self._going = True
         self._answered = True
 
     async def run(self) -> bool:
         """Go on until the person leaves; returns whether the last question was answered."""
         answered, leaving = True, False
-        while self._going:
+        while self.going:
             try:
                 typed = await self.face.read()
             except KeyboardInterrupt:
@@ -107,31 +94,6 @@ class Chat:
             return await interruptible(work)
         await work
         return True
-
-    def leave(self) -> None:
-        """Have no more read."""
-        self._going = False
-
-    def note(self, text: str) -> None:
-        """Draw a quiet line."""
-        self.face.canvas.line(text, "quiet")
-
-    def problem(self, text: str) -> None:
-        """Say in one line what is wrong."""
-        self.face.canvas.line(in_line(text, 500), "problem")
-
-    def show_end(self) -> None:
-        """Draw the last question and what was answered, where somebody wants to go on from there."""
-        asked = [index for index, turn in enumerate(self.conversation.turns) if turn.role == "user"]
-        if not asked or not self.face.interactive:
-            return
-        for turn in self.conversation.turns[asked[-1] :]:
-            words = "\n".join(part.text for part in turn.content if isinstance(part, Text))
-            if turn.role == "user":
-                self.note(f"> {in_line(words)}")
-            elif turn.role == "assistant":
-                self.face.canvas.write(words)
-                self.face.canvas.rest()
 
     async def answer(self) -> bool:
         """Have the last question answered; returns whether it was. What goes wrong ends the answer alone."""

@@ -14,13 +14,13 @@ from xenoglot.terminal.visible import in_line
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from xenoglot.terminal.chat import Chat
+    from xenoglot.terminal.chat_state import ChatState
 
-Command: TypeAlias = "Callable[[Chat, str], Awaitable[bool]]"
+Command: TypeAlias = "Callable[[ChatState, str], Awaitable[bool]]"
 """Does what it says; returns whether the last question is to be answered now."""
 
 
-async def run(chat: Chat, typed: str) -> bool:
+async def run(chat: ChatState, typed: str) -> bool:
     """Run what was typed; returns whether the last question is to be answered now.
 
     Raises:
@@ -34,7 +34,7 @@ async def run(chat: Chat, typed: str) -> bool:
     return await known[2](chat, rest.strip())
 
 
-async def _help(chat: Chat, _: str) -> bool:
+async def _help(chat: ChatState, _: str) -> bool:
     shown = [(f"{name} {what}".rstrip(), does) for name, (what, does, _) in COMMANDS.items()]
     width = max(len(name) for name, _ in shown)
     chat.face.canvas.line("\n".join(f"{name.ljust(width)}  {does}" for name, does in shown))
@@ -42,14 +42,14 @@ async def _help(chat: Chat, _: str) -> bool:
     return False
 
 
-async def _model(chat: Chat, name: str) -> bool:
+async def _model(chat: ChatState, name: str) -> bool:
     if name:
         chat.conversation.model = name
     chat.note(f"the model is {in_line(chat.conversation.model or '-')}")
     return False
 
 
-async def _models(chat: Chat, _: str) -> bool:
+async def _models(chat: ChatState, _: str) -> bool:
     chat.face.canvas.passing("asking for the models …", waiting=True)
     found = await chat.client.models()
     chat.models[:] = [model.id for model in found]
@@ -57,14 +57,14 @@ async def _models(chat: Chat, _: str) -> bool:
     return False
 
 
-async def _system(chat: Chat, text: str) -> bool:
+async def _system(chat: ChatState, text: str) -> bool:
     if text:
         chat.conversation.system = None if text == "off" else text
     chat.note(f"instructions: {chat.conversation.system or 'none'}")
     return False
 
 
-async def _set(chat: Chat, words: str) -> bool:
+async def _set(chat: ChatState, words: str) -> bool:
     name, _, word = words.partition(" ")
     if word:
         chat.conversation.put(name, word.strip())
@@ -75,19 +75,19 @@ async def _set(chat: Chat, words: str) -> bool:
     return False
 
 
-async def _clear(chat: Chat, _: str) -> bool:
+async def _clear(chat: ChatState, _: str) -> bool:
     chat.conversation.clear()
     chat.note("a new conversation")
     return False
 
 
-async def _retry(chat: Chat, _: str) -> bool:
+async def _retry(chat: ChatState, _: str) -> bool:
     if chat.conversation.again() is None:
         raise ConfigurationError("nothing was asked yet")
     return True
 
 
-async def _undo(chat: Chat, _: str) -> bool:
+async def _undo(chat: ChatState, _: str) -> bool:
     asked = chat.conversation.undo()
     if asked is None:
         raise ConfigurationError("nothing was asked yet")
@@ -96,15 +96,15 @@ async def _undo(chat: Chat, _: str) -> bool:
     return False
 
 
-async def _file(chat: Chat, path: str) -> bool:
+async def _file(chat: ChatState, path: str) -> bool:
     return await _attach(chat, path, image=False)
 
 
-async def _image(chat: Chat, path: str) -> bool:
+async def _image(chat: ChatState, path: str) -> bool:
     return await _attach(chat, path, image=True)
 
 
-async def _attach(chat: Chat, path: str, *, image: bool) -> bool:
+async def _attach(chat: ChatState, path: str, *, image: bool) -> bool:
     if not path:
         raise ConfigurationError("name a file")
     part = await asyncio.to_thread(attached, _unquoted(path), image=image)
@@ -113,7 +113,7 @@ async def _attach(chat: Chat, path: str, *, image: bool) -> bool:
     return False
 
 
-async def _save(chat: Chat, path: str) -> bool:
+async def _save(chat: ChatState, path: str) -> bool:
     if not path:
         raise ConfigurationError("name a file: one that ends in .md is for reading, any other can be loaded")
     path = _unquoted(path)
@@ -123,7 +123,7 @@ async def _save(chat: Chat, path: str) -> bool:
     return False
 
 
-async def _load(chat: Chat, path: str) -> bool:
+async def _load(chat: ChatState, path: str) -> bool:
     if not path:
         raise ConfigurationError("name a file that was saved as JSON")
     path = _unquoted(path)
@@ -136,7 +136,7 @@ async def _load(chat: Chat, path: str) -> bool:
     return False
 
 
-async def _thoughts(chat: Chat, word: str) -> bool:
+async def _thoughts(chat: ChatState, word: str) -> bool:
     if word in ("on", "off"):
         chat.drawing.unfolded = word == "on"
         chat.note(f"thoughts are {'shown' if word == 'on' else 'folded'}")
@@ -148,7 +148,7 @@ async def _thoughts(chat: Chat, word: str) -> bool:
     return False
 
 
-async def _tools(chat: Chat, word: str) -> bool:
+async def _tools(chat: ChatState, word: str) -> bool:
     if word == "show":
         for result in chat.drawing.results or ["no tool was called"]:
             chat.face.canvas.line(result, "quiet")
@@ -162,12 +162,12 @@ async def _tools(chat: Chat, word: str) -> bool:
     return False
 
 
-async def _usage(chat: Chat, _: str) -> bool:
+async def _usage(chat: ChatState, _: str) -> bool:
     chat.note(str(chat.spent))
     return False
 
 
-async def _exit(chat: Chat, _: str) -> bool:
+async def _exit(chat: ChatState, _: str) -> bool:
     chat.leave()
     return False
 

@@ -1,0 +1,70 @@
+"""The state of a conversation on a terminal, which the commands of `terminal.slash` read and change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.model.content import Text
+from xenoglot.terminal.counts import Spent
+from xenoglot.terminal.runs import Run
+from xenoglot.terminal.visible import in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.client.aio import AsyncClient
+    from xenoglot.terminal.conversation import Conversation
+    from xenoglot.terminal.faces import Face
+    from xenoglot.tools.tool import LocalTool
+
+
+class ChatState:
+    """One conversation on one face, and what is drawn of it besides answers."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        face: Face,
+        conversation: Conversation,
+        tools: Sequence[LocalTool],
+        clock: Callable[[], float],
+    ) -> None:
+        self.client = client
+        self.face = face
+        self.conversation = conversation
+        self.tools = tuple(tools)
+        self.drawing = Run(face.canvas, clock, ask=face.choose if face.interactive else None)
+        self.spent = Spent()
+        self.models: list[str] = []
+        """The names that are known, for whoever completes them."""
+        self.saved: set[str] = set()
+        """The files that this conversation came from or went to: they may be written again."""
+        self.waiting_for = "…"
+        """What is shown while an answer is waited for."""
+        self.going = True
+        """Whether more is read."""
+
+    def leave(self) -> None:
+        """Have no more read."""
+        self.going = False
+
+    def note(self, text: str) -> None:
+        """Draw a quiet line."""
+        self.face.canvas.line(text, "quiet")
+
+    def problem(self, text: str) -> None:
+        """Say in one line what is wrong."""
+        self.face.canvas.line(in_line(text, 500), "problem")
+
+    def show_end(self) -> None:
+        """Draw the last question and what was answered, where somebody wants to go on from there."""
+        asked = [index for index, turn in enumerate(self.conversation.turns) if turn.role == "user"]
+        if not asked or not self.face.interactive:
+            return
+        for turn in self.conversation.turns[asked[-1] :]:
+            words = "\n".join(part.text for part in turn.content if isinstance(part, Text))
+            if turn.role == "user":
+                self.note(f"> {in_line(words)}")
+            elif turn.role == "assistant":
+                self.face.canvas.write(words)
+                self.face.canvas.rest()
