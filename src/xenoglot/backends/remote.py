@@ -20,7 +20,7 @@ from xenoglot.backends.targets import Targets
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.verbatim import Composed, passed
-from xenoglot.codec.addressing import addressed, has_model
+from xenoglot.codec.addressing import addressed
 from xenoglot.codec.custom import UnwrapCustom
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.ending import with_finish
@@ -29,6 +29,7 @@ from xenoglot.codec.framing import JSON_LINES
 from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.names import RestoreNames
+from xenoglot.codec.path_template import has_model
 from xenoglot.codec.patterns import matches
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.slices import count_values

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.codec import dialect as dialects
-from xenoglot.codec.addressing import has_model
+from xenoglot.codec.path_template import has_model
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject

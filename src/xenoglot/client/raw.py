@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from xenoglot.client.asked import Begun, begin
 from xenoglot.client.flaws import sendable
-from xenoglot.codec.addressing import has_model
 from xenoglot.codec.dialect import Dialect, get
+from xenoglot.codec.path_template import has_model
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-from xenoglot.errors import WireError
+from xenoglot.codec.path_template import has_model, in_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON, JSONObject
-
-MODEL = "{model}"
-"""Where the model's name stands in a path, as one segment of it: a slash in the name is percent-encoded."""
-
-MODEL_PATH = "{+model}"
-"""The same for servers whose models have names of several segments, which are those of the path (RFC 6570, 3.2.3)."""
-
-_SEPARATORS = re.compile(r"[/\\]")
 
 
 def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Dialect) -> JSON:
@@ -54,27 +45,6 @@ def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> 
     if has_model(path):
         path = in_path(path, body.pop("model", ""))
     return path, query, body
-
-
-def has_model(path: str) -> bool:
-    """Return whether the model is named in `path`, a template."""
-    return "model}" in path
-
-
-def in_path(path: str, model: str) -> str:
-    """Return `path` with the name of the model in it.
-
-    Raises:
-        WireError: the model's name would lead elsewhere on the server.
-    """
-    segments = _SEPARATORS.split(model)
-    if "." in segments or ".." in segments:  # a step in place or up (RFC 3986 section 5.2.4), also when encoded
-        raise WireError("$.model", "is no name of a model: it has a `.` or `..` between slashes")
-    if MODEL_PATH in path:
-        if "" in segments:
-            raise WireError("$.model", "is no name of a model: it has a slash at an end, or beside another")
-        path = path.replace(MODEL_PATH, quote(model, safe="/@"))
-    return path.replace(MODEL, quote(model, safe="")) if MODEL in path else path
 
 
 def _operation(path: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.addressing import has_model, in_path
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.path_template import has_model, in_path
 from xenoglot.codec.reader import expected
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
