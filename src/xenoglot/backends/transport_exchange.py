@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.backends.http1 import Head
-    from xenoglot.backends.transport_bounds import Deadlines
-    from xenoglot.backends.transport_connection import Connection
+    from xenoglot.backends.transport_bounds import Deadlines, Kind
 
 HIGH_WATER = 128 * 1024
 """Unread body bytes at which the upstream has to wait ..."""
@@ -49,6 +48,44 @@ class Reader(Protocol):
         ...
 
 
+class Unwatched(Protocol):
+    """What an exchange needs of the pool of its connection."""
+
+    @property
+    def unwatched(self) -> set[Exchange]:
+        """Exchanges under way that do not look at their deadlines themselves yet."""
+        ...
+
+
+class ExchangeConnection(Protocol):
+    """What an exchange needs of the connection that carries it."""
+
+    transport: asyncio.Transport
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it belongs to."""
+        ...
+
+    @property
+    def pool(self) -> Unwatched:
+        """The pool that it belongs to."""
+        ...
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open."""
+        ...
+
+    def stop(self, kind: Kind, problem: str) -> None:
+        """Close, and fail the exchange for a reason that lies outside the response."""
+        ...
+
+    def close(self) -> None:
+        """Close now; unwritten and unread bytes are dropped."""
+        ...
+
+
 class Exchange:
     """One request on a connection: what has arrived of its response, who waits for it, and until when.
 
@@ -77,9 +114,9 @@ class Exchange:
     _waiter: asyncio.Future[None] | None = None
     _alarm: asyncio.TimerHandle | None = None
 
-    def __init__(self, connection: Connection, patience: Patience, now: float, total_at: float) -> None:
+    def __init__(self, connection: ExchangeConnection, patience: Patience, now: float, total_at: float) -> None:
         self.loop = connection.loop
-        self.connection: Connection | None = connection
+        self.connection: ExchangeConnection | None = connection
         """Whose turn this is; `None` once the response is whole or has failed."""
         self.pieces: deque[bytes] = deque()
         self.patience = patience
