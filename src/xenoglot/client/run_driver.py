@@ -22,7 +22,7 @@ from xenoglot.tools.tool import Approval
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.caller import Caller
     from xenoglot.model.content import ToolCall
     from xenoglot.tools.effects import Effect
     from xenoglot.tools.events import RunEvent
@@ -60,7 +60,7 @@ class Driver:
 
     def __init__(
         self,
-        client: AsyncClient,
+        client: Caller,
         asking: Asking,
         looker: Looker,
         here: Callable[[Callable[[], object]], Awaitable[object]] | None = None,

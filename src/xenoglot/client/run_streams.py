@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.caller import Caller
     from xenoglot.client.portal import Portal
     from xenoglot.client.run_driver import Asking
     from xenoglot.model.request import Message
@@ -119,7 +119,7 @@ class AsyncRunStream:
 
     def __init__(
         self,
-        client: AsyncClient,
+        client: Caller,
         start: Callable[[], Awaitable[tuple[Flow, Asking]]],
         *,
         here: bool = False,

@@ -25,8 +25,7 @@ from xenoglot.tools.tool import LocalTool, tool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.client.aio import AsyncClient
-    from xenoglot.client.blocking import Client
+    from xenoglot.client.caller import BlockingCaller, Caller
     from xenoglot.client.options import Options
     from xenoglot.client.saying import Messages
     from xenoglot.client.toolbox import AnyTool
@@ -58,13 +57,13 @@ _KINDS: Final[Mapping[str, type]] = {
 }
 
 
-def run_stream(client: AsyncClient, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  see `run`
+def run_stream(client: Caller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  see `run`
     """Return a run as a stream; see `run` for the options."""
     return AsyncRunStream(client, _starting(client, messages, tools, options))
 
 
 async def run(
-    client: AsyncClient,
+    client: Caller,
     messages: Messages,
     tools: Sequence[AnyTool],
     *,
@@ -108,14 +107,14 @@ async def run(
     return _ended(stream.result)
 
 
-def run_stream_sync(client: Client, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  see `run`
+def run_stream_sync(client: BlockingCaller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  see `run`
     """Return a run as a stream for callers that block; see `run` for the options."""
     portal, inner = client._here()  # noqa: SLF001  the same room
     return RunStream(portal, AsyncRunStream(inner, _starting(inner, messages, tools, options), here=True))
 
 
 def run_sync(
-    client: Client,
+    client: BlockingCaller,
     messages: Messages,
     tools: Sequence[AnyTool],
     *,
@@ -141,7 +140,7 @@ def run_sync(
 
 
 def _starting(
-    client: AsyncClient, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
+    client: Caller, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
 ) -> Callable[[], Any]:
     """Return what begins the run: mistakes are told when it is called."""
 
@@ -207,12 +206,12 @@ def _check_names(options: Mapping[str, object]) -> None:
             raise TypeError(f"there is no option `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
 
 
-def _price(client: AsyncClient, usage: Usage, model: str, tier: str | None = None) -> float | None:
+def _price(client: Caller, usage: Usage, model: str, tier: str | None = None) -> float | None:
     cost = client.cost_of(usage, model, service_tier=tier)
     return None if cost is None else cost.total
 
 
-def _window(client: AsyncClient, model: str) -> int | None:
+def _window(client: Caller, model: str) -> int | None:
     """Return the most tokens that `model` holds, where the client knows it."""
     known = getattr(client, "context_window", None)
     return known(model) if callable(known) else None
