@@ -14,7 +14,7 @@ from tests.faults.house import House, asking, broken, fine, refused, stream, wel
 from tests.faults.wires import DIALECTS, FIRST, HELLO, error_body
 from xenoglot.gateway import idempotency
 from xenoglot.gateway.idempotency import COMES_SOON, UNSURE
-from xenoglot.store.store import ONCE, ONCE_SECONDS, StoreError
+from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
 from xenoglot.testing.script import Hang, Reset, Rule, Until
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from xenoglot.gateway.batches_settings import Batches
 from xenoglot.gateway.gateway import Gateway, keeper_of
 from xenoglot.store.batches import Request
 from xenoglot.store.memory import Memory
+from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -9,7 +9,7 @@ import pytest
 from tests.backends.wire import leakless, push, turns
 from xenoglot.gateway.keeper import PATIENCE, SILENT_PATIENCE, Keeper
 from xenoglot.store.memory import Memory
-from xenoglot.store.store import Retention, StoreError
+from xenoglot.store.records import Retention, StoreError
 
 RETENTION = Retention(max_age=60.0, max_bytes=1_000)
 

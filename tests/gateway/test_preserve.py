@@ -27,7 +27,7 @@ from xenoglot.model.events import Finished
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response
 from xenoglot.store.memory import Memory
-from xenoglot.store.store import Retention, StoreError
+from xenoglot.store.records import Retention, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,8 +22,8 @@ from xenoglot.backends.streamed import Watch
 from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.settings import Server, Store, Upstream
 from xenoglot.store.memory import Memory
+from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

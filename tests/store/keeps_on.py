@@ -6,8 +6,8 @@ import asyncio
 import sys
 from itertools import count
 
+from xenoglot.store.records import Stored
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import Stored
 
 
 async def main(path: str) -> None:

@@ -12,8 +12,8 @@ from xenoglot.codec.batch import Batch, Mistake, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import schema
 from xenoglot.store.batches import Request, Result
+from xenoglot.store.records import Retention, Window
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import Retention, Window
 
 if TYPE_CHECKING:
     from pathlib import Path

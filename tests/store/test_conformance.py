@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.store.store import ONCE, Conversation, Retention, Stored, Window
+from xenoglot.store.records import ONCE, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.store.test_conformance import ENDLESS
 from xenoglot.codec.batch import StoredFile
 from xenoglot.store.files import UNFINISHED
-from xenoglot.store.store import Retention, Window
+from xenoglot.store.records import Retention, Window
 
 if TYPE_CHECKING:
     from xenoglot.store.store import Store

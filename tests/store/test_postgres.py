@@ -10,7 +10,7 @@ import pytest
 from tests.store.conftest import empty_database
 from tests.store.postgresql import running
 from xenoglot.store.postgres import Postgres
-from xenoglot.store.store import StoreError, Window
+from xenoglot.store.records import StoreError, Window
 
 if TYPE_CHECKING:
     from tests.store.postgresql import Server

@@ -15,8 +15,8 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from xenoglot.store import schema
+from xenoglot.store.records import Conversation, Stored, StoreError, Window
 from xenoglot.store.sqlite import SQLite
-from xenoglot.store.store import Conversation, Stored, StoreError, Window
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote
 
 from xenoglot.errors import WireError
 from xenoglot.gateway.keeper import is_id
-from xenoglot.store.store import Window
+from xenoglot.store.records import Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
-    from xenoglot.store.store import Order
+    from xenoglot.store.records import Order
 
 ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
 _LONGEST_NUMBER = 9

@@ -20,7 +20,7 @@ from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.state_jobs import BROKEN
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from xenoglot.gateway.files_endpoints import results
 from xenoglot.gateway.keeper import OFF, is_id
 from xenoglot.gateway.respond import send_json
 from xenoglot.store.batches import Request
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.errors import FailureError
 from xenoglot.gateway.batches_work import Work
 from xenoglot.gateway.keeper import LEASE
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from xenoglot.codec.batch import Batch

@@ -18,7 +18,7 @@ from xenoglot.gateway.batches_waiting import Waiting
 from xenoglot.gateway.state_jobs import AGAIN_SECONDS
 from xenoglot.policy.retry import Retry, delay
 from xenoglot.store.batches import Result
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

@@ -13,7 +13,7 @@ from xenoglot.gateway.exchange import BodyTooLargeError, Flowing
 from xenoglot.gateway.keeper import OFF
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

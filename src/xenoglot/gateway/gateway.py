@@ -35,7 +35,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.policy.throttle import Throttle
 from xenoglot.store.memory import Memory
 from xenoglot.store.place import OFF
-from xenoglot.store.store import Retention
+from xenoglot.store.records import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -27,7 +27,7 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.respond import fail
 from xenoglot.gateway.state_exchange import Reread
 from xenoglot.model.failure import Failure
-from xenoglot.store.store import ONCE, ONCE_SECONDS, StoreError
+from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routes import Handler
-    from xenoglot.store.store import Place
+    from xenoglot.store.records import Place
 
 HEADER = "idempotency-key"
 LONGEST_KEY = 255

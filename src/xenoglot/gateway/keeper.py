@@ -16,14 +16,15 @@ from xenoglot.codec.sse import encode_event
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.store.memory import Memory
-from xenoglot.store.store import UNDONE, Retention, StoreError
+from xenoglot.store.records import UNDONE, Retention, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.codec.state import State, Wish
     from xenoglot.gateway.state_jobs import Job
-    from xenoglot.store.store import Store, Stored
+    from xenoglot.store.records import Stored
+    from xenoglot.store.store import Store
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from xenoglot.gateway.reading import reading
 from xenoglot.gateway.vault import kept, keys, may_strip, pack, places, restored, unpack
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished, SignatureDelta, TextDelta
 from xenoglot.model.fold import Folder
-from xenoglot.store.store import StoreError
+from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence

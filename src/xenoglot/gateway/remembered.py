@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from xenoglot.codec.state import Kept
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.store.store import Stored
+from xenoglot.store.records import Stored
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect

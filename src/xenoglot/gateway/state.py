@@ -30,7 +30,7 @@ from xenoglot.gateway.remembered import Remembered, keep, stored
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.state_exchange import KeptExchange
 from xenoglot.model.failure import Failure
-from xenoglot.store.store import UNDONE, StoreError, Window
+from xenoglot.store.records import UNDONE, StoreError, Window
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -15,7 +15,7 @@ from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.keeper import OFF, is_id
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.routes import Endpoint
-from xenoglot.store.store import UNDONE, Conversation, Window
+from xenoglot.store.records import UNDONE, Conversation, Window
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.store.store import Order, Stored
+    from xenoglot.store.records import Order, Stored
 
     Told: TypeAlias = "Callable[[Asked], Awaitable[JSON]]"
 

@@ -25,7 +25,7 @@ from xenoglot.gateway.remembered import add_to_conversation, stored
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Response
-from xenoglot.store.store import UNDONE, Stored, StoreError
+from xenoglot.store.records import UNDONE, Stored, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -17,15 +17,15 @@ from msgspec.structs import replace
 from xenoglot.codec.batch import Batch, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import files
+from xenoglot.store.records import StoreError
 from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from xenoglot.codec.batch import Outcome
-    from xenoglot.store.sql import SQLStore
-    from xenoglot.store.store import Order, Window
+    from xenoglot.store.records import Order, Window
+    from xenoglot.store.statements import Database
 
 Key: TypeAlias = tuple[str, str]
 """A batch's owner and id."""
@@ -60,92 +60,92 @@ class Result(NamedTuple):
 class Batches:
     """The batches of a store."""
 
-    def __init__(self, store: SQLStore) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def create(self, batch: Batch, *, ready: bool = True, expected: int = 0) -> None:
         """Keep a new batch; nobody sees it, nor works on it, before it is `ready`.
 
         Its requests, which are to come, are counted as so many `expected` bytes until they are read.
         """
-        await self._store.write(_create(batch, ready=ready, expected=expected))
+        await self._database.write(_create(batch, ready=ready, expected=expected))
 
     async def open(self, batch: Batch) -> bool:
         """Have a batch be ready, all its requests being there; return whether it was not forgotten meanwhile."""
-        return await self._store.write(_open(batch))
+        return await self._database.write(_open(batch))
 
     async def get(self, owner: str, name: str) -> Batch | None:
         """Return a batch."""
-        return await self._store.read(_get(owner, name))
+        return await self._database.read(_get(owner, name))
 
     async def listed(self, owner: str, kind: str, window: Window) -> list[Batch]:
         """Return batches of one kind; none behind one that is not there."""
-        return await self._store.read(_listed(owner, kind, window))
+        return await self._database.read(_listed(owner, kind, window))
 
     async def claim(self, process: str, now: float, until: float, limit: int, share: int = 1_000) -> list[Batch]:
         """Take over batches that are not over and that nobody vouches for, the oldest first.
 
         Of one owner the process has no more than its `share` at once.
         """
-        return await self._store.write(_claim(process, now, until, limit, share))
+        return await self._database.write(_claim(process, now, until, limit, share))
 
     async def renew(self, process: str, keys: Collection[Key], until: float) -> dict[Key, float | None]:
         """Vouch for batches; return those that the process still has, and when each was to be cancelled."""
-        return await self._store.write(_renew(process, keys, until))
+        return await self._database.write(_renew(process, keys, until))
 
     async def release(self, process: str, batch: Batch) -> None:
         """Let go of a batch that is not over: the next may take it."""
-        await self._store.write(_release(process, batch))
+        await self._database.write(_release(process, batch))
 
     async def save(self, process: str, batch: Batch) -> bool:
         """Replace what is said of a batch; return whether the process still has it."""
-        return await self._store.write(_save(process, batch))
+        return await self._database.write(_save(process, batch))
 
     async def finish(self, process: str, batch: Batch, made: Sequence[StoredFile], now: float) -> bool:
         """Have a batch be over, and the files that came of it there; return whether the process still had it."""
-        return await self._store.write(_finish(process, batch, made, now))
+        return await self._database.write(_finish(process, batch, made, now))
 
     async def cancel(self, owner: str, name: str, now: float) -> Batch | None:
         """Note that a batch is to be cancelled, if it is not over; return what it is now."""
-        return await self._store.write(_cancel(owner, name, now))
+        return await self._database.write(_cancel(owner, name, now))
 
     async def delete(self, owner: str, name: str) -> bool:
         """Forget a batch, its requests and what came of it; return whether it was there."""
-        return await self._store.write(delete(owner, name))
+        return await self._database.write(delete(owner, name))
 
     async def add(self, owner: str, name: str, requests: Sequence[Request]) -> bool:
         """Keep requests of a batch; return whether there is such a batch still."""
-        return await self._store.write(_add(owner, name, requests))
+        return await self._database.write(_add(owner, name, requests))
 
     async def clear(self, owner: str, name: str) -> None:
         """Forget the requests of a batch."""
-        await self._store.write(_clear(owner, name))
+        await self._database.write(_clear(owner, name))
 
     async def unanswered(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, str]]:
         """Return the places and ids of requests without an outcome, in order, behind the place `after`."""
-        return await self._store.read(_unanswered(owner, name, after, limit))
+        return await self._database.read(_unanswered(owner, name, after, limit))
 
     async def request(self, owner: str, name: str, number: int) -> Request | None:
         """Return one request, unless it has an outcome."""
-        return await self._store.read(_request(owner, name, number))
+        return await self._database.read(_request(owner, name, number))
 
     async def settle(self, process: str, batch: Batch, request: Request, result: Result) -> bool:
         """Keep what became of a request; return whether the process still has the batch."""
-        return await self._store.write(_settle(process, batch, request, result))
+        return await self._database.write(_settle(process, batch, request, result))
 
     async def leave(self, process: str, batch: Batch, results: Sequence[tuple[int, bytes]]) -> bool:
         """Keep that requests were left without an answer; return whether the process still has the batch."""
-        return await self._store.write(_leave(process, batch, results))
+        return await self._database.write(_leave(process, batch, results))
 
     async def parts(self, owner: str, name: str) -> dict[str, int]:
         """Return how many bytes the results of a batch are, by outcome."""
-        return await self._store.read(_parts(owner, name))
+        return await self._database.read(_parts(owner, name))
 
     async def results(
         self, owner: str, name: str, outcomes: Sequence[str], after: int, limit: int
     ) -> list[tuple[int, bytes]]:
         """Return results with their places, in order, behind the place `after`; at least one, but few large ones."""
-        return await self._store.read(_results(owner, name, outcomes, after, limit))
+        return await self._database.read(_results(owner, name, outcomes, after, limit))
 
 
 def _create(batch: Batch, *, ready: bool, expected: int) -> Steps[None]:

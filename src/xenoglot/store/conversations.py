@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.wire import encode_json
+from xenoglot.store.records import Conversation
 from xenoglot.store.statements import Row, Statement, Steps, read
-from xenoglot.store.store import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.store.store import Order, Window
+    from xenoglot.store.records import Order, Window
 
 
 def create(conversation: Conversation, items: Sequence[JSONObject]) -> Steps[None]:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xenoglot.codec.batch import PARTS, StoredFile
+from xenoglot.store.records import StoreError
 from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
-    from xenoglot.store.sql import SQLStore
-    from xenoglot.store.store import Order, Window
+    from xenoglot.store.records import Order, Window
+    from xenoglot.store.statements import Database
 
 UNFINISHED = 3_600.0
 
@@ -27,36 +27,36 @@ _decode = msgspec.json.Decoder(StoredFile).decode
 class Files:
     """The files of a store."""
 
-    def __init__(self, store: SQLStore) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def begin(self, file: StoredFile) -> None:
         """Keep what is known of a file before its bytes."""
-        await self._store.write(_put(file, ready=False))
+        await self._database.write(_put(file, ready=False))
 
     async def add(self, owner: str, name: str, number: int, piece: bytes) -> bool:
         """Keep one more piece; return whether there is such a file still."""
-        return await self._store.write(_add(owner, name, number, piece))
+        return await self._database.write(_add(owner, name, number, piece))
 
     async def finish(self, file: StoredFile) -> bool:
         """Have a file be there, its bytes being kept; return whether it was not forgotten meanwhile."""
-        return await self._store.write(_finish(file))
+        return await self._database.write(_finish(file))
 
     async def get(self, owner: str, name: str, now: float) -> StoredFile | None:
         """Return what is known of a file."""
-        return await self._store.read(_get(owner, name, now))
+        return await self._database.read(_get(owner, name, now))
 
     async def listed(self, owner: str, window: Window, now: float, purpose: str | None = None) -> list[StoredFile]:
         """Return files, of one purpose if that is said; none behind one that is not there."""
-        return await self._store.read(_listed(owner, window, now, purpose))
+        return await self._database.read(_listed(owner, window, now, purpose))
 
     async def pieces(self, owner: str, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return pieces with their numbers, in order, behind the number `after`."""
-        return await self._store.read(_pieces(owner, name, after, limit))
+        return await self._database.read(_pieces(owner, name, after, limit))
 
     async def delete(self, owner: str, name: str) -> bool:
         """Forget a file; return whether it was there."""
-        return await self._store.write(delete(owner, name))
+        return await self._database.write(delete(owner, name))
 
 
 def put(file: StoredFile) -> Steps[None]:

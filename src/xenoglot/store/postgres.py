@@ -11,9 +11,9 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 from xenoglot.store.statements import Statement, migrate
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

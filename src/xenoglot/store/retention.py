@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from xenoglot.store import batches, conversations, files, statements
 from xenoglot.store.files import UNFINISHED
+from xenoglot.store.records import ONCE, ONCE_SECONDS
 from xenoglot.store.statements import Statement, Steps
-from xenoglot.store.store import ONCE, ONCE_SECONDS
 
 if TYPE_CHECKING:
-    from xenoglot.store.store import Retention
+    from xenoglot.store.records import Retention
 
 
 def sweep(now: float, retention: Retention, batch: int) -> Steps[int]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
     from xenoglot.store.files import Files
+    from xenoglot.store.records import Conversation, Place, Retention, Stored, Window
     from xenoglot.store.statements import Steps
-    from xenoglot.store.store import Conversation, Place, Retention, Stored, Window
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
 from xenoglot.store.statements import migrate
-from xenoglot.store.store import StoreError
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,7 +7,7 @@ owner in its condition: an id of somebody else's is as unknown as one that nobod
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
 from xenoglot.store import schema
-from xenoglot.store.store import UNDONE, Stored, StoreError
+from xenoglot.store.records import UNDONE, Stored, StoreError
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
-    from xenoglot.store.store import Order, Place, Window
+    from xenoglot.store.records import Order, Place, Window
 
 Value: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = "Sequence[JSON]"
@@ -36,6 +36,19 @@ class Statement(Struct, frozen=True):
 
 
 Steps: TypeAlias = Generator[Statement, Sequence[Row], T]
+
+
+class Database(Protocol):
+    """Runs the statements of a generator, all in one transaction."""
+
+    async def read(self, steps: Steps[T]) -> T:
+        """Run statements that change nothing."""
+        ...
+
+    async def write(self, steps: Steps[T]) -> T:
+        """Run statements; they are committed when this returns, and rolled back if it raises."""
+        ...
+
 
 _answer = msgspec.json.Decoder(Stored)
 _UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
