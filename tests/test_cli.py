@@ -17,7 +17,7 @@ import pytest
 import xenoglot
 from tests.gateway.serving import PATIENCE, config_for, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure

@@ -216,7 +216,8 @@ def _serve(options: argparse.Namespace) -> int:
     if backend is not None:
         _serve_own(options, backend)
     elif options.print_config:
-        _say(shown(choosing.config_of(options)))
+        config = choosing.config_of(options)
+        _say(shown(config, config.secrets))
     else:
         _serve_configured(choosing.config_of(options), options)
     return 0

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 
 if TYPE_CHECKING:

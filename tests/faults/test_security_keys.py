@@ -15,9 +15,10 @@ from tests.faults.direct import ask
 from tests.gateway.said import CHAT, HELLO, Broken
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Secrets, check
+from xenoglot.gateway.config import check
 from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 from xenoglot.gateway.tenants import Tenant
 from xenoglot.model.catalog import ModelInfo

@@ -29,10 +29,10 @@ from xenoglot.engine.errors import EngineError
 from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.weights import Weights, from_path
 from xenoglot.gateway.assembly import discreet
-from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 from xenoglot.gateway.tenants import Tenant
 from xenoglot.model.content import Text

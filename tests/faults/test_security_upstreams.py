@@ -20,8 +20,8 @@ from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.codec import dialect as dialects
-from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Upstream
 from xenoglot.model.failure import Failure
 from xenoglot.policy.breaker import BreakerSettings

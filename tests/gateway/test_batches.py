@@ -22,7 +22,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError
 from xenoglot.gateway.batches_settings import Batches
 from xenoglot.gateway.batches_work import TRIES
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.keys import keyring
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_settings import Limits

@@ -14,8 +14,8 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
-from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.counting import COUNT
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 
 if TYPE_CHECKING:

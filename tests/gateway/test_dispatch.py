@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.config import Config, Secrets
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.dispatch import Dispatch, Dispatcher
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.health import Ward
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes

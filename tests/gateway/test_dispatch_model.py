@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.config import Config, Secrets
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.dispatch import Dispatch, Dispatcher
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
 from xenoglot.gateway.limits_settings import Limits

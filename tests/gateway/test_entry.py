@@ -13,9 +13,9 @@ from tests.gateway.serving import AccessLines, config_for
 from tests.gateway.stage import post
 from tests.gateway.test_reload import PATH, done, reloading
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 from xenoglot.policy.throttle import Patience, Throttle, source_of
 

@@ -17,7 +17,7 @@ from tests.gateway.test_state import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.access import ACCESS
 from xenoglot.gateway.batches_settings import Batches
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Store
 from xenoglot.store.memory import Memory
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.said import BEGUN, PATHS, Backend, Hanging, Limited
 from tests.gateway.serving import config_for
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.limits_settings import Limits
 from xenoglot.gateway.settings import Keys, Model, Upstream
 from xenoglot.gateway.targets import ModelTarget

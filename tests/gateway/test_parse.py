@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 
 if TYPE_CHECKING:

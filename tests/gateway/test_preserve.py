@@ -14,9 +14,9 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError, LossError
-from xenoglot.gateway.config import Secrets
 from xenoglot.gateway.flags import from_flags
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.preserve import Preserving, preserves
 from xenoglot.gateway.routing import Route

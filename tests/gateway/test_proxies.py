@@ -100,13 +100,13 @@ def test_an_upstream_has_the_proxy_that_is_said(
     said: dict[str, str], environ: dict[str, str], host: str | None
 ) -> None:
     config = check(plain(**said), ENVIRON | environ, "here")
-    proxy = proxy_of(config.upstreams["main"], config, environ)
+    proxy = proxy_of(config.upstreams["main"], config.secrets, environ)
     assert (proxy.host if proxy else None) == host
 
 
 def test_a_configuration_shows_no_password() -> None:
     config = check(plain(proxy_env="CORPORATE"), ENVIRON, "here")
-    told = shown(config)
+    told = shown(config, config.secrets)
     assert "s3cret" not in told + repr(config)
     assert msgspec.json.decode(told)["upstreams"]["main"]["proxy_env"] == "CORPORATE"
 

@@ -17,8 +17,9 @@ from tests.gateway.stage import HEALTH, HEALTHY, Stage, post, serving
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import Secrets, check
+from xenoglot.gateway.config import check
 from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.reload import Reloader
 from xenoglot.gateway.settings import Keys, Server
 from xenoglot.gateway.shelf import Shelf

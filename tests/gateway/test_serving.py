@@ -12,8 +12,9 @@ from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Co
 from tests.gateway.serving import AccessLines, Running, config_for, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.dialect import get
-from xenoglot.gateway.config import Config, Secrets
+from xenoglot.gateway.config import Config
 from xenoglot.gateway.endpoint import endpoints
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Model, Server
 from xenoglot.model.failure import Failure
 from xenoglot.model.limits import Budget, RateLimits

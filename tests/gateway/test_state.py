@@ -12,7 +12,7 @@ from openai import BadRequestError, NotFoundError, OpenAI
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import Secrets
+from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.response import Candidate, Finish

@@ -55,7 +55,7 @@ async def assembled(
         backends: dict[str, Backend] = {}
         fetcher = await stack.enter_async_context(fetching(config.fetch))
         for name, upstream in config.upstreams.items():
-            proxy = proxy_of(upstream, config, os.environ)
+            proxy = proxy_of(upstream, config.secrets, os.environ)
             transport = Transport(deadlines=endless(upstream.deadlines), proxy=proxy)
             stack.push_async_callback(transport.aclose)
             backends[name] = inlined(remote(name, upstream, transport, config), fetcher)

@@ -49,7 +49,7 @@ from xenoglot.gateway.batches_settings import Batches
 from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.fetch_settings import Fetch
-from xenoglot.gateway.guard import check_file
+from xenoglot.gateway.guard import Secrets, check_file
 from xenoglot.gateway.limits_settings import Counting, check_counting, check_limits
 from xenoglot.gateway.provided import check_provided, provided
 from xenoglot.gateway.proxies import check_proxy
@@ -61,34 +61,12 @@ from xenoglot.gateway.tenants import Tenant, check_tenants, wanted
 from xenoglot.store.place import OFF, place_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from xenoglot.model.json import JSONObject
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class Secrets:
-    """The values of the environment variables that the configuration names; never shown."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values.values())
-
-    def plus(self, name: str, value: str) -> Secrets:
-        """Return these and one more."""
-        return Secrets({**self._values, name: value})
-
-    def __repr__(self) -> str:
-        return f"Secrets({', '.join(self._values)})"
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -194,7 +172,7 @@ def load(
         plain["server"] = plain.get("server", {}) | {key: value for key, value in said.items() if value is not None}
     config = check(plain, environ, str(path))
     problems = Problems({})
-    check_file(Path(path), config, problems)
+    check_file(Path(path), config.upstreams, problems)
     _raise(problems, str(path))
     return config
 
@@ -224,7 +202,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
     )
     _check_server(config, problems)
     check_limits(config.keys.limits, "keys", problems)
-    check_tenants(config, problems)
+    check_tenants(config.tenants, config.client_keys, config.secrets, problems)
     _check_clients(config, problems)
     for name, upstream in config.upstreams.items():
         _check_upstream(name, upstream, join("upstreams", name), problems)

@@ -13,9 +13,11 @@ from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.codec.wire import encode_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from xenoglot.gateway.config import Config
+    from msgspec import Struct
+
     from xenoglot.gateway.schema import Problems
     from xenoglot.gateway.settings import Upstream
     from xenoglot.model.json import JSON, JSONObject
@@ -26,7 +28,29 @@ _SECRET = re.compile(r"auth|cookie|credential|key|passw|secret|signature|token",
 _QUERY = re.compile(r"(?<==)[^&#]+")
 
 
-def check_file(path: Path, config: Config, problems: Problems) -> None:
+class Secrets:
+    """The values of the environment variables that the configuration names; never shown."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values.values())
+
+    def plus(self, name: str, value: str) -> Secrets:
+        """Return these and one more."""
+        return Secrets({**self._values, name: value})
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self._values)})"
+
+
+def check_file(path: Path, upstreams: Mapping[str, Upstream], problems: Problems) -> None:
     """Note who else may touch the file: whoever writes it says where keys are sent, whoever reads it has what it holds.
 
     Where files have no owners and modes there is nothing to note.
@@ -41,7 +65,7 @@ def check_file(path: Path, config: Config, problems: Problems) -> None:
     if (folder := _open_folder(path)) is not None:
         problems.add(f"{folder}", f"everybody may write this folder, and so replace {path}: `chmod o-w` it")
     if mode & stat.S_IROTH:
-        for place in secret_places(config):
+        for place in secret_places(upstreams):
             problems.add(place, f"may be a secret, and everybody may read it: `chmod o-r {path}`")
 
 
@@ -57,11 +81,9 @@ def _open_folder(path: Path) -> Path | None:
     return None
 
 
-def secret_places(config: Config) -> list[str]:
+def secret_places(upstreams: Mapping[str, Upstream]) -> list[str]:
     """Return where something stands in the file itself that may be a secret, by its name."""
-    return [
-        f"upstreams.{name}.{place}" for name, upstream in config.upstreams.items() for place in _secrets_of(upstream)
-    ]
+    return [f"upstreams.{name}.{place}" for name, upstream in upstreams.items() for place in _secrets_of(upstream)]
 
 
 def _secrets_of(upstream: Upstream) -> list[str]:
@@ -71,8 +93,8 @@ def _secrets_of(upstream: Upstream) -> list[str]:
     return [*headers, *(["base_url"] if named else [])]
 
 
-def shown(config: Config) -> str:
-    """Return what is configured as JSON, in the words of the file, without a secret.
+def shown(config: Struct, secrets: Secrets) -> str:
+    """Return what is configured as JSON, in the words of the file, without any of its `secrets`.
 
     Of what stands in environment variables only their names are shown, of headers and queries that may be secret only
     that they are there; whatever else holds one of the secrets has it masked.
@@ -86,7 +108,7 @@ def shown(config: Config) -> str:
         upstream["base_url"] = _masked(upstream["base_url"] or "") or None
     for table in ("store", "limits"):
         plain[table]["url"] = _masked(plain[table].get("url") or "") or None
-    redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
+    redact = Redactor(piece for secret in secrets for piece in (secret, *secret.split()))
     return msgspec.json.format(encode_json(redact.json(_said(plain))), indent=2).decode()
 
 

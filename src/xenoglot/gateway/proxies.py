@@ -11,7 +11,7 @@ from xenoglot.gateway.schema import join
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.guard import Secrets
     from xenoglot.gateway.schema import Problems
     from xenoglot.gateway.settings import Upstream
 
@@ -37,12 +37,12 @@ def _try(read: Callable[[], object], path: str, problems: Problems) -> None:
         problems.add(path, str(error))
 
 
-def proxy_of(upstream: Upstream, config: Config, environ: Mapping[str, str]) -> Proxy | None:
+def proxy_of(upstream: Upstream, secrets: Secrets, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy through which a server is asked, `None` where it is asked itself.
 
     Raises:
         ConfigurationError: the environment names one that is none.
     """
     if upstream.proxy_env is not None:
-        return read_proxy(config.secrets[upstream.proxy_env], upstream.proxy_env)
+        return read_proxy(secrets[upstream.proxy_env], upstream.proxy_env)
     return proxy_for(upstream.base_url, upstream.proxy, environ)

@@ -11,9 +11,9 @@ from msgspec import Struct
 from xenoglot.gateway.schema import join, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.guard import Secrets
     from xenoglot.gateway.schema import Problems
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,9 +38,11 @@ def wanted(tenants: Mapping[str, Tenant]) -> Iterator[tuple[str, str]]:
             yield join(join("tenants", name), "key_env"), tenant.key_env
 
 
-def check_tenants(config: Config, problems: Problems) -> None:
-    """Note what is wrong with the tenants of `config`, and with keys of which nobody could tell whose they are."""
-    for name, tenant in config.tenants.items():
+def check_tenants(
+    tenants: Mapping[str, Tenant], client_keys: Sequence[str], secrets: Secrets, problems: Problems
+) -> None:
+    """Note what is wrong with the tenants, and keys that a tenant shares with another or with `client_keys`."""
+    for name, tenant in tenants.items():
         path = join("tenants", name)
         if not _NAME.fullmatch(name):
             problems.add(path, f"found {shown(name)}; a name is letters, digits and `.`, `_`, `-`")
@@ -54,25 +56,25 @@ def check_tenants(config: Config, problems: Problems) -> None:
         for index, model in enumerate(tenant.models):
             if not model or not model.isprintable():
                 problems.add(f"{path}.models[{index}]", f"found {shown(model)}; expected a name or a pattern")
-    _check_holders(config, problems)
+    _check_holders(_held(tenants, client_keys, secrets), problems)
 
 
-def _check_holders(config: Config, problems: Problems) -> None:
+def _check_holders(held: Iterator[tuple[str, str]], problems: Problems) -> None:
     """Note keys that two have: what is kept would be whose?"""
     holders: dict[str, str] = {}
-    for path, digest in _held(config):
+    for path, digest in held:
         first = holders.setdefault(digest, path)
         if first != path:
             problems.add(path, f"holds a key that is in `{first}` already: each is one client's")
 
 
-def _held(config: Config) -> Iterator[tuple[str, str]]:
-    for key in config.client_keys:
+def _held(tenants: Mapping[str, Tenant], client_keys: Sequence[str], secrets: Secrets) -> Iterator[tuple[str, str]]:
+    for key in client_keys:
         yield "keys.env", _digest(key)
-    for name, tenant in config.tenants.items():
+    for name, tenant in tenants.items():
         path = join("tenants", name)
         if tenant.key_env is not None:
-            for key in config.secrets[tenant.key_env].split():
+            for key in secrets[tenant.key_env].split():
                 yield path, _digest(key)
         for digest in tenant.key_sha256:
             yield path, digest

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     _may_write(path, questions, force=options.force)
     answers = answers_of(options, questions)
     config = checked(answers, os.environ, options.output)
-    for place in secret_places(config):
+    for place in secret_places(config.upstreams):
         raise ConfigurationError(f"{place}: may be a secret, and none stands in the file: name its variable instead")
     _write(path, written(answers), force=options.force or ask is not None)
     _say(f"{path} is written: `xenoglot serve --config {path}`")
