@@ -17,10 +17,10 @@ from xenoglot.codec.loss import How, Losses
 from xenoglot.gateway import (
     batches_settings,
     config,
+    connection_settings,
     embedded,
     endpoint,
     fetch_settings,
-    native_bounds,
     respond,
     settings,
     tenants,
@@ -112,7 +112,7 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 
 KEYS = {
     "`[server]`": keys(settings.Server, "connections"),
-    "`[server.connections]`": keys(native_bounds.Connections),
+    "`[server.connections]`": keys(connection_settings.Connections),
     "`[keys]`": keys(settings.Keys),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),

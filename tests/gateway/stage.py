@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tests.backends.wire import becomes, turns
 from tests.gateway.serving import config_for
+from xenoglot.gateway.connection_settings import Connections
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.native_bounds import Connections
 from xenoglot.gateway.native_server import NativeServer
 from xenoglot.gateway.server import bind
 

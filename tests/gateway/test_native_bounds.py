@@ -16,10 +16,11 @@ from tests.gateway.said import CHAT, HELLO, MESSAGES, Endless, Hanging
 from tests.gateway.serving import config_for
 from tests.gateway.stage import HEALTH, HEALTHY, Client, Stage, post, serving
 from xenoglot.backends.scripted import Scripted
+from xenoglot.gateway.connection_settings import Connections
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.native import Connection
 from xenoglot.gateway.native_acceptor import PAUSE_SECONDS
-from xenoglot.gateway.native_bounds import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS, Connections
+from xenoglot.gateway.native_bounds import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.gateway.native_server import BATCH
 from xenoglot.model.fold import unfold
 

@@ -1,12 +1,8 @@
-"""What a client's connection may cost: how many there are, how large and how slow each may be."""
+"""Fixed limits of one connection: sizes of heads and framing, what is buffered, how slow a body may be."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
-
-from msgspec import Meta, Struct
-
-Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
+from typing import Final
 
 HEAD_BYTES: Final = 64 * 1024
 """The longest head of a request, its first line and all fields."""
@@ -39,21 +35,3 @@ SLOW_BYTES: Final = 16 * 1024
 
 OVERFLOW: Final = 64
 """Connections beyond the most that are still taken, to be told to come again, or that we are alive."""
-
-
-class Connections(Struct, frozen=True, kw_only=True):
-    """How many clients may be connected at once, and how slow each may be.
-
-    Of more than `most` connections, those that have waited longest without a request are closed, then those whose
-    request's body is slow. A request's head has
-    `head_seconds` from its first byte, its body must bring `body_rate` bytes a second and has `body_seconds` in all. A
-    connection without a request is closed after `idle_seconds`; one whose client takes less than a kibibyte of what it
-    is sent in `stall_seconds` is broken off.
-    """
-
-    most: Annotated[int, Meta(ge=1)] = 4096
-    head_seconds: Seconds = 20.0
-    body_seconds: Seconds = 600.0
-    body_rate: Annotated[int, Meta(ge=0)] = 512
-    idle_seconds: Seconds = 75.0
-    stall_seconds: Seconds = 60.0

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from xenoglot.gateway import heap, open_files
 from xenoglot.gateway.native_acceptor import Acceptor
-from xenoglot.gateway.native_bounds import OVERFLOW, SLOW_SECONDS, Connections
+from xenoglot.gateway.native_bounds import OVERFLOW, SLOW_SECONDS
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Sequence
 
+    from xenoglot.gateway.connection_settings import Connections
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.native import Connection
     from xenoglot.gateway.native_exchange import NativeExchange

@@ -12,9 +12,9 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.wire import MOST_VALUES
 from xenoglot.gateway.also import Also, Facts
+from xenoglot.gateway.connection_settings import Connections
 from xenoglot.gateway.emulate import Emulate
 from xenoglot.gateway.limits_settings import Limits
-from xenoglot.gateway.native_bounds import Connections
 from xenoglot.gateway.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
 from xenoglot.policy.breaker import BreakerSettings
