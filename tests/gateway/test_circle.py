@@ -15,12 +15,10 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.server import Server, bind
 from xenoglot.testing import AsyncRawClient
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.observe import Record
     from xenoglot.model.json import JSONObject
 
 EVERYWHERE: tuple[tuple[str, str, JSONObject | None], ...] = (
@@ -31,26 +29,15 @@ EVERYWHERE: tuple[tuple[str, str, JSONObject | None], ...] = (
 )
 
 
-class Counting(Observer):
-    """An observer that only remembers what each request came to."""
-
-    def write(self, record: Record) -> None:
-        """Remember one."""
-        statuses.append(record.status)
-
-
-statuses: list[int | None] = []
-
-
 @pytest.mark.parametrize(("method", "path", "body"), EVERYWHERE, ids=["whole", "stream", "count", "list"])
 async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: JSONObject | None) -> None:
-    statuses.clear()
+    statuses: list[int | None] = []
     async with aclosing(Transport()) as transport:
         with bind("127.0.0.1", 0) as listener:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             itself = Remote("itself", dialects.get("messages"), url, transport=transport)
             gateway = Gateway(config_for("itself"), {"itself": itself})
-            gateway.observer = Counting(gateway.observer.clock)
+            gateway.observer.count = lambda record: statuses.append(record.status)
             server = Server(gateway)
             serving = asyncio.ensure_future(server.serve([listener]))
             async with AsyncRawClient(url) as client:

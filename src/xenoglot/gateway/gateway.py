@@ -21,9 +21,10 @@ from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, Client
 from xenoglot.gateway.keeper import OFF as OFF_HERE
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import EVERYBODY, keyring
+from xenoglot.gateway.lag import Lag
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
-from xenoglot.gateway.metrics import exposition, told_of_lag
+from xenoglot.gateway.metrics import Tally, exposition, told_of_lag
 from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.refusing import invalid
@@ -102,7 +103,9 @@ class Gateway:
         self.scopes = Scopes(config)
         self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
         self.ways = Ways(self)
-        self.observer = Observer(clock, all_losses=config.server.log_losses == "all")
+        self.tally = Tally()
+        self.lag = Lag()
+        self.observer = Observer(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
         self._runner: Runner | None = None
         """What has batches answered, once there are any."""
         self._tasks: set[asyncio.Task[object] | None] = set()
@@ -238,9 +241,9 @@ class Gateway:
         """Return what this process has to tell of itself."""
         targets = self.dispatcher.ward.measures(self.dispatcher.clock())
         told = exposition(
-            self.observer.tally, len(self._tasks) + len(self.passages), self.backends, self.limiter.measures(), targets
+            self.tally, len(self._tasks) + len(self.passages), self.backends, self.limiter.measures(), targets
         )
-        return told + told_of_lag(self.observer.lag)
+        return told + told_of_lag(self.lag)
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""
@@ -255,8 +258,8 @@ class Gateway:
 
     def inherit(self, other: Gateway) -> None:
         """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
-        other.observer.all_losses = self.observer.all_losses
-        self.observer = other.observer
+        self.tally, self.lag = other.tally, other.lag
+        self.observer.inherit(other.observer)
         self.throttle = other.throttle
         self.dispatcher.ward.inherit(other.dispatcher.ward)
 

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -16,15 +16,12 @@ from xenoglot.codec.loss import Loss
 from xenoglot.codec.wire import encode_json
 from xenoglot.gateway.access import ACCESS, listener
 from xenoglot.gateway.keys import EVERYBODY, Client
-from xenoglot.gateway.lag import Lag
-from xenoglot.gateway.metrics import Tally
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.failure import FailureKind
 from xenoglot.model.fold import merge_usage
 from xenoglot.model.response import FinishReason, Usage
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.routing import Route
     from xenoglot.model.failure import Failure
 
 SUBSTITUTED = "x-xenoglot-substituted-model"
@@ -50,6 +47,25 @@ MOST_LOSSES = 1000
 
 ID_BYTES = 12
 IDS_AT_ONCE = 256
+
+
+class Target(Protocol):
+    """What is written down of a target: the backend, its name for the model, and whether another was asked for."""
+
+    @property
+    def backend(self) -> str:
+        """The backend, by its name in the configuration."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model, by the backend's name for it."""
+        ...
+
+    @property
+    def substituted(self) -> bool:
+        """Whether the client asked for another model."""
+        ...
 
 
 class Record(Struct):
@@ -96,19 +112,19 @@ class Record(Struct):
         self.model = model
         self.stream = stream
 
-    def routed(self, route: Route) -> None:
+    def routed(self, target: Target) -> None:
         """Note who will answer."""
-        self.backend = route.backend
-        self.target = route.model
-        self.substituted = route.substituted
+        self.backend = target.backend
+        self.target = target.model
+        self.substituted = target.substituted
 
     def answered_locally(self, kind: str) -> None:
         """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
         self.backend, self.target, self.substituted = "local", kind, False
 
-    def tried(self, route: Route) -> None:
+    def tried(self, target: Target) -> None:
         """Note who is asked now."""
-        self.routed(route)
+        self.routed(target)
         self.tries += 1
 
     def begin(self, status: int) -> None:
@@ -152,14 +168,20 @@ class Record(Struct):
 class Observer:
     """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
 
-    With `all_losses` the log names each harmless loss instead of a summary.
+    With `all_losses` the log names each harmless loss instead of a summary. `count` gets every record that is over.
     """
 
-    def __init__(self, clock: Callable[[], float], *, all_losses: bool = False) -> None:
+    def __init__(
+        self, clock: Callable[[], float], *, all_losses: bool = False, count: Callable[[Record], object] = bool
+    ) -> None:
         self.clock = clock
         self.all_losses = all_losses
-        self.tally = Tally()
-        self.lag = Lag()
+        self.count = count
+
+    def inherit(self, other: Observer) -> None:
+        """Count where `other` counted; from now on, both write as this one does."""
+        self.clock, self.count = other.clock, other.count
+        other.all_losses = self.all_losses
 
     def record(self, method: str, since: float | None = None) -> Record:
         """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
@@ -168,7 +190,7 @@ class Observer:
 
     def write(self, record: Record) -> None:
         """Write the one line of a request that is over, and count it."""
-        self.tally.add(record)
+        self.count(record)
         if ACCESS.isEnabledFor(logging.INFO):
             said = encode_json(line(record, self.clock(), all_losses=self.all_losses))
             log = listener()

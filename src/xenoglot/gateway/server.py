@@ -190,7 +190,7 @@ async def _serve(  # noqa: PLR0913, PLR0917  as above
             if reload_asked.is_set():
                 reloader.reload()
 
-        with watched(server.native.gateway.observer.lag):
+        with watched(server.native.gateway.lag):
             await server.serve([listener], begun)
 
 
