@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.config import Config
-from xenoglot.gateway.dispatch import Dispatch, Dispatcher
+from xenoglot.gateway.dispatch import Dispatch
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.health import Ward
+from xenoglot.gateway.hold import Demand, Dispatcher
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
 from xenoglot.gateway.limits_settings import Limits
@@ -63,9 +64,9 @@ class Stage:
         """Begin anew with these upstreams."""
         config = Config(upstreams=upstreams, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
-            config,
-            MemoryLimiter(clock=lambda: self.now),
-            Scopes(config),
+            ward=Ward(config),
+            limiter=MemoryLimiter(clock=lambda: self.now),
+            scopes=Scopes(config),
             clock=lambda: self.now,
             chance=lambda: 0.5,
             sleep=self.sleep,
@@ -99,7 +100,7 @@ class Stage:
     async def run(self, plan: Plan | None = None, record: Record | None = None) -> tuple[str, Hold]:
         """Send one request on its way."""
         plan = plan or self.plan()
-        dispatch = Dispatch(self.dispatcher, plan, self.ask, record=record or new_record())
+        dispatch = Dispatch(self.dispatcher, Demand(plan, record or new_record()), self.ask)
         return await dispatch.run(plan.routes)
 
     async def fails(self, plan: Plan | None = None) -> Failure:
@@ -368,7 +369,7 @@ async def test_the_end_of_an_answer_is_told_to_its_breaker(failure: str | None, 
 async def test_an_answer_that_broke_off_is_gone_on_with_elsewhere() -> None:
     stage = Stage(a=["Hel"], b=["lo"])
     plan = stage.plan()
-    dispatch = Dispatch(stage.dispatcher, plan, stage.ask, record=new_record())
+    dispatch = Dispatch(stage.dispatcher, Demand(plan, new_record()), stage.ask)
     _, hold = await dispatch.run(plan.routes)
     assert await dispatch.go_on(plan.routes[1:], hold, ENDED) == "lo"
     assert stage.held == (1, 1)
@@ -380,7 +381,7 @@ async def test_an_answer_that_broke_off_is_gone_on_with_elsewhere() -> None:
 async def test_what_only_the_request_can_mend_is_not_gone_on_with(failure: Failure) -> None:
     stage = Stage(a=["Hel"], b=["lo"])
     plan = stage.plan()
-    dispatch = Dispatch(stage.dispatcher, plan, stage.ask, record=new_record())
+    dispatch = Dispatch(stage.dispatcher, Demand(plan, new_record()), stage.ask)
     _, hold = await dispatch.run(plan.routes)
     with pytest.raises(FailureError):
         await dispatch.go_on(plan.routes[1:], hold, failure)
@@ -393,7 +394,7 @@ async def test_each_target_of_an_answer_keeps_the_tokens_that_it_used() -> None:
     upstream = Upstream(dialect="chat", base_url="http://x.invalid", limits=limits)
     stage.configure({"a": upstream, "b": upstream})
     plan, record = stage.plan(), new_record()
-    dispatch = Dispatch(stage.dispatcher, plan, stage.ask, record=record, tokens=lambda: 1000)
+    dispatch = Dispatch(stage.dispatcher, Demand(plan, record, lambda: 1000), stage.ask)
     _, hold = await dispatch.run(plan.routes)
     record.used(Usage(input_tokens=100, output_tokens=50))
     await dispatch.go_on(plan.routes[1:], hold, ENDED)

@@ -17,8 +17,10 @@ from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.config import Config
-from xenoglot.gateway.dispatch import Dispatch, Dispatcher
+from xenoglot.gateway.dispatch import Dispatch
 from xenoglot.gateway.guard import Secrets
+from xenoglot.gateway.health import Ward
+from xenoglot.gateway.hold import Demand, Dispatcher
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
 from xenoglot.gateway.limits_settings import Limits
@@ -93,9 +95,9 @@ class DispatchMachine(RuleBasedStateMachine):
         keys = Keys(limits=Limits(concurrency=4, queue=1, queue_seconds=0.0))
         config = Config(upstreams=upstreams, keys=keys, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
-            config,
-            MemoryLimiter(clock=lambda: self.now),
-            Scopes(config),
+            ward=Ward(config),
+            limiter=MemoryLimiter(clock=lambda: self.now),
+            scopes=Scopes(config),
             clock=lambda: self.now,
             chance=lambda: 0.5,
             sleep=self.sleep,
@@ -147,7 +149,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 raise
             return route.backend
 
-        dispatch = Dispatch(self.dispatcher, self.plan, try_it, record=one.record)
+        dispatch = Dispatch(self.dispatcher, Demand(self.plan, one.record), try_it)
         try:
             answer, one.hold = await dispatch.run(routes)
         except (FailureError, LossError, WireError, TypeError, RecursionError):

@@ -14,6 +14,7 @@ from xenoglot.gateway.answering import answering
 from xenoglot.gateway.begin import begun, gathered
 from xenoglot.gateway.continuation import begun_request, continued
 from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, ordered
+from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.limits_scopes import expected_tokens
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.routing import apply_caps, apply_defaults
@@ -162,16 +163,8 @@ class Asking:
         """Return who sends the request on its way, and to whom."""
         dispatcher, plan = self._gateway.dispatcher, self._plan
         routes, group = routes_for(self._gateway, plan, self._request, self._headers, self._size)
-        dispatch = Dispatch(
-            dispatcher,
-            plan,
-            self._ask,
-            record=self._record,
-            owner=self._record.client.owner,
-            tokens=self.tokens,
-            group=group,
-        )
-        return dispatch, routes
+        demand = Demand(plan, self._record, self.tokens, group)
+        return Dispatch(dispatcher, demand, self._ask), routes
 
     @property
     def _continues(self) -> bool:

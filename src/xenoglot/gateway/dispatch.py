@@ -12,16 +12,12 @@ back once: by whoever reads the answer, when it is over.
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.health import Ward
 from xenoglot.gateway.hold import Hold
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
@@ -33,10 +29,7 @@ from xenoglot.policy.verdict import CROWDED, Verdict, judge
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from xenoglot.gateway.config import Config
-    from xenoglot.gateway.limits import Limiter
-    from xenoglot.gateway.limits_scopes import Scopes
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.hold import Demand, Dispatcher
     from xenoglot.gateway.routing import Plan, Route
     from xenoglot.model.request import Request
     from xenoglot.policy.needs import Need
@@ -48,52 +41,20 @@ _SPENT = frozenset({"upstream", "internal", "timeout", "overloaded"})
 _OURS = frozenset({"credentials", "forbidden"})
 
 
-class Dispatcher:
-    """Sends requests on their way. `clock` gives seconds and never goes back, `chance` numbers from 0 to 1."""
-
-    def __init__(  # noqa: PLR0913  what the world gives it
-        self,
-        config: Config,
-        limiter: Limiter,
-        scopes: Scopes,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self.ward = Ward(config)
-        self.limiter = limiter
-        self.scopes = scopes
-        self.clock = clock
-        self.chance = chance
-        self.sleep = sleep
-
-
 class Dispatch(Generic[Answered]):
     """One request and the targets that may answer it.
 
-    `ask` asks one of them, with one of its keys, and gives the answer once that has begun. `tokens` are what it may
-    cost; `owner` is whose it is, for whom places are shared fairly.
+    `ask` asks one of them, with one of its keys, and gives the answer once that has begun.
     """
 
-    def __init__(  # noqa: PLR0913  what is known of a request
-        self,
-        dispatcher: Dispatcher,
-        plan: Plan,
-        ask: Callable[[Route, int], Awaitable[Answered]],
-        *,
-        record: Record,
-        owner: str = "",
-        tokens: Callable[[], int] = lambda: 0,
-        group: str | None = None,
+    def __init__(
+        self, dispatcher: Dispatcher, demand: Demand, ask: Callable[[Route, int], Awaitable[Answered]]
     ) -> None:
         self._dispatcher = dispatcher
-        self._plan = plan
+        self._demand = demand
+        self._plan = demand.plan
         self._ask = ask
-        self._record = record
-        self._owner = owner
-        self._tokens = tokens
-        self._group = group
+        self._record = demand.record
         self._began = dispatcher.clock()
         self._last: FailureError | None = None
         self._tries = 0
@@ -133,8 +94,8 @@ class Dispatch(Generic[Answered]):
         dispatcher = self._dispatcher
         hold = Hold(dispatcher, self._record)
         try:
-            if scopes := dispatcher.scopes.of_request(self._plan.name, self._owner):
-                await hold.enter(scopes, self._owner, self._tokens())
+            if scopes := dispatcher.scopes.of_request(self._plan.name, self._demand.owner):
+                await hold.enter(scopes, self._demand.owner, self._demand.tokens())
             self._budget.earn(dispatcher.clock())
             answer = await self._first(routes, hold)
         except BaseException:
@@ -208,10 +169,11 @@ class Dispatch(Generic[Answered]):
             hold.began(dispatcher.clock() - self._began)
             self._asked = route
             return answer
-        hold.take(route, dispatcher.clock(), self._group, last=last)
+        hold.take(route, dispatcher.clock(), self._demand.group, last=last)
         if scopes := dispatcher.scopes.of_upstream(route.backend):
             patience = self._left if self._tries else None  # no further try begins later
-            await hold.enter_target(scopes, self._owner, self._tokens(), patience=patience if last else 0.0)
+            tokens = self._demand.tokens()
+            await hold.enter_target(scopes, self._demand.owner, tokens, patience=patience if last else 0.0)
         if self._last is not None and self._tries and not self._paid():
             raise self._last
         self._tries += 1
@@ -287,29 +249,21 @@ class Dispatch(Generic[Answered]):
         return FailureError(failure, error.limits)
 
 
-def begin(  # noqa: PLR0913, PLR0917  what is known of a request
-    dispatcher: Dispatcher,
-    plan: Plan,
-    route: Route,
-    record: Record,
-    tokens: Callable[[], int],
-    group: str | None,
-    *,
-    last: bool,
-) -> Hold | None:
+def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -> Hold | None:
     """Take all that it takes to ask the target of `route`, and note that it is asked.
 
     `None`, and nothing is held, where that would be a wait, or is refused: `Dispatch.run` then begins with it anew.
     """
+    plan, record = demand.plan, demand.record
     owner, now, scopes = record.client.owner, dispatcher.clock(), dispatcher.scopes
     hold = Hold(dispatcher, record)
     own = scopes.of_request(plan.name, owner)
-    if own and not hold.enter_at_once(own, owner, tokens()):
+    if own and not hold.enter_at_once(own, owner, demand.tokens()):
         return None
     theirs = scopes.of_upstream(route.backend)
     try:
-        hold.take(route, now, group, last=last)
-        if theirs and not hold.enter_target_at_once(theirs, owner, tokens()):
+        hold.take(route, now, demand.group, last=last)
+        if theirs and not hold.enter_target_at_once(theirs, owner, demand.tokens()):
             hold.drop()
             return None
     except FailureError:

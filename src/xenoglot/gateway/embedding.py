@@ -13,6 +13,7 @@ from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.gateway.asked import named, noted, told
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.dispatch import Dispatch, ordered
+from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
 from xenoglot.gateway.sole_model import with_model
@@ -68,8 +69,8 @@ async def embed(form: EmbeddingForm, exchange: Exchange, dialect: Dialect, gatew
         losses.rewind(0)
         return await backend.embed(replace(call, request=replace(request, model=route.model), key=key))
 
-    dispatcher, owner = gateway.dispatcher, record.client.owner
-    dispatch = Dispatch(dispatcher, plan, ask, record=record, owner=owner, tokens=lambda: _size(request))
+    dispatcher = gateway.dispatcher
+    dispatch = Dispatch(dispatcher, Demand(plan, record, lambda: _size(request)), ask)
     able = [route for route in plan.routes if isinstance(gateway.backend(route.backend), Embedder)]
     with refusing():
         answer, hold = await dispatch.run(ordered(dispatcher, plan, able or plan.routes))

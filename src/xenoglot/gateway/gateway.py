@@ -14,10 +14,11 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
 from xenoglot.gateway.admit import is_let_in_again
-from xenoglot.gateway.dispatch import Dispatcher
 from xenoglot.gateway.embedded import EMBEDDING
 from xenoglot.gateway.entry import Seen
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.health import Ward
+from xenoglot.gateway.hold import Dispatcher
 from xenoglot.gateway.keeper import OFF as OFF_HERE
 from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.keys import EVERYBODY, keyring
@@ -101,7 +102,7 @@ class Gateway:
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()
         self.scopes = Scopes(config)
-        self.dispatcher = Dispatcher(config, self.limiter, self.scopes)
+        self.dispatcher = Dispatcher(ward=Ward(config), limiter=self.limiter, scopes=self.scopes)
         self.ways = Ways(self)
         self.tally = Tally()
         self.lag = Lag()

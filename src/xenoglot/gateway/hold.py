@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from xenoglot.errors import FailureError
-from xenoglot.gateway.health import ONCE
+from xenoglot.gateway.health import ONCE, Ward
+from xenoglot.gateway.limits import Limiter
+from xenoglot.gateway.limits_scopes import Scopes
+from xenoglot.gateway.observe import Record
+from xenoglot.gateway.routing import Plan
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.dispatch import Dispatcher
     from xenoglot.gateway.health import Health
     from xenoglot.gateway.limits import Lease, Scope
-    from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routing import Route
     from xenoglot.policy.retry import Retry
     from xenoglot.policy.verdict import Verdict
@@ -27,6 +35,34 @@ LONGEST_WAIT = 60.0
 
 _THEIRS = frozenset({"upstream", "internal", "timeout", "overloaded", "rate_limit"})
 """Failures in the middle of an answer that are the target's."""
+
+
+class Dispatcher(Struct, kw_only=True):
+    """Targets and limits that requests share. `clock` gives monotonic seconds, `chance` numbers from 0 to 1."""
+
+    ward: Ward
+    limiter: Limiter
+    scopes: Scopes
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+class Demand(Struct):
+    """One request as limits and targets see it.
+
+    `tokens` gives what it is expected to cost; `group` keeps requests together at one target and key.
+    """
+
+    plan: Plan
+    record: Record
+    tokens: Callable[[], int] = int
+    group: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """The client's, among whom places are shared fairly."""
+        return self.record.client.owner
 
 
 class Hold:

@@ -16,6 +16,7 @@ from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.bodies import read_request
 from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note
+from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.passage import Passage
 from xenoglot.gateway.preserve import Recorder, may_lack
 from xenoglot.gateway.relay import decode_request, framing_of
@@ -103,7 +104,8 @@ def _begun(
         composed = ahead.remote.untouched(body, stream=request.stream)
     else:
         composed = ahead.remote.composed(call)
-    hold = begin(gateway.dispatcher, way.plan, ahead.route, record, asking.tokens, group, last=last)
+    demand = Demand(way.plan, record, asking.tokens, group)
+    hold = begin(gateway.dispatcher, demand, ahead.route, last=last)
     if hold is None:
         return None
     if hold.key:

@@ -15,6 +15,7 @@ from xenoglot.gateway.alone import alone
 from xenoglot.gateway.asking import Asking, passed_on
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.dispatch import Dispatch, ordered
+from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.reading import reading
 from xenoglot.gateway.telling import Telling
@@ -96,7 +97,7 @@ class Routed:
         able = [route for route in plan.routes if isinstance(gateway.backend(route.backend), Embedder)]
         ask = partial(self._embed, asked)
         record = gateway.observer.record("POST")
-        dispatch = Dispatch(gateway.dispatcher, plan, ask, record=record)
+        dispatch = Dispatch(gateway.dispatcher, Demand(plan, record), ask)
         answer, hold = await dispatch.run(ordered(gateway.dispatcher, plan, able or plan.routes))
         if answer.embeddings.usage is not None:
             record.used(answer.embeddings.usage)
