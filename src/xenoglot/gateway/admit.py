@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.routes import Policy
+    from xenoglot.gateway.keys import Policy
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})
 """Parameters of a query in which some clients send a key, in lower case."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from xenoglot.errors import FailureError
 from xenoglot.gateway.keeper import OFF
@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.batches_asked import BatchAct, FileAct
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
-
-BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
-FileAct: TypeAlias = Literal["upload", "list", "retrieve", "delete", "content"]
 
 DISABLED = Failure(kind="not_found", message="the gateway takes no files and batches: see `enabled` under [batches]")
 

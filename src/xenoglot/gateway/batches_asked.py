@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import parse_qs, unquote
 
 from xenoglot.errors import WireError
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
     from xenoglot.store.records import Order
+
+BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
+FileAct: TypeAlias = Literal["upload", "list", "retrieve", "delete", "content"]
+
+FILE: Final = "file"
+"""What the field with the file is called."""
+
+NAMELESS: Final = "file"
+"""What a file is called that says nothing of itself."""
 
 ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
 _LONGEST_NUMBER = 9

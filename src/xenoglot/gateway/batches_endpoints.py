@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.batch import BatchWords, Wanted
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.batches import BatchAct
+    from xenoglot.gateway.batches_asked import BatchAct
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record

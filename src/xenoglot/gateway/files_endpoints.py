@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches_asked import ORDERS, Asked, size_of, wider
+from xenoglot.gateway.batches_asked import FILE, NAMELESS, ORDERS, Asked, size_of, wider
 from xenoglot.gateway.exchange import BodyTooLargeError, Flowing
 from xenoglot.gateway.keeper import OFF
 from xenoglot.gateway.respond import send_json
@@ -20,19 +20,13 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.batch import FileWords
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.batches import FileAct
+    from xenoglot.gateway.batches_asked import FileAct
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.files_form import Form
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
     from xenoglot.model.json import JSON
-
-FILE: Final = "file"
-"""What the field with the file is called."""
-
-NAMELESS: Final = "file"
-"""What a file is called that says nothing of itself."""
 
 NO_FORMS: Final = Failure(
     kind="unsupported",

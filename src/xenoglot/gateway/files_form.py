@@ -13,7 +13,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from xenoglot.errors import WireError
-from xenoglot.gateway.files_endpoints import FILE, NAMELESS
+from xenoglot.gateway.batches_asked import FILE, NAMELESS
 
 MOST_PARTS: Final = 32
 LONGEST_FIELD: Final = 4_096

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.codec.state import State, Wish
-    from xenoglot.gateway.state_jobs import Job
     from xenoglot.store.records import Stored
     from xenoglot.store.store import Store
 
@@ -66,6 +65,23 @@ _logger = logging.getLogger("xenoglot.gateway")
 def is_id(name: str) -> bool:
     """Whether anything could have this id."""
     return _ID.fullmatch(name) is not None
+
+
+class Job(Protocol):
+    """Work on a stored answer, registered in `Keeper.jobs` while it lasts."""
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set when there is more of the answer, or its end; another event takes its place then."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop it."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        ...
 
 
 class Keeper:

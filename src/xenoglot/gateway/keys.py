@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.gateway.config import Config
-    from xenoglot.gateway.routes import Policy
+
+Policy: TypeAlias = Literal["open", "key", "admin"]
+"""Who may use a route; see `routes.Endpoint`."""
 
 BLANKS = " \t"
 """What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""

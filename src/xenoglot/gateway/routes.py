@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.gateway.keys import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +29,6 @@ _WITH_SLASHES = "model"
 """The variable that may have slashes in it wherever it stands: names of models do."""
 
 Handler: TypeAlias = "Callable[[Exchange, Dialect, Gateway, Record], Awaitable[None]]"
-Policy: TypeAlias = "Literal['open', 'key', 'admin']"
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):

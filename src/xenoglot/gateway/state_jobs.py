@@ -74,13 +74,18 @@ class Job:
         self._count = 0
         self._added = False
         self._last: Sequence[ServerSentEvent] = ()
-        self.changed = asyncio.Event()
+        self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def key(self) -> tuple[str, str]:
         """Its owner and id."""
         return self.answer.owner, self.answer.id
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Set when there is more of the answer; another takes its place then."""
+        return self._changed
 
     def run(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
         """Begin."""
@@ -182,7 +187,7 @@ class Job:
 
     def _tell(self) -> None:
         """Wake whoever waits for more."""
-        changed, self.changed = self.changed, asyncio.Event()
+        changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
 
