@@ -15,7 +15,7 @@ from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call, encode_funct
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.parts import encode_opaque, encode_part
 from xenoglot.dialects.chat.reasoning import answer_fields, list_of
-from xenoglot.dialects.chat.signatures import with_signature
+from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature, with_signature
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: 
         note_order(candidate.content, where, losses)
     message = answer_fields(parts.thoughts, losses)
     message |= _content(parts, form, losses)
+    message |= message_signature(parts.words, losses)
     refusal = refusal_field(parts)
     message |= refusal or _explained(candidate, where, losses)
     if refusal and finish is not None and finish.explanation is not None:
@@ -166,7 +167,7 @@ def _plain(part: Part) -> Part:
 def _text(part: Part, where: str, crossing: Crossing) -> str | None:
     """Return the words of a part of an answer; what has none is a loss."""
     if isinstance(part, Text):
-        crossing.losses.carry(part.extra, where, NAME)
+        carry_unsigned(part, where, crossing.losses)
         return part.text
     if isinstance(part, Opaque) and part.dialect != NAME:
         encoded = encode_opaque(part, where, crossing)

@@ -17,6 +17,7 @@ from xenoglot.dialects.chat.growing_thoughts import GrowingThoughts
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.parts import as_written_by_models, decode_part
 from xenoglot.dialects.chat.reasoning import STRINGS
+from xenoglot.dialects.chat.signatures import FIELD, is_signature
 from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     AudioDelta,
@@ -82,6 +83,7 @@ class GrowingChoice:
         "_raw",
         "_refused",
         "_said",
+        "_signature",
         "_silent",
         "_stop",
         "_thoughts",
@@ -94,6 +96,7 @@ class GrowingChoice:
         self._calls = GrowingCalls(self._blocks, index, f"{answer_id or ''}:{index}")
         self._fields: JSONObject = {}  # of the choice, that nobody took
         self._nulls: JSONObject = {}  # of the message
+        self._signature: JSONObject = {}  # of the message, in its field
         self._said: set[str] = {"role", "content"}
         self._silent: set[tuple[str, type]] = set()  # fields of deltas that were empty, and how
         self._form: JSONObject = {}
@@ -192,7 +195,8 @@ class GrowingChoice:
             finish = replace(finish, raw=None, assumed=True)
         nulls = {key: None for key in self._nulls if key not in self._said | self._thoughts.fields}
         form = self._form | ({"message": nulls} if nulls else {})
-        extra = Extra(dialect=NAME, fields=self._fields, form=form) if self._fields or form else None
+        fields = self._fields | ({"message": self._signature} if self._signature else {})
+        extra = Extra(dialect=NAME, fields=fields, form=form) if fields or form else None
         return [*events, Finished(finish=finish, candidate=self._index, extra=extra)]
 
     def _take_logprobs(self, choice: Reader) -> None:
@@ -264,6 +268,8 @@ class GrowingChoice:
     def _keep(self, delta: Reader) -> list[Event]:
         """Carry what nobody took; a `null` is form, and something empty says nothing."""
         delta.take_any("role")
+        if is_signature(delta.peek(FIELD)):
+            self._signature = {FIELD: delta.take(FIELD, dict)}
         self._nulls |= {key: None for key, value in delta.rest().items() if value is None}
         rest = {key: value for key, value in delta.rest().items() if value not in _EMPTY}
         return self._opaque(rest) if rest else []

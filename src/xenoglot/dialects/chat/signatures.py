@@ -1,7 +1,9 @@
-"""Signatures of calls as Google's server of this dialect writes them: `extra_content.google.thought_signature`.
+"""Signatures of calls and words as Google's server of this dialect writes them.
 
-Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai. Clients that return a call as they got it
-return the signature, and a model without it loses its reasoning within a loop of tools.
+The field is `extra_content.google.thought_signature`.
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai. That of a call is in the call, that of words in
+the message, or in a delta of it. Clients that return a message as they got it return the signatures, and a model
+without them loses its reasoning within a loop of tools.
 """
 
 from __future__ import annotations
@@ -12,25 +14,65 @@ from msgspec.structs import replace
 
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.reasoning import FORMATS
-from xenoglot.model.content import Extra
+from xenoglot.model.content import Extra, Refusal, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.content import ToolCall
+    from xenoglot.model.content import Part, ToolCall
+    from xenoglot.model.json import JSON, JSONObject
+
+FIELD = "extra_content"
+"""The field of a call, a message or a delta that holds what only Google's servers say."""
 
 _MAKER = FORMATS["google-gemini-v1"].dialect
-_FIELD = "thoughtSignature"
+_SIGNATURE = "thoughtSignature"
 
 
 def with_signature(call: ToolCall, where: str, losses: Losses) -> ToolCall:
     """Return a call of an answer with the signature that it has in its maker's dialect, in the field of this one."""
-    extra = call.extra
-    signature = extra.fields.get(_FIELD) if extra is not None and extra.dialect == _MAKER else None
-    if extra is None or not isinstance(signature, str):
+    signature = _signature_of(call)
+    if signature is None:
         return call
-    losses.carry(
-        replace(extra, fields={key: value for key, value in extra.fields.items() if key != _FIELD}), where, NAME
-    )
-    losses.emulated(where, _FIELD, "written as `extra_content.google.thought_signature`")
-    fields = {"extra_content": {"google": {"thought_signature": signature}}}
-    return replace(call, extra=Extra(dialect=NAME, fields=fields))
+    carry_unsigned(call, where, losses)
+    return replace(call, extra=Extra(dialect=NAME, fields=_written(signature, where, losses)))
+
+
+def carry_unsigned(part: Text | Refusal | ToolCall, where: str, losses: Losses) -> None:
+    """Record what of the `extra` of a part is dropped, its signature apart: that is written."""
+    extra = part.extra
+    if extra is not None and _signature_of(part) is not None:
+        extra = replace(extra, fields={key: value for key, value in extra.fields.items() if key != _SIGNATURE})
+    losses.carry(extra, where, NAME)
+
+
+def message_signature(words: Sequence[tuple[str, Part]], losses: Losses) -> JSONObject:
+    """Return the field of a message for the signature of its words, each given with its path.
+
+    A message has one: that of the last words that are signed.
+    """
+    signed = [(at, signature) for at, part in words if isinstance(part, Text) and (signature := _signature_of(part))]
+    for at, _ in signed[:-1]:
+        losses.dropped(at, _SIGNATURE, "a message has one, that of its last words")
+    return _written(signed[-1][1], signed[-1][0], losses) if signed else {}
+
+
+def is_signature(value: JSON) -> bool:
+    """Whether the value of `extra_content` is a signature and nothing else."""
+    match value:
+        case {"google": {"thought_signature": str()} as google} if len(value) == len(google) == 1:
+            return True
+        case _:
+            return False
+
+
+def _signature_of(part: Text | Refusal | ToolCall) -> str | None:
+    extra = None if isinstance(part, Refusal) else part.extra
+    signature = extra.fields.get(_SIGNATURE) if extra is not None and extra.dialect == _MAKER else None
+    return signature if isinstance(signature, str) else None
+
+
+def _written(signature: str, where: str, losses: Losses) -> JSONObject:
+    losses.emulated(where, _SIGNATURE, "written as `extra_content.google.thought_signature`")
+    return {FIELD: {"google": {"thought_signature": signature}}}

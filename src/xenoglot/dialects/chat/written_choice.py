@@ -14,6 +14,7 @@ from xenoglot.dialects.chat.assistant import encode_annotation, encode_logprobs
 from xenoglot.dialects.chat.finish import encode_finish, matched_stop
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.reasoning import list_of
+from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature
 from xenoglot.dialects.chat.written_blocks import AudioBlock, Block, CallBlock, ForeignBlock, ThoughtBlock, WordsBlock
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Finished, ReasoningDelta, TextDelta
@@ -47,6 +48,7 @@ class WrittenChoice:
         self._length = 0  # characters of `content` so far
         self._annotations: list[JSONObject] = []
         self._annotated = 0
+        self._signed: list[tuple[str, Part]] = []  # what only its maker knows of words, by their paths
         self._before: bytes | None = None
         self._after = self._framed_before = self._framed_after = b""
         self.is_touched = False
@@ -118,7 +120,7 @@ class WrittenChoice:
     def _open(self, part: Part, where: str) -> Block:
         match part:
             case Text() | Refusal():
-                own_fields(part.extra, where, self._losses)
+                carry_unsigned(part, where, self._losses)
                 return WordsBlock(part)
             case Reasoning():
                 return ThoughtBlock(part, where, self._thoughts, self._losses)
@@ -153,8 +155,11 @@ class WrittenChoice:
 
     def _end_block(self, whole: Part | None) -> list[bytes]:
         chunks = self._deltas(self._block.end(whole))
-        if isinstance(whole, Text):
-            own_fields(whole.extra, f"{self._where}.content[{len(self._begun) - 1}]", self._losses)
+        said = self._begun[-1] if whole is None and self._begun else whole
+        if isinstance(said, Text) and said.extra is not None:
+            where = f"{self._where}.content[{len(self._begun) - 1}]"
+            carry_unsigned(said, where, self._losses)
+            self._signed.append((where, Text(text="", extra=said.extra)))
         self._thoughts += self._block.entries
         if isinstance(self._block, WordsBlock) and self._block.key == "content":
             start, self._length = self._length, self._length + self._block.length
@@ -198,8 +203,8 @@ class WrittenChoice:
         return [*chunks, self._chunk(delta, **{**finish, **matched_stop(event.finish, form), **own})]
 
     def _last(self, finish: Finish, form: JSONObject) -> JSONObject:
-        """Return what is only known at the end: why the model refused, that it said nothing at all."""
-        delta: JSONObject = {}
+        """Return what is only known at the end: the signature, why the model refused, that it said nothing at all."""
+        delta = message_signature(self._signed, self._losses)
         if not self._length and not self._calls and "content" not in form:
             delta["content"] = ""
         if finish.explanation is not None:

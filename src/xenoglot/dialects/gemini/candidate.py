@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.dialects.gemini.borrowed import sign_words, take_answered
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.citations import GROUNDING, Grounding, bytes_of, citations_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, keep, with_rest
@@ -103,13 +104,15 @@ def encode_candidate(candidate: Candidate, place: int, losses: Losses) -> JSONOb
     for index, part in enumerate(candidate.content):
         written.add(part, f"{where}.content[{index}]")
     written.settle()
+    extra, signature = take_answered(candidate.extra, where, losses)
+    sign_words(written.parts, signature, alone=True)
     own: JSONObject = {} if form.get("content") == "absent" and not written.parts else _content(written.parts, form)
     if form.get("index") != "absent":
         own["index"] = form.get("index", place)
     if candidate.finish is not None:
         own |= encode_finish(candidate.finish, candidate.content, where, losses)
     own |= _probabilities(candidate.content, form, where, losses)
-    return with_rest({**own, **written.grounding.metadata(len(written.parts))}, candidate.extra, where, losses)
+    return with_rest({**own, **written.grounding.metadata(len(written.parts))}, extra, where, losses)
 
 
 def is_home(candidate: Candidate) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit, qualified
 from xenoglot.codec.opaque import kind_of, name_of
+from xenoglot.dialects.gemini.borrowed import take_borrowed
 from xenoglot.dialects.gemini.calls import args_of, response_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.media import encode_medium
 from xenoglot.dialects.gemini.seals import APART, is_base64, is_own, signature_of, split
 from xenoglot.model.content import (
     Audio,
-    Extra,
     File,
     Image,
     Nested,
@@ -44,9 +44,6 @@ UNKNOWN_FUNCTION = "unknown_function"
 
 _PLACES: dict[type[Part], str] = {Reasoning: "model", ToolCall: "model", ToolResult: "user"}
 """The only role whose turns can hold such a part; the others can stand anywhere but in a system turn."""
-
-_FOREIGN = "extra_content"
-"""Where Google's servers say what another dialect has no field for."""
 
 _NOTHING = Text(text="")
 _NO_CACHE = "the server decides what it caches"
@@ -194,13 +191,8 @@ class PartEncoder:
         if part.namespace is not None and self._target is None:
             self._losses.dropped(where, "namespace", "the dialect has none")
         own: JSONObject = {"functionCall": call}
-        extra = part.extra
-        if extra is not None and (signature := _borrowed(extra)) is not None:
-            own[SIGNATURE] = signature
-            self._losses.emulated(where, _FOREIGN, f"written as `{SIGNATURE}`")
-            rest = {key: value for key, value in extra.fields.items() if key != _FOREIGN}
-            extra = Extra(dialect=extra.dialect, fields=rest)
-        return with_rest(own, extra, where, self._losses)
+        extra, signature = take_borrowed(part.extra, where, self._losses)
+        return with_rest(with_said(own, thoughtSignature=signature), extra, where, self._losses)
 
     def _id(self, call_id: str, form: JSONObject) -> JSONObject:
         spelled = form.get("id")
@@ -275,15 +267,3 @@ def thought(part: Reasoning, signature: str | None) -> JSONObject:
     elif "thought" in form:
         own["thought"] = False
     return with_said(own, thoughtSignature=signature)
-
-
-def _borrowed(extra: Extra) -> str | None:
-    """Return the signature that Google's servers hang on a call in another dialect that they speak.
-
-    See https://ai.google.dev/gemini-api/docs/thought-signatures#openai.
-    """
-    match extra.fields.get(_FOREIGN):
-        case {"google": {"thought_signature": str() as signature}} if is_base64(signature):
-            return signature
-        case _:
-            return None

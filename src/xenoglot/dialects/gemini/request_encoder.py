@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.turns import as_turns
+from xenoglot.dialects.gemini.borrowed import sign_words, take_borrowed
 from xenoglot.dialects.gemini.fields import NAME, with_rest
 from xenoglot.dialects.gemini.generation import encode_generation
 from xenoglot.dialects.gemini.part_encoder import PartEncoder
@@ -114,11 +117,13 @@ def _system(messages: Sequence[Message], parts: PartEncoder, losses: Losses) -> 
 
 
 def _turn(message: Message, where: str, parts: PartEncoder, losses: Losses) -> Turn:
-    _report(message, where, losses)
+    extra, signature = take_borrowed(message.extra, where, losses)
+    _report(replace(message, extra=extra), where, losses)
     role = "model" if message.role == "assistant" else "user"
     if _is_system(message):
         losses.approximated(where, "role", "a system turn among the others is written as the user's")
     content = parts.parts(message.content, f"{where}.content", role)
+    sign_words(content, signature)
     if message.content and not content:
         losses.dropped(where, "message", "nothing of it is left to say")
     return Turn(role, content, where)

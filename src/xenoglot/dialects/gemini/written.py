@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialects.gemini.borrowed import take_answered
 from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_nothing
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of
-from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest
+from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said
 from xenoglot.dialects.gemini.finish import encode_finish
 from xenoglot.dialects.gemini.logprobs import encode_logprobs
 from xenoglot.dialects.gemini.part_encoder import SUMMARY_BREAK, PartEncoder
@@ -191,13 +192,16 @@ class WrittenCandidate:
 
     def end(self) -> JSONObject:
         """Return the candidate as the last chunk tells of it."""
-        own: JSONObject = {"content": {"parts": [BLANK], "role": "model"}, "index": self._index}
-        if self.finished is None:
-            return own
         where = f"$.candidates[{self._index}]"
-        own |= encode_finish(self.finished.finish, self._told, where, self._losses)
+        finished = self.finished
+        extra, signature = take_answered(finished.extra if finished is not None else None, where, self._losses)
+        parts = [with_said(dict(BLANK), thoughtSignature=signature)]
+        own: JSONObject = {"content": {"parts": parts, "role": "model"}, "index": self._index}
+        if finished is None:
+            return own
+        own |= encode_finish(finished.finish, self._told, where, self._losses)
         own |= self._grounding.metadata(self._count)
-        return with_rest(own, self.finished.extra, where, self._losses)
+        return with_rest(own, extra, where, self._losses)
 
 
 def _is_own(part: Part) -> bool:
