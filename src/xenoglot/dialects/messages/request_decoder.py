@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+BETWEEN_TOOLS = "between_tools"
+"""A `thinking.type`: thinking is off, and what the model says of its progress between calls are blocks of thinking."""
+
 MODES: dict[str, Literal["enabled", "adaptive", "disabled"]] = {
     "enabled": "enabled",
     "adaptive": "adaptive",
@@ -235,10 +238,13 @@ def _take_thinking(reader: Reader) -> Thinking | None:
     thinking = reader.object("thinking")
     if thinking is None:
         return None
-    mode = MODES.get(thinking.need("type", str))
-    if mode is None:  # `between_tools`, and what comes after it
+    kind = thinking.need("type", str)
+    mode = "disabled" if kind == BETWEEN_TOOLS else MODES.get(kind)
+    if mode is None:
         reader.rest()["thinking"] = value
         return None
+    if kind == BETWEEN_TOOLS:
+        thinking.rest()["type"] = kind
     need = thinking.need if mode == "enabled" else thinking.take
     budget = need("budget_tokens", int)
     return Thinking(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.messages.fields import EFFORTS, with_rest, with_said
+from xenoglot.dialects.messages.fields import EFFORTS, NAME, with_rest, with_said
 from xenoglot.model.effort import LEAST_BUDGET, budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
@@ -46,10 +46,21 @@ def encode_thinking(thinking: Thinking, body: JSONObject, losses: Losses, target
 
 def _write_home(thinking: Thinking, body: JSONObject, losses: Losses, target: Target) -> None:
     if thinking.mode is not None:
-        own = with_said({"type": thinking.mode}, budget_tokens=thinking.budget_tokens, display=thinking.display)
+        own = with_said(
+            {"type": _special_type(thinking) or thinking.mode},
+            budget_tokens=thinking.budget_tokens,
+            display=thinking.display,
+        )
         body["thinking"] = with_rest(own, thinking.extra, WHERE, losses)
     if thinking.effort is not None:
         _write_word(thinking.effort, body, losses, target)
+
+
+def _special_type(thinking: Thinking) -> str | None:
+    """Return the `type` of a request of this dialect that no `mode` stands for."""
+    extra = thinking.extra
+    special: str | None = extra.fields.get("type") if extra is not None and extra.dialect == NAME else None
+    return special
 
 
 def _wanted(thinking: Thinking) -> bool:
@@ -94,6 +105,8 @@ def _write_budget(thinking: Thinking, body: JSONObject, losses: Losses, target: 
     """Write a budget; the way a model without `adaptive` is told (pitfall-25)."""
     if not _wanted(thinking):
         body["thinking"] = with_rest({"type": "disabled"}, thinking.extra, WHERE, losses)
+        if (special := _special_type(thinking)) is not None:
+            losses.approximated(WHERE, "type", f"`{special}` is written as `disabled`")
         return
     if thinking.mode is None and thinking.effort is None:
         return
