@@ -56,6 +56,7 @@ def test_a_grammar_in_our_form(text: str, written: str) -> None:
         pytest.param("root ::= [a]{1,2001}", "repetitions", id="too-often"),
         pytest.param("root ::= " + "[a]{0,2000} " * 5, "repetitions", id="too-often-in-all"),
         pytest.param("root ::= " + "(" * 33, "nested", id="deep"),
+        pytest.param('root ::= "a"' + "*" * 60_000, "repetitions of one another", id="stacked"),
         pytest.param("root ::= a0\n" + "\n".join(f"a{i} ::= a{i + 1}" for i in range(1000)), "1000 rules", id="rules"),
         pytest.param("root ::= " + " " * 65_536, "longer", id="long"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from xenoglot.engine.grammar.gbnf import either, literal, one_of
@@ -36,11 +37,32 @@ def plain_characters(ranges: Ranges) -> str | None:
 
 def without(ranges: Ranges, removed: Iterable[tuple[int, int]]) -> Ranges:
     """Return the characters of `ranges` that are not in `removed`, in their order."""
-    left = sorted(set(ranges))
-    for low, high in removed:
-        pieces = [((first, min(last, low - 1)), (max(first, high + 1), last)) for first, last in left]
-        left = sorted({piece for pair in pieces for piece in pair if piece[0] <= piece[1]})
-    return left
+    holes = _merged(removed)
+    ends = [last for _, last in holes]
+    left: list[tuple[int, int]] = []
+    for first, last in sorted(set(ranges)):
+        start = first
+        for place in range(bisect_left(ends, first), len(holes)):
+            low, high = holes[place]
+            if low > last:
+                break
+            if start < low:
+                left.append((start, low - 1))
+            start = high + 1
+        if start <= last:
+            left.append((start, last))
+    return sorted(set(left))
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same characters in ranges that do not touch, in their order."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        else:
+            merged.append((first, last))
+    return merged
 
 
 ANYTHING: Final = characters([(0, LAST)]) or ""

@@ -29,6 +29,9 @@ MOST_RULES: Final = 1000
 MOST_TIMES: Final = 4 * MOST_REPEATED
 """The sum of all repetitions with a bound: the runtime writes each of them out."""
 
+MOST_STACKED: Final = 4
+"""Repetitions right behind each other, `a?*`: each is one level of nesting."""
+
 _TOKEN: Final = re.compile(
     r"""(?:[ \t\r\n]|\#[^\n]*)*(?:
     (?P<head>[A-Za-z0-9_-]+)[ \t]*::=
@@ -99,7 +102,7 @@ def translated(rules: Rules, text: str) -> str:
     bodies = _Parser(text).rules()
     if "root" not in bodies:
         raise ClientGrammarError("it has no rule `root`")
-    empty = _empty_rules(bodies)
+    empty = _EmptyRules(bodies).found
     _check_beginnings(bodies, empty)
     names = {name: rules.reserve() for name in bodies}
     for name, body in bodies.items():
@@ -212,8 +215,12 @@ class _Parser:
         return _Leaf(one_of(left))
 
     def _repeated(self, item: _Node) -> _Node:
+        stacked = 0
         while (bounds := self._bounds()) is not None:
             least, most = bounds
+            stacked += 1
+            if stacked > MOST_STACKED:
+                raise self._odd(f"more than {MOST_STACKED} repetitions of one another")
             self._times += most or least
             if self._times > MOST_TIMES or (most or least) > MOST_REPEATED or (most is not None and most < least):
                 raise self._odd(f"repetitions are wrong, or more than {MOST_TIMES} in all, {MOST_REPEATED} at once")
@@ -250,12 +257,56 @@ def _codes(text: str, *, dashes: bool = False) -> list[int]:
     return found
 
 
-def _empty_rules(bodies: Mapping[str, _Node]) -> set[str]:
-    """Return the rules that match nothing at all, among other texts."""
-    empty: set[str] = set()
-    while fresh := {name for name, body in bodies.items() if name not in empty and _is_empty(body, empty)}:
-        empty |= fresh
-    return empty
+class _Waiting(Struct):
+    """A row or a choice that is empty once `missing` of its parts are; `above` is what then is one part emptier."""
+
+    missing: int
+    above: _Waiting | str
+
+
+class _EmptyRules:
+    """The rules that match nothing at all, among other texts: each part of a grammar is looked at once.
+
+    What waits for a rule is told once the rule is found to be empty, so the order of the rules costs nothing.
+    """
+
+    def __init__(self, bodies: Mapping[str, _Node]) -> None:
+        self.found: set[str] = set()
+        self._waiting: dict[str, list[_Waiting | str]] = {name: [] for name in bodies}
+        self._told: list[_Waiting | str] = []
+        for name, body in bodies.items():
+            self._watch(body, name)
+        while self._told:
+            self._tell(self._told.pop())
+
+    def _watch(self, node: _Node, above: _Waiting | str) -> None:
+        match node:
+            case _Leaf(empty=True) | _Row(items=()) | _Times(least=0):
+                self._told.append(above)
+            case _Name(name=name):
+                self._waiting[name].append(above)
+            case _Row(items=parts):
+                row = _Waiting(len(parts), above)
+                for part in parts:
+                    self._watch(part, row)
+            case _Either(ways=parts):
+                choice = _Waiting(1, above)
+                for part in parts:
+                    self._watch(part, choice)
+            case _Times(item=item):
+                self._watch(item, above)
+            case _:
+                pass
+
+    def _tell(self, above: _Waiting | str) -> None:
+        if isinstance(above, str):
+            if above not in self.found:
+                self.found.add(above)
+                self._told += self._waiting[above]
+            return
+        above.missing -= 1
+        if above.missing == 0:
+            self._told.append(above.above)
 
 
 def _is_empty(node: _Node, empty: set[str]) -> bool:
