@@ -111,6 +111,13 @@ async def test_biased_tokens_are_forced_and_forbidden(engine: Engine) -> None:
     assert not text(forbidden).startswith("The")
 
 
+async def test_findings_f_the_tokens_of_a_biased_text_are_forced(engine: Engine) -> None:
+    forced = await response(engine, asked(QUESTION, sampling=sampled(max_tokens=2, logit_bias={"The": 100})))
+    assert text(forced) == "TheThe"
+    several = await response(engine, asked(QUESTION, sampling=sampled(max_tokens=3, logit_bias={" zebra The": 100})))
+    assert set(text(several).split()) <= {"zebra", "z", "ebra", "The"}
+
+
 async def test_likelihoods(engine: Engine) -> None:
     call = asked(QUESTION, sampling=sampled(logprobs=True, top_logprobs=3, stop=("France",)))
     part = (await response(engine, call)).candidates[0].content[0]

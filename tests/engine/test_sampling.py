@@ -46,6 +46,11 @@ NOT_SAID = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.05}
         pytest.param(Sampling(logprobs=True), {"n_probs": 1}, id="logprobs"),
         pytest.param(Sampling(logprobs=True, top_logprobs=5), {"n_probs": 5}, id="top-logprobs"),
         pytest.param(Sampling(logit_bias={"5": -100, "99": 1.5}), {"logit_bias": [[5, -100], [99, 1.5]]}, id="bias"),
+        pytest.param(
+            Sampling(logit_bias={"Paris": 1, "-1": 2, "²": 3}),
+            {"logit_bias": [["Paris", 1], ["-1", 2], ["²", 3]]},
+            id="findings-f-bias-of-texts",
+        ),
     ],
 )
 def test_fields(sampling: Sampling, fields: JSONObject) -> None:
@@ -66,14 +71,19 @@ def test_fields(sampling: Sampling, fields: JSONObject) -> None:
             id="bias-unknown",
         ),
         pytest.param(
-            Sampling(logit_bias={"Paris": 1}),
-            "logit_bias['Paris']: expected the number of a token of this model, 0 to 99",
-            id="bias-word",
+            Sampling(logit_bias={"0" * 5000: 1}),
+            "logit_bias['00000000000000000000']: expected the number of a token of this model, 0 to 99",
+            id="bias-long-number",
         ),
         pytest.param(
-            Sampling(logit_bias={"²": 1}),
-            "logit_bias['²']: expected the number of a token of this model, 0 to 99",
-            id="bias-odd-digit",
+            Sampling(logit_bias={"": 1}),
+            "logit_bias['']: expected the number of a token, or a text that has tokens",
+            id="bias-empty",
+        ),
+        pytest.param(
+            Sampling(logit_bias={"a" * 65537: 1}),
+            "logit_bias: the texts in it are longer than 65536 characters together",
+            id="bias-long-text",
         ),
         pytest.param(
             Sampling(logit_bias={"1": 101}), "logit_bias['1']: found 101, expected -100 to 100", id="bias-range"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.biases import is_token
 from xenoglot.engine.failures import refused
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
     "top_logprobs": (0, 20),
 }
 BIAS: Final = (-100, 100)
+LONGEST_TEXTS: Final = 64 * 1024
+"""Characters of all texts in `logit_bias` together; they are tokenized before the answer begins."""
+
 SEEDS: Final = 2**32 - 1
 """The runtime takes 32 bits, and the last of these numbers for `choose one`."""
 
@@ -81,12 +85,17 @@ def _check(sampling: Sampling, slots: int) -> None:
             raise refused(f"$.{name}", f"found {value}, expected {least} to {most}")
 
 
-def _biases(biases: dict[str, float], vocabulary: int) -> list[list[float]]:
+def _biases(biases: dict[str, float], vocabulary: int) -> list[list[float | str]]:
+    """Return pairs of a token and its bias; the runtime tokenizes a text itself."""
     least, most = BIAS
-    for token, bias in biases.items():
-        path = f"$.logit_bias[{token[:20]!r}]"
-        if not (token.isascii() and token.isdigit() and len(token) <= len(str(vocabulary)) and int(token) < vocabulary):
+    if sum(len(key) for key in biases if not is_token(key)) > LONGEST_TEXTS:
+        raise refused("$.logit_bias", f"the texts in it are longer than {LONGEST_TEXTS} characters together")
+    for key, bias in biases.items():
+        path = f"$.logit_bias[{key[:20]!r}]"
+        if is_token(key) and (len(key) > len(str(vocabulary)) or int(key) >= vocabulary):
             raise refused(path, f"expected the number of a token of this model, 0 to {vocabulary - 1}")
+        if not key:
+            raise refused(path, "expected the number of a token, or a text that has tokens")
         if not least <= bias <= most:
             raise refused(path, f"found {bias}, expected {least} to {most}")
-    return [[int(token), bias] for token, bias in biases.items()]
+    return [[int(key) if is_token(key) else key, bias] for key, bias in biases.items()]

@@ -58,7 +58,8 @@ class ToolChoice(Struct, frozen=True, kw_only=True):
 class Sampling(Struct, frozen=True, kw_only=True):
     """How the next token is drawn and when to stop; `None` leaves it to the model's default.
 
-    `max_tokens` counts everything generated, reasoning included. `n` is the number of candidates.
+    `max_tokens` counts everything generated, reasoning included. `n` is the number of candidates. A key of `logit_bias`
+    is the number of a token, or a text whose every token is meant.
     """
 
     max_tokens: int | None = None

@@ -267,7 +267,6 @@ async def test_a_base_model_goes_on_with_a_transcript_and_ends_with_its_turn() -
         pytest.param(asked("Hi", sampling=Sampling(temperature=-1)), "$.temperature", id="temperature"),
         pytest.param(asked("Hi", sampling=Sampling(max_tokens=0)), "$.max_tokens", id="max_tokens"),
         pytest.param(asked("Hi", sampling=Sampling(logit_bias={"9999": 1})), "$.logit_bias", id="no-such-token"),
-        pytest.param(asked("Hi", sampling=Sampling(logit_bias={"-1": 1})), "$.logit_bias", id="no-token"),
         pytest.param(asked(), "$.messages", id="nothing-said"),
         pytest.param(Request(model="m", prompt=Prompt(texts=((9999,),))), "$.prompt", id="no-such-token-of-a-prompt"),
         pytest.param(Request(model="m", prompt=Prompt(texts=("",))), "$.prompt", id="nothing-to-go-on-with"),
@@ -335,6 +334,13 @@ async def test_a_pipeline_and_a_pair_are_recognised() -> None:
     assert [info.max_input_tokens for one in made for info in await one.models()] == [tiny.CONTEXT] * 3
     for one in made:
         await one.aclose()
+
+
+async def test_findings_f_the_tokens_of_a_biased_text_are_forced(backend: Transformers) -> None:
+    request = asked("Hi", sampling=Sampling(max_tokens=3, logit_bias={"HH": 50.0, str(ord("a")): -100.0}))
+    answer, losses = await respond(backend, request)
+    assert isinstance(answer, Response)
+    assert (replace(answer, usage=None), losses) == (said("HHH", "length"), [])
 
 
 async def test_special_tokens_stand_in_the_words_where_they_are_wanted() -> None:

@@ -1,7 +1,10 @@
 """Requests of chat clients: exact canonical values, and errors that name the field."""
 
 import pytest
+from msgspec.structs import replace
 
+from xenoglot.codec.dialect import Target
+from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
@@ -179,6 +182,13 @@ def test_output_formats(fields: JSONObject, output: OutputFormat | None) -> None
         ({"stop": 1}, "$.stop: expected str or list, got int"),
         ({"stop": [1]}, "$.stop[0]: expected str, got int"),
         ({"logit_bias": {"1": "a"}}, "$.logit_bias.1: expected number, got str"),
+        ({"logit_bias": {"1": True}}, "$.logit_bias.1: expected number, got bool"),
+        ({"logit_bias": "1"}, "$.logit_bias: expected object or list, got str"),
+        ({"logit_bias": [[1, 2], [1]]}, "$.logit_bias[1]: expected a pair of a token and its bias"),
+        ({"logit_bias": [[-1, 2]]}, "$.logit_bias[0][0]: expected the number of a token, or a text"),
+        ({"logit_bias": [[True, 2]]}, "$.logit_bias[0][0]: expected the number of a token, or a text"),
+        ({"logit_bias": [["a", None]]}, "$.logit_bias[0][1]: expected number, got null"),
+        ({"logit_bias": [[2**63, 2]]}, "$.logit_bias[0][0]: expected the number of a token, or a text"),
         ({"tools": [{"type": "function"}]}, "$.tools[0].function: required, expected object"),
         ({"tools": [{"function": {}}]}, "$.tools[0].function.name: required, expected str"),
         ({"tool_choice": 1}, "$.tool_choice: expected str or object, got int"),
@@ -191,6 +201,28 @@ def test_errors_name_the_field(fields: JSONObject, error: str) -> None:
     with pytest.raises(WireError) as caught:
         decode(**fields)
     assert str(caught.value) == error
+
+
+@pytest.mark.parametrize(
+    ("said", "biases"),
+    [
+        pytest.param({"5": 1, "a": False}, {"5": 1, "a": -100}, id="object"),
+        pytest.param([[5, 1.5], ["a b", -2], [5, 2], [7, False]], {"5": 3.5, "a b": -2, "7": -100}, id="pairs"),
+        pytest.param([["a", 60], ["a", 60], [1, False], [1, False]], {"a": 100, "1": -100}, id="beyond-the-range"),
+        pytest.param([], {}, id="no-pairs"),
+        pytest.param(None, None, id="null"),
+        pytest.param([["5", 1]], None, id="a-text-that-is-a-number"),
+    ],
+)
+def test_findings_f_biases_in_every_form(said: JSON, biases: dict[str, float] | None) -> None:
+    """llama-server takes objects and lists of pairs, of tokens and of texts; each goes home as it came."""
+    request = decode(logit_bias=said)
+    assert request.sampling.logit_bias == biases
+    losses = Losses()
+    assert CHAT.encode_request(request, losses, Target()).get("logit_bias") == said
+    assert [*losses] == []
+    changed = replace(request, sampling=replace(request.sampling, logit_bias={"1": 1}))
+    assert CHAT.encode_request(changed, losses, Target())["logit_bias"] == ({"1": 1} if biases is not None else said)
 
 
 def test_the_list_of_models() -> None:

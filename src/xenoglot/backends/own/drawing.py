@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.own.settings import note_logprobs
+from xenoglot.codec.biases import is_token
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.codec.loss import Losses
     from xenoglot.model.request import Sampling
+
+Tokens: TypeAlias = "tuple[int, ...]"
 
 SEEDS: Final = 2**63
 """The library takes any seed of 64 bits."""
@@ -26,8 +31,8 @@ _DRAWN: Final = ("temperature", "top_p", "top_k", "min_p")
 _UNKNOWN: Final = ("frequency_penalty", "presence_penalty")
 
 
-def drawing(sampling: Sampling, vocabulary: int, losses: Losses) -> dict[str, Any]:
-    """Return the settings of `generate` for `sampling`, but for its length and its seed.
+def drawing(sampling: Sampling, vocabulary: int, losses: Losses, encode: Callable[[str], list[int]]) -> dict[str, Any]:
+    """Return the settings of `generate` for `sampling`, but for its length and its seed; `encode` tokenizes a text.
 
     At temperature 0 the likeliest word is taken. Where the request says nothing of the drawing, the model's own
     generation config holds.
@@ -47,7 +52,7 @@ def drawing(sampling: Sampling, vocabulary: int, losses: Losses) -> dict[str, An
     if sampling.repetition_penalty is not None:
         settings["repetition_penalty"] = float(sampling.repetition_penalty)
     if sampling.logit_bias:
-        settings["sequence_bias"] = _biases(sampling.logit_bias, vocabulary)
+        settings["sequence_bias"] = _biases(sampling.logit_bias, vocabulary, encode)
     return settings | _drawn(sampling)
 
 
@@ -64,10 +69,16 @@ def _drawn(sampling: Sampling) -> dict[str, Any]:
     return drawn | {"do_sample": True}
 
 
-def _biases(biases: dict[str, float], vocabulary: int) -> dict[tuple[int, ...], float]:
-    found: dict[tuple[int, ...], float] = {}
-    for token, bias in biases.items():
-        if not (token.isascii() and token.isdecimal() and len(token) < len(str(2**53)) and int(token) < vocabulary):
+def _biases(biases: dict[str, float], vocabulary: int, encode: Callable[[str], list[int]]) -> dict[Tokens, float]:
+    """Return the biases by sequences of one token; those of a text hold for each of its tokens."""
+    found: dict[Tokens, float] = {}
+    for key, bias in biases.items():
+        if not is_token(key):
+            tokens = encode(key)
+        elif len(key) < len(str(2**53)) and int(key) < vocabulary:
+            tokens = [int(key)]
+        else:
             raise WireError("$.logit_bias", f"expected numbers of tokens, 0 to {vocabulary - 1}")
-        found[int(token),] = float(bias)
+        for token in tokens:
+            found[token,] = found.get((token,), 0.0) + float(bias)
     return found

@@ -147,9 +147,14 @@ class Transformers:
     def _encode(self, text: str, *, special: bool) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text, add_special_tokens=special)] if text else []
 
+    def _tokens_of(self, text: str) -> list[int]:
+        """Return the tokens of a text that stands alone."""
+        with self._tokenizing:
+            return self._encode(text, special=False)
+
     def _job(self, request: Request, losses: Losses) -> Job:
         sampling = request.sampling
-        settings = drawing(sampling, self._vocabulary, losses)
+        settings = drawing(sampling, self._vocabulary, losses, self._tokens_of)
         tokens, stop = self._prompt(request, losses)
         if not tokens:
             raise WireError("$.prompt", "there is nothing in it that the model could go on with")

@@ -42,7 +42,7 @@ _SAMPLING: Mapping[str, tuple[str, Take]] = {
     "max_completion_tokens": _LIMIT,
     "max_tokens": _LIMIT,
     **NUMBERS,
-    "logit_bias": ("logit_bias", lambda reader, _, __: take_bias(reader)),
+    "logit_bias": ("logit_bias", lambda reader, _, form: take_bias(reader, form)),
     "logprobs": ("logprobs", lambda reader, key, _: reader.take(key, bool)),
     "top_logprobs": ("top_logprobs", number(int, 0, 20)),
     "stop": ("stop", lambda reader, _, form: take_stop(reader, form)),

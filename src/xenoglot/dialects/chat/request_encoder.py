@@ -22,6 +22,7 @@ from xenoglot.dialects.chat.tools import (
     encode_functions,
     encode_tools,
 )
+from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, cros
         body |= _max_tokens(sampling.max_tokens, form, crossing)
     _write_extended(sampling, body, form, crossing)
     if sampling.logit_bias is not None:
-        body["logit_bias"] = sampling.logit_bias
+        body["logit_bias"] = encode_bias(sampling.logit_bias, form)
     if sampling.stop is not None:
         body["stop"] = _stop(sampling.stop, form, crossing)
 

@@ -68,7 +68,7 @@ def _decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
         frequency_penalty=ranged(reader, "frequency_penalty", float, -2, 2),
         presence_penalty=ranged(reader, "presence_penalty", float, -2, 2),
         repetition_penalty=take_repetition(reader, form),
-        logit_bias=take_bias(reader),
+        logit_bias=take_bias(reader, form),
         logprobs=logprobs,
         top_logprobs=top,
         stop=take_stop(reader, form),

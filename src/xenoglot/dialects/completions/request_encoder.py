@@ -10,6 +10,7 @@ from xenoglot.codec.leftovers import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.transcript import transcribe
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
+from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
@@ -136,7 +137,7 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONO
         else:
             crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
     if sampling.logit_bias is not None:
-        fields["logit_bias"] = sampling.logit_bias
+        fields["logit_bias"] = encode_bias(sampling.logit_bias, form)
     return fields | _logprobs(sampling, form, crossing)
 
 

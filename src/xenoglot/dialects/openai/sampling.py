@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from xenoglot.codec.biases import is_token
 from xenoglot.codec.leftovers import leave
 from xenoglot.codec.ranges import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown, taken
 from xenoglot.codec.reader import Reader, expected
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSON, JSONObject
 
+
+BANNED: Final = -100
+"""The bias that bans a token (https://developers.openai.com/api/docs/api-reference/chat/create)."""
+
+PAIR: Final = 2
 
 Take: TypeAlias = "Callable[[Reader, str, JSONObject], JSON]"
 """Takes what stands under a key; how it was spelled, where that is unusual, goes into the form."""
@@ -106,19 +112,62 @@ def take_repetition(reader: Reader, form: JSONObject) -> float | None:
     return None
 
 
-def take_bias(reader: Reader) -> dict[str, float] | None:
-    """Take `logit_bias`; its values are numbers.
+def take_bias(reader: Reader, form: JSONObject) -> dict[str, float] | None:
+    """Take `logit_bias`: biases by tokens, or llama-server's list of pairs of a token, or a text, and its bias.
+
+    `false` in place of a bias bans the token. A pair whose text is a number is left in the rest: it is no token.
 
     Raises:
-        WireError: it is of a wrong type.
+        WireError: it is of a wrong type, or a bias is out of its range.
     """
-    bias = reader.take("logit_bias", dict)
-    for token, value in (bias or {}).items():
-        if type(value) not in (int, float):
-            raise expected(f"{reader.at('logit_bias')}.{token}", "number", value)
-        if not -MOST_PENALTY <= value <= MOST_PENALTY:
-            raise WireError(f"{reader.at('logit_bias')}.{token}", _out_of_range(value, -MOST_PENALTY, MOST_PENALTY))
+    value, path = reader.peek("logit_bias"), reader.at("logit_bias")
+    if value is None or (isinstance(value, list) and any(map(_is_numeral, value))):
+        return None
+    reader.take_any("logit_bias")
+    biases = _biases(value, path)
+    if biases != value:
+        form["logit_bias"] = value
+    return biases
+
+
+def encode_bias(biases: dict[str, float], form: JSONObject) -> JSON:
+    """Return `logit_bias` as it came where it still says the same."""
+    value = form.get("logit_bias")
+    return biases if value is None or _biases(value, "$.logit_bias") != biases else value
+
+
+def _biases(value: JSON, path: str) -> dict[str, float]:
+    if isinstance(value, dict):
+        return {token: _bias(bias, f"{path}.{token}") for token, bias in value.items()}
+    if not isinstance(value, list):
+        raise expected(path, "object or list", value)
+    biases: dict[str, float] = {}
+    for index, pair in enumerate(value):
+        where = f"{path}[{index}]"
+        if not isinstance(pair, list) or len(pair) != PAIR:
+            raise WireError(where, "expected a pair of a token and its bias")
+        token = pair[0]
+        if type(token) is not str and not (type(token) is int and 0 <= token <= MOST_TOKENS):
+            raise WireError(f"{where}[0]", "expected the number of a token, or a text")
+        name = str(token)
+        both = biases.get(name, 0) + _bias(pair[1], f"{where}[1]")
+        biases[name] = max(-MOST_PENALTY, min(both, MOST_PENALTY))  # more neither bans nor forces any further
+    return biases
+
+
+def _bias(value: JSON, path: str) -> float:
+    if value is False:
+        return BANNED
+    if type(value) not in (int, float):
+        raise expected(path, "number", value)
+    if not -MOST_PENALTY <= value <= MOST_PENALTY:
+        raise WireError(path, _out_of_range(value, -MOST_PENALTY, MOST_PENALTY))
+    bias: float = value
     return bias
+
+
+def _is_numeral(pair: JSON) -> bool:
+    return isinstance(pair, list) and bool(pair) and isinstance(pair[0], str) and is_token(pair[0])
 
 
 def take_stop(reader: Reader, form: JSONObject) -> tuple[str, ...] | None:
