@@ -35,7 +35,7 @@ test-shortcuts-off: install-dev weights  ## the tests of whatever has a shortcut
 	  tests/backends tests/client tests/codec tests/dialects tests/faults tests/gateway tests/laws tests/matrix \
 	  tests/oracles tests/test_shortcuts.py tests/test_translate.py $(ARGS)
 
-drive: install-dev weights $(VENV)/clients.stamp  ## Codex and Claude Code at work through a gateway, see drive/README.md
+drive: install-dev weights $(VENV)/clients.stamp  ## Codex, Claude Code and lm-evaluation-harness at work through a gateway, see drive/README.md
 	@$(BIN)/python -m pytest drive $(ARGS)
 
 $(VENV)/clients.stamp: requirements/clients.txt drive/package-lock.json
