@@ -224,6 +224,7 @@ KNOWN: Final = {
     "gigachat35": ("ai-sage/GigaChat3.5-432B-A28B",),
     "dots": ("rednote-hilab/dots.llm1.inst",),
     "apriel16": ("ServiceNow-AI/Apriel-1.6-15b-Thinker",),
+    "inkling": ("thinkingmachines/Inkling",),
     "muse_glimmer": ("muse-glimmer:latest",),
     "plamo3": ("pfnet/plamo-3-nict-8b-base",),
     "apriel": ("ServiceNow-AI/Apriel-1.5-15b-Thinker",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text import glimmer
+from xenoglot.text import glimmer, inkling
 from xenoglot.text.harmony import Harmony
 from xenoglot.text.payload_json import JSONCalls, Named
 from xenoglot.text.payload_keyed import Keyed
@@ -181,4 +181,27 @@ _THINK: Final = Syntax(
     ),
 )
 
-ROWS: Final[tuple[Syntax, ...]] = (*_GEMMA, _HARMONY, _GLIMMER, _THINK)
+_INKLING: Final = Syntax(
+    name="inkling",
+    title="Inkling",
+    source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/parser/inkling_renderer.py",
+    note=(
+        "Every message has a kind of content. The header of a call repeats the tool's name; the name in the call's "
+        "object counts."
+    ),
+    models=("*inkling*",),
+    calls=(inkling.FORM,),
+    own=inkling.parser,
+    opens=("<|message_model|>", "<|content_thinking|>", "<|content_text|>"),
+    telling=Telling(
+        tools=(
+            "You may call these tools:\n[{tools}]\n\nWrite each call in this form:\n"
+            '<|message_model|>NAME<|content_invoke_tool_json|>{"name": NAME, "args": {...}}<|end_message|>'
+        ),
+        tool="function",
+        separator=", ",
+        result="<|message_tool|>{name}<|content_text|>{content}<|end_message|>",
+    ),
+)
+
+ROWS: Final[tuple[Syntax, ...]] = (*_GEMMA, _HARMONY, _GLIMMER, _INKLING, _THINK)
