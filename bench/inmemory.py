@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.gateway.config import Config
+    from xenoglot.gateway.gateway import Gateway
 
 KEY = "xg-" + "0123456789abcdef" * 2
 END_OF_HEAD = b"\r\n\r\n"
@@ -140,7 +141,7 @@ def _size(data: bytes) -> int:
 class Client:
     """Asks the same again and again over one connection, as often as it is told to."""
 
-    def __init__(self, server: NativeServer, request: bytes, *, stream: bool) -> None:
+    def __init__(self, server: NativeServer[Gateway], request: bytes, *, stream: bool) -> None:
         self._loop = server.loop
         self._request = request
         self._stream = stream

@@ -15,7 +15,7 @@ from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
 from tests.shortcuts import switched
-from xenoglot.gateway import native, passing
+from xenoglot.gateway import gateway, native, passing
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.policy.breaker import Breaker
 from xenoglot.testing.script import Body, End, Head, Until
@@ -175,7 +175,7 @@ class Ways:
             self.counts["tasks"] += 1
             have_served(connection, *arguments)  # type: ignore[arg-type]  # as above
 
-        patch.setattr(native, "passage", passage)
+        patch.setattr(gateway, "passage", passage)
         patch.setattr(native.Connection, "have_served", counted)
 
 
@@ -203,7 +203,7 @@ def alike(
         without = played(house, scene)
         assert passages is None or ways.counts["passages"] == passages
     with monkeypatch.context() as patch, switched(on=others):
-        patch.setattr(native, "passage", lambda *_: None)
+        patch.setattr(gateway, "passage", lambda *_: None)
         with_tasks = played(house, scene)
     assert without == with_tasks
     return without

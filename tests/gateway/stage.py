@@ -76,7 +76,7 @@ class Client:
 class Stage:
     """A server, and clients of it; all are gone in the end."""
 
-    def __init__(self, server: NativeServer, address: tuple[str, int]) -> None:
+    def __init__(self, server: NativeServer[Gateway], address: tuple[str, int]) -> None:
         self.server = server
         self.clients: list[Client] = []
         self._address = address

@@ -13,7 +13,8 @@ from tests.gateway.serving import AccessLines, config_for
 from tests.gateway.stage import post
 from tests.gateway.test_reload import PATH, done, reloading
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.entry import Seen
+from xenoglot.gateway.application import Seen
+from xenoglot.gateway.entry import Entry
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
@@ -56,7 +57,7 @@ async def test_what_was_let_in_is_known_and_written_down_alike(access_lines: Acc
     assert seen.entry is None
     statuses = [await status(gateway, seen, key("key-a"), path=f"{PATH}/") for _ in range(2)]
     entry = seen.entry
-    assert entry is not None
+    assert isinstance(entry, Entry)
     assert (statuses, entry.route, entry.client.owner != "") == ([200, 200], PATH, True)
     lines = [{**access_lines.next(), "request": "", "ttfb_ms": 0, "total_ms": 0} for _ in range(4)]
     assert lines[2] == lines[3]
@@ -83,7 +84,7 @@ async def test_what_was_refused_is_looked_at_anew(headers: Sequence[tuple[str, s
 async def test_hops_are_those_of_the_head() -> None:
     gateway, seen = gateway_for("A"), Seen()
     assert [await status(gateway, seen, key("key-a"), ("x-xenoglot-hops", "3")) for _ in range(2)] == [200, 200]
-    assert seen.entry is not None
+    assert isinstance(seen.entry, Entry)
     assert seen.entry.hops == 3
 
 

@@ -188,7 +188,7 @@ async def test_u13_a_stream_that_only_its_end_would_end_is_reset_when_it_fails(l
         if last:
             client.writer.write_eof()
         else:
-            stage.server.gateway.stop_now()
+            stage.server.application.stop_now()
             assert b'"error"' in await client.until(b"stopped")
             await push(LINGER_SECONDS + SWEEP_SECONDS)
         assert (await client.rest()).endswith(b"<reset>")

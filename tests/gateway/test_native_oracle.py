@@ -97,7 +97,7 @@ class Memory(asyncio.Transport):
     abort = close
 
 
-class Recording(NativeServer):
+class Recording(NativeServer[Gateway]):
     """Writes down what it is asked, and answers that there is nothing to say."""
 
     heard: list[Heard]

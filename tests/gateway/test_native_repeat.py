@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.gateway.entry import Seen
+from xenoglot.gateway.application import Seen
 from xenoglot.gateway.native_head import Refused, decode_head, find_end
 from xenoglot.gateway.native_repeat import LONGEST, Repeated, is_kept
 

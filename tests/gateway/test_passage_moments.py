@@ -14,7 +14,7 @@ import pytest
 from tests.backends.wire import turns
 from tests.faults.house import PING, House, asking, push, within_reason
 from tests.gateway.passages import GO_ON, LIMITED, MOMENTS, PAIRS, alike, passages_at, played, some_modes
-from xenoglot.gateway import assembly, identify, native
+from xenoglot.gateway import assembly, gateway, identify
 from xenoglot.gateway.config import check
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
     for lane in (True, False):
         with ExitStack() as stack, monkeypatch.context() as patch:
             if not lane:
-                patch.setattr(native, "passage", lambda *_: None)
+                patch.setattr(gateway, "passage", lambda *_: None)
             server: JSONObject = {"drain_seconds": 3.0, "ping_interval": PING}
             traces.append(played(House(more={"keys": LIMITED, "server": server}).start(stack), scene))
     assert traces[0] == traces[1]

@@ -109,12 +109,12 @@ async def test_k14_what_is_under_way_keeps_the_old_gateway() -> None:
 @leakless
 async def test_k14_an_invalid_file_changes_nothing_and_tells_every_mistake(caplog: pytest.LogCaptureFixture) -> None:
     async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
-        before = stage.server.gateway
+        before = stage.server.application
         with pytest.raises(ConfigurationError) as caught:
             check({"server": {"port": "x"}, "zzz": 1}, {}, "the file")
         told.config = caught.value
         await done(reloader)
-        assert stage.server.gateway is before
+        assert stage.server.application is before
     mistakes = caplog.messages[-1]
     assert mistakes.startswith("the configuration stays as it was: the file: 2 mistakes")
     assert ("server.port" in mistakes, "zzz" in mistakes) == (True, True)
@@ -143,7 +143,7 @@ async def test_k14_what_cannot_be_changed_is_told(caplog: pytest.LogCaptureFixtu
     async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
         told.config = config_for("scripted", server=Server(port=9999, workers=3, ping_interval=2.0))
         await done(reloader)
-        server = stage.server.gateway.config.server
+        server = stage.server.application.config.server
         assert (server.port, server.workers, server.ping_interval) == (8080, 1, 2.0)
     told_of = [line for line in caplog.messages if line.startswith("server.")]
     assert told_of == [
@@ -252,11 +252,11 @@ async def test_k14_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
         assert reloader._task is None
         file.write_text(said.format(4.25))
         await push(2.0)
-        await becomes(4.25, lambda: stage.server.gateway.config.server.ping_interval)
+        await becomes(4.25, lambda: stage.server.application.config.server.ping_interval)
         file.unlink()
         await push(2.0)
         await becomes(1, lambda: int(reloader._task is None or reloader._task.done()))
-        assert stage.server.gateway.config.server.ping_interval == 4.25
+        assert stage.server.application.config.server.ping_interval == 4.25
         await reloader.aclose()
 
 

@@ -17,6 +17,7 @@ from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check
 from xenoglot.gateway.native_bounds import HIGH_WATER
 from xenoglot.gateway.native_server import NativeServer
+from xenoglot.gateway.passage import Passage
 from xenoglot.gateway.server import bind
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def held(connection: Connection) -> int:
     """Return the bytes held for a client, outside the kernel."""
     exchange = connection._exchange
     passage = None if exchange is None else exchange.passage
-    reply = None if passage is None else passage.reply
+    reply = passage.reply if isinstance(passage, Passage) else None
     unread = 0 if reply is None else sum(map(len, reply.unread))
     return connection.transport.get_write_buffer_size() + connection._size + unread
 

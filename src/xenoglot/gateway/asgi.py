@@ -16,7 +16,7 @@ from xenoglot.gateway.printable import for_header
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway import application
 
     Message: TypeAlias = MutableMapping[str, Any]
     Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -30,9 +30,9 @@ UPGRADE_REQUIRED = 426
 
 
 class Application:
-    """Serves a `Gateway`; with `owned`, its backends are let go when the server shuts down."""
+    """Serves an application, such as a `Gateway`; with `owned`, that is closed when the server shuts down."""
 
-    def __init__(self, gateway: Gateway, *, owned: bool = True) -> None:
+    def __init__(self, gateway: application.Application, *, owned: bool = True) -> None:
         self.gateway = gateway
         self._owned = owned
 

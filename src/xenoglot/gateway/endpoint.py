@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect, Inquiry
-    from xenoglot.gateway.entry import Seen
+    from xenoglot.gateway.application import Seen
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record
@@ -194,7 +194,7 @@ def let_in(exchange: Exchange, gateway: Gateway, seen: Seen | None) -> Entry | N
     `None` where it is for `serve` to see, and to tell: nothing is counted then.
     """
     known = None if seen is None else seen.entry
-    if known is not None:
+    if isinstance(known, Entry):
         return known if is_let_in_again(known, gateway) else None
     found = gateway.routes.find(exchange.path)
     row = found.rows.get(exchange.method)

@@ -38,9 +38,3 @@ class Entry(Struct, frozen=True, kw_only=True):
     source: str | None
     hops: int
     passed: tuple[tuple[str, str], ...]
-
-
-class Seen(Struct):
-    """What is known of a head; a server may hand it to the gateway with each request that has the same."""
-
-    entry: Entry | None = None

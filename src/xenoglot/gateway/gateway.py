@@ -14,8 +14,9 @@ from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
 from xenoglot.gateway.admit import is_let_in_again
+from xenoglot.gateway.application import Seen
 from xenoglot.gateway.embedded import EMBEDDING
-from xenoglot.gateway.entry import Seen
+from xenoglot.gateway.entry import Entry
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.health import Ward
 from xenoglot.gateway.hold import Dispatcher
@@ -26,7 +27,9 @@ from xenoglot.gateway.lag import Lag
 from xenoglot.gateway.limits import MemoryLimiter
 from xenoglot.gateway.limits_scopes import Scopes
 from xenoglot.gateway.metrics import Tally, exposition, told_of_lag
+from xenoglot.gateway.native_refusal import refuse
 from xenoglot.gateway.observe import Observer
+from xenoglot.gateway.passing import is_worth_waiting, passage
 from xenoglot.gateway.printable import for_log
 from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import break_off, fail
@@ -44,11 +47,14 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.application import PushExchange
     from xenoglot.gateway.batches_runner import Runner
     from xenoglot.gateway.config import Config
+    from xenoglot.gateway.connection_settings import Connections
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.keys import Client
     from xenoglot.gateway.limits import Limiter
+    from xenoglot.gateway.native_head import Head, Refused
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.passage import Passage
     from xenoglot.gateway.routing import Plan, Route
@@ -200,14 +206,41 @@ class Gateway:
         message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
         return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")
 
+    @property
+    def connections(self) -> Connections:
+        """Limits and timeouts of the connections of clients."""
+        return self.config.server.connections
+
+    def awaits_body(self, exchange: PushExchange, head: Head) -> bool:
+        """Return whether a request is looked at when all of it is here: it may need no task then."""
+        return is_worth_waiting(exchange, head, self)
+
+    def start(self, exchange: PushExchange) -> bool:
+        """Serve a request without a task, if it may enter and its target can be called at once."""
+        entry = endpoint.let_in(exchange, self, exchange.seen)
+        found = None if entry is None else passage(exchange, entry, self)
+        if found is None:
+            return False
+        found.start()
+        return True
+
+    def refuse(self, exchange: Exchange, refused: Refused) -> Awaitable[None]:
+        """Answer bytes that are no valid request, or a request for which there is no room."""
+        return refuse(exchange, refused, self.routes, self.observer)
+
+    def abandon(self) -> None:
+        """Abort what is served without a task, as if its clients had disconnected."""
+        for served in tuple(self.passages):
+            served.left()
+
     async def handle(self, exchange: Exchange, seen: Seen | None = None, since: float | None = None) -> None:
         """Answer one request, whatever happens, and write its line to the log; `seen` is what is known of its head.
 
         It came at the time `since`, or now.
         """
         record = self.observer.record(exchange.method, since)
-        entry = None if seen is None or seen.entry is None or not is_let_in_again(seen.entry, self) else seen.entry
-        if entry is not None:
+        entry = None if seen is None else seen.entry
+        if isinstance(entry, Entry) and is_let_in_again(entry, self):
             await self.serve(exchange, entry.dialect, record, endpoint.enter(entry, exchange, self, record))
             return
         found, dialect = endpoint.find(exchange.path, exchange.headers, self)
@@ -252,8 +285,8 @@ class Gateway:
         for task in self._tasks:
             if task is not None:
                 task.cancel()
-        for passage in tuple(self.passages):
-            passage.stop()
+        for one in tuple(self.passages):
+            one.stop()
         if self._runner is not None:
             self._runner.break_off()
 

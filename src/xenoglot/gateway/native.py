@@ -15,24 +15,21 @@ from __future__ import annotations
 import re
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from xenoglot.gateway.endpoint import let_in
-from xenoglot.gateway.entry import Seen
+from xenoglot.gateway.application import Seen
 from xenoglot.gateway.exchange import BodyBrokenError
 from xenoglot.gateway.native_bounds import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.gateway.native_exchange import REQUEST_TIMEOUT, NativeExchange, too_slow
-from xenoglot.gateway.native_head import BAD_REQUEST, HANDSHAKE, Head, Refused, decode_head, find_end
-from xenoglot.gateway.native_outflow import Outflow
-from xenoglot.gateway.native_refusal import UNAVAILABLE, refuse
+from xenoglot.gateway.native_head import BAD_REQUEST, HANDSHAKE, UNAVAILABLE, Head, Refused, decode_head, find_end
+from xenoglot.gateway.native_outflow import Outflow, OutflowHost
 from xenoglot.gateway.native_repeat import Repeated, is_kept
-from xenoglot.gateway.passing import is_worth_waiting, passage
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-    from xenoglot.gateway.native_server import NativeServer
+    from xenoglot.gateway.application import Application
 
 BODY_SECONDS: Final = 10.0
 """How often it is looked whether enough of a body has come."""
@@ -46,10 +43,58 @@ MOST_STRANGE: Final = 4
 _EMPTY_LINES = re.compile(rb"\A(?:\r\n)+")  # RFC 9112 section 2.2: some clients send one behind a body
 
 
-class Connection(Outflow):
-    """A connection that somebody made to us."""
+class Host(OutflowHost, Protocol):
+    """What a connection needs of the server."""
 
-    def __init__(self, server: NativeServer, peer: str = "", *, overflow: bool = False) -> None:
+    draining: bool
+    date: str
+    tasks: set[asyncio.Task[None] | None]
+    """The tasks that serve a request."""
+
+    @property
+    def application(self) -> Application:
+        """What answers the requests."""
+        ...
+
+    def waits(self, connection: Connection) -> None:
+        """It has no request."""
+        ...
+
+    def busy(self, connection: Connection) -> None:
+        """It has one."""
+        ...
+
+    def receives(self, connection: Connection) -> None:
+        """The body of its request is on its way, and comes fast enough."""
+        ...
+
+    def received(self, connection: Connection) -> None:
+        """No body is expected from it any more."""
+        ...
+
+    def admit(self, connection: Connection) -> bool:
+        """Return whether a connection beyond the most may be served by now."""
+        ...
+
+    def forget(self, connection: Connection) -> None:
+        """It is closed."""
+        ...
+
+    def evicted(self) -> None:
+        """The socket of an evicted connection is closed."""
+        ...
+
+    def handle(self, exchange: NativeExchange) -> Awaitable[None]:
+        """Answer one request."""
+        ...
+
+
+class Connection(Outflow):
+    """A connection that a client made to the server."""
+
+    server: Host
+
+    def __init__(self, server: Host, peer: str = "", *, overflow: bool = False) -> None:
         super().__init__(server)
         self._peer = peer
         self._overflow = overflow
@@ -286,21 +331,15 @@ class Connection(Outflow):
             self._body_end = self._clock() + self.server.bounds.body_seconds
             if rest:
                 self._read_body(exchange, rest)
-        self._awaits = not exchange.body.done and is_worth_waiting(exchange, head, self.server.gateway)
+        self._awaits = not exchange.body.done and self.server.application.awaits_body(exchange, head)
         if not self._awaits:
             self._start(exchange)
 
     def _start(self, exchange: NativeExchange) -> None:
         """Have a request served: without a task, if it can be sent on its way at once."""
         self._awaits = False
-        if exchange.body.done:
-            gateway = self.server.gateway
-            entry = let_in(exchange, gateway, exchange.seen)
-            found = None if entry is None else passage(exchange, entry, gateway)
-            if found is not None:
-                found.start()
-                return
-        self.have_served(exchange, partial(self.server.handle, exchange))
+        if not exchange.body.done or not self.server.application.start(exchange):
+            self.have_served(exchange, partial(self.server.handle, exchange))
 
     def have_served(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
         """Have a task do what is to be done for `exchange`."""
@@ -377,7 +416,7 @@ class Connection(Outflow):
         exchange = self._exchange = NativeExchange(self, head, self._peer)
         self.server.busy(self)
         self._deafen(exchange)
-        self.have_served(exchange, partial(refuse, self.server.gateway, exchange, refused))
+        self.have_served(exchange, partial(self.server.application.refuse, exchange, refused))
 
     def _deafen(self, exchange: NativeExchange) -> None:
         exchange.close = True

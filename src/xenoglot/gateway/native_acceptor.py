@@ -8,14 +8,12 @@ import os
 import socket
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from xenoglot.gateway.native import Connection
+from xenoglot.gateway.native import Connection, Host
 
 if TYPE_CHECKING:
     import asyncio
-
-    from xenoglot.gateway.native_server import NativeServer
 
 BATCH: Final = 64
 """Connections taken in one turn of the loop."""
@@ -35,6 +33,32 @@ _NOBODY: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR, errno.ECONNABORT
 _logger = logging.getLogger("xenoglot.gateway")
 
 
+class AcceptorHost(Host, Protocol):
+    """What an acceptor needs of the server."""
+
+    connections: set[Connection]
+    crowded: bool
+    """Whether accepting has stopped until a connection closes or becomes idle."""
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many connections as are wanted."""
+        ...
+
+    @property
+    def roomy(self) -> bool:
+        """Whether one more may be accepted, if only to be refused."""
+        ...
+
+    def make_room(self) -> None:
+        """Close the connection that is idle longest, if one more would be too many."""
+        ...
+
+    def evict(self) -> bool:
+        """Close some of the connections that are idle longest; return whether descriptors become free."""
+        ...
+
+
 class Acceptor:
     """Lets clients of one listening socket in.
 
@@ -43,7 +67,7 @@ class Acceptor:
     it pauses only where none is idle.
     """
 
-    def __init__(self, server: NativeServer, listener: socket.socket) -> None:
+    def __init__(self, server: AcceptorHost, listener: socket.socket) -> None:
         self._server = server
         self._listener = listener
         self._loop = server.loop

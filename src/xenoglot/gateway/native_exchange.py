@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from xenoglot.gateway.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
 from xenoglot.gateway.native_body import WHOLE, body_of
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
-    from xenoglot.gateway.entry import Seen
-    from xenoglot.gateway.native import Connection
+    from xenoglot.gateway.application import Push, Seen
     from xenoglot.gateway.native_head import Head
-    from xenoglot.gateway.passage import Passage
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -28,6 +26,53 @@ BODILESS: Final = frozenset({204, 304})
 
 _VISIBLE: Final = bytes(range(0x20, 0x7F))
 _NO_VARIABLES: Final[Mapping[str, str]] = {}
+
+
+class ExchangeServer(Protocol):
+    """What an exchange needs to know of the server."""
+
+    draining: bool
+    date: str
+    """The `date` line of a response's head."""
+
+
+class ExchangeConnection(Protocol):
+    """The connection of an exchange, as the exchange uses it."""
+
+    loop: asyncio.AbstractEventLoop
+    paused: bool
+    """Whether the client takes less than it is sent."""
+    unframed: bool
+    """Whether only the end of the connection ends the response (HTTP/1.0)."""
+
+    @property
+    def server(self) -> ExchangeServer:
+        """The server."""
+        ...
+
+    def regulate(self) -> None:
+        """Resume or pause reading, as the exchange takes its body."""
+        ...
+
+    def hold(self, data: bytes) -> None:
+        """Send `data` with what comes next."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send `data`."""
+        ...
+
+    async def writable(self) -> None:
+        """Wait until the client has taken enough of what was sent."""
+        ...
+
+    def have_served(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
+        """Have a task do `work` for the exchange."""
+        ...
+
+    def served(self, exchange: NativeExchange) -> None:
+        """Go on: the response is complete, or aborted."""
+        ...
 
 
 class NativeExchange:
@@ -63,7 +108,7 @@ class NativeExchange:
     )
     reads_behind_upgrade = True
 
-    def __init__(self, connection: Connection, head: Head, peer: str, seen: Seen | None = None) -> None:
+    def __init__(self, connection: ExchangeConnection, head: Head, peer: str, seen: Seen | None = None) -> None:
         self.method = head.method
         self.path = head.path
         self.query = head.query
@@ -84,7 +129,7 @@ class NativeExchange:
         """Bytes of the body that have come."""
         self.gone = False
         """Whether the client has left."""
-        self.passage: Passage | None = None
+        self.passage: Push | None = None
         """Who serves it without a task."""
         self._head = head
         self._waits = head.waits

@@ -17,6 +17,7 @@ from xenoglot.gateway.native_bounds import HEAD_BYTES, HEAD_FIELDS, LENGTH_DIGIT
 BAD_REQUEST: Final = 400
 EXPECTATION_FAILED: Final = 417
 FIELDS_TOO_LARGE: Final = 431
+UNAVAILABLE: Final = 503
 VERSION_NOT_SUPPORTED: Final = 505
 
 END: Final = b"\r\n\r\n"

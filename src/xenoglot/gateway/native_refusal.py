@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.gateway.native_head import FIELDS_TOO_LARGE
+from xenoglot.gateway.native_head import FIELDS_TOO_LARGE, UNAVAILABLE
 from xenoglot.gateway.respond import advice, fail, send
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.native_head import Refused
+    from xenoglot.gateway.observe import Observer
+    from xenoglot.gateway.routes import Routes
     from xenoglot.model.failure import FailureKind
 
-UNAVAILABLE: Final = 503
 TEXT: Final = "text/plain; charset=utf-8"
 RETRY_SECONDS: Final = 1.0
 
 _KINDS: Final[dict[int, FailureKind]] = {408: "timeout", FIELDS_TOO_LARGE: "too_large", UNAVAILABLE: "overloaded"}
 
 
-async def refuse(gateway: Gateway, exchange: Exchange, refused: Refused) -> None:
-    """Answer in the dialect of the path that was asked; where none is known, in plain words."""
-    record = gateway.observer.record(exchange.method)
+async def refuse(exchange: Exchange, refused: Refused, routes: Routes, observer: Observer) -> None:
+    """Answer in the dialect of the path that was requested; as plain text if the path belongs to none."""
+    record = observer.record(exchange.method)
     kind = _KINDS.get(refused.status, "invalid_request")
     failure = Failure(
         kind=kind, message=str(refused), retry_after=RETRY_SECONDS if refused.status == UNAVAILABLE else None
     )
-    rows = gateway.routes.find(exchange.path).rows if exchange.path else {}
+    rows = routes.find(exchange.path).rows if exchange.path else {}
     dialects = [row.dialect for row in rows.values() if row.dialect is not None]
-    if not rows and (near := gateway.routes.nearest(exchange.path)):
+    if not rows and (near := routes.nearest(exchange.path)):
         dialects.append(near)
     try:
         if dialects:
@@ -41,4 +41,4 @@ async def refuse(gateway: Gateway, exchange: Exchange, refused: Refused) -> None
             text = f"{refused}\n".encode()
             await send(exchange, record, refused.status, text, media_type=TEXT, more=advice(failure))
     finally:
-        gateway.observer.write(record)
+        observer.write(record)

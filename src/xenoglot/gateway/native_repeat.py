@@ -16,7 +16,7 @@ from xenoglot.gateway.native_bounds import LENGTH_DIGITS
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.entry import Seen
+    from xenoglot.gateway.application import Seen
     from xenoglot.gateway.native_head import Head
 
 LONGEST: Final = 4096

@@ -1,4 +1,4 @@
-"""Our own HTTP/1.1 server: the connections of one event loop, their deadlines, and the gateway that answers them."""
+"""Our own HTTP/1.1 server: the connections of one event loop, their deadlines, and the application behind them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 import logging
 import time
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
 from xenoglot.gateway import heap, open_files
+from xenoglot.gateway.application import Application
 from xenoglot.gateway.native_acceptor import Acceptor
 from xenoglot.gateway.native_bounds import OVERFLOW, SLOW_SECONDS
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from xenoglot.gateway.connection_settings import Connections
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.native import Connection
     from xenoglot.gateway.native_exchange import NativeExchange
     from xenoglot.gateway.native_outflow import Outflow
+
+Application_ = TypeVar("Application_", bound=Application)
 
 SWEEP_SECONDS: Final = 1.0
 """How often deadlines are looked at."""
@@ -36,17 +38,17 @@ _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-class NativeServer:
-    """Answers with `gateway`, which may be exchanged for another at any time.
+class NativeServer(Generic[Application_]):
+    """Answers with an `application`, which may be exchanged for another at any time.
 
     It belongs to one event loop: `open` begins, `drain` ends it.
     """
 
-    def __init__(self, gateway: Gateway, bounds: Connections | None = None) -> None:
-        self.gateway = gateway
-        self.former: set[Gateway] = set()
+    def __init__(self, application: Application_, bounds: Connections | None = None) -> None:
+        self.application = application
+        self.former: set[Application_] = set()
         """Those before it that still have requests."""
-        self.bounds = bounds or gateway.config.server.connections
+        self.bounds = bounds or application.connections
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None] | None] = set()
         """Those that serve a request, clients that are gone included."""
@@ -82,32 +84,32 @@ class NativeServer:
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
         for acceptor in self._acceptors:
             acceptor.start()
-        self.gateway.take_up()
+        self.application.take_up()
 
     def handle(self, exchange: NativeExchange) -> Awaitable[None]:
         """Answer one request."""
-        return self.gateway.handle(exchange, exchange.seen, exchange.since)
+        return self.application.handle(exchange, exchange.seen, exchange.since)
 
-    def exchange(self, gateway: Gateway) -> None:
-        """Have `gateway` answer from the next request on."""
-        self.former.add(self.gateway)
-        self.gateway.begin_nothing()
-        gateway.draining = self.draining
-        self.bounds = self._fitted(gateway.config.server.connections)
-        self.gateway = gateway
-        gateway.take_up()
+    def exchange(self, application: Application_) -> None:
+        """Have another `application` answer from the next request on."""
+        self.former.add(self.application)
+        self.application.begin_nothing()
+        application.draining = self.draining
+        self.bounds = self._fitted(application.connections)
+        self.application = application
+        application.take_up()
         self._accept_again()  # there may be more room than there was
 
     def redact(self, text: str) -> str:
-        """Return `text` without the secrets of any gateway that is at work."""
-        for gateway in (self.gateway, *self.former):
-            text = gateway.redact(text)
+        """Return `text` without the secrets of any application that is at work."""
+        for application in (self.application, *self.former):
+            text = application.redact(text)
         return text
 
     def stop_accepting(self) -> None:
         """Let nobody in any more, and let go whoever waits without a request; the next response ends each other."""
-        self.draining = self.gateway.draining = True
-        self.gateway.begin_nothing()
+        self.draining = self.application.draining = True
+        self.application.begin_nothing()
         for acceptor in self._acceptors:
             acceptor.stop()
         for connection in tuple(self._waiting):
@@ -129,9 +131,8 @@ class NativeServer:
         await asyncio.wait({self._empty}, timeout=seconds)
         for connection in tuple(self.connections):
             connection.drop()
-        for gateway in (self.gateway, *self.former):
-            for passage in tuple(gateway.passages):
-                passage.left()
+        for application in (self.application, *self.former):
+            application.abandon()
         left = [task for task in self.tasks if task is not None]
         for task in left:
             task.cancel()
@@ -258,8 +259,8 @@ class NativeServer:
         return replace(bounds, most=most)
 
     def _break_off(self) -> None:
-        for gateway in (self.gateway, *self.former):
-            gateway.stop_now()
+        for application in (self.application, *self.former):
+            application.stop_now()
 
     def _sweep(self) -> None:
         now = self.loop.time()

@@ -23,20 +23,21 @@ from xenoglot.backends.refusal import unreachable
 from xenoglot.backends.transport import TransportError
 from xenoglot.errors import FailureError
 from xenoglot.gateway import relay
-from xenoglot.gateway.exchange import ClientGoneError, Exchange
+from xenoglot.gateway.exchange import ClientGoneError
 from xenoglot.gateway.passage_stream import BytesPassing, EventsPassing
 from xenoglot.gateway.passage_whole import WholePassing
 from xenoglot.gateway.telling import OK, Telling
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.backends.remote import Remote
     from xenoglot.backends.transport import Reply
     from xenoglot.backends.transport_exchange import Exchange as Asked
     from xenoglot.backends.verbatim import Composed
+    from xenoglot.gateway.application import PushExchange
     from xenoglot.gateway.asking import Asking
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.gateway import Gateway
@@ -46,44 +47,6 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 CANCELLED = Failure(kind="cancelled", message="the client left")
-
-
-class Client(Exchange, Protocol):
-    """The side of the client, whose server can serve without a task: an `Exchange`, all of whose body is here."""
-
-    passage: Passage | None
-    """Who serves it without a task."""
-    gone: bool
-    """Whether the client has left."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether the client takes less than it is sent."""
-        ...
-
-    def content(self) -> bytes:
-        """Return the body, all of which is here."""
-        ...
-
-    def open(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """Send the head of the response."""
-        ...
-
-    def put(self, data: bytes) -> None:
-        """Send a piece of the body."""
-        ...
-
-    def finish(self, data: bytes = b"") -> None:
-        """Send the last piece: the response is complete."""
-        ...
-
-    def resume(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have a task do the rest."""
-        ...
-
-    def served(self) -> None:
-        """The response is complete, or broken off: the connection may go on."""
-        ...
 
 
 class Way(Protocol):
@@ -129,7 +92,7 @@ class Passage:
 
     def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
         self,
-        client: Client,
+        client: PushExchange,
         entry: Entry,
         gateway: Gateway,
         record: Record,

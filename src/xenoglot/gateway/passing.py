@@ -25,9 +25,9 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xenoglot.gateway.application import PushExchange
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.native_exchange import NativeExchange
     from xenoglot.gateway.native_head import Head
     from xenoglot.model.request import Request
 
@@ -40,7 +40,7 @@ _PASSABLE = (relay.serve, state.serve)
 
 
 @shortcut
-def is_worth_waiting(exchange: NativeExchange, head: Head, gateway: Gateway) -> bool:
+def is_worth_waiting(exchange: PushExchange, head: Head, gateway: Gateway) -> bool:
     """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
     if head.waits or head.length is None or head.length >= LARGE:
         return False
@@ -54,7 +54,7 @@ def is_worth_waiting(exchange: NativeExchange, head: Head, gateway: Gateway) -> 
 
 
 @shortcut
-def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage | None:
+def passage(exchange: PushExchange, entry: Entry, gateway: Gateway) -> Passage | None:
     """Return the passage of a request that was let in by `entry`, to be started at once; `None` where it has none."""
     data = exchange.content()
     if entry.handler not in _PASSABLE or len(data) >= LARGE:
@@ -77,7 +77,7 @@ def passage(exchange: NativeExchange, entry: Entry, gateway: Gateway) -> Passage
 
 
 def _begun(
-    exchange: NativeExchange, entry: Entry, gateway: Gateway, request: Request, bytes_for: Callable[[bool], bytes]
+    exchange: PushExchange, entry: Entry, gateway: Gateway, request: Request, bytes_for: Callable[[bool], bytes]
 ) -> Passage | None:
     """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held.
 

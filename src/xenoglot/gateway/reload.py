@@ -55,7 +55,7 @@ class Reloader:
 
     def __init__(
         self,
-        server: NativeServer,
+        server: NativeServer[Gateway],
         source: Source | None,
         assemble: Callable[[Config], AbstractAsyncContextManager[Gateway]],
         stack: AsyncExitStack,
@@ -112,7 +112,7 @@ class Reloader:
                 _logger.error("the configuration stays as it was: %s", whereabouts(error))  # noqa: TRY400  no texts
 
     async def _exchange(self, source: Source) -> None:
-        old = self._server.gateway
+        old = self._server.application
         config = _read(source, old.config)
         stack = AsyncExitStack()
         new = await stack.enter_async_context(self._assemble(config))

@@ -89,7 +89,7 @@ class Server:
 
     async def shutdown(self) -> None:
         """Stop accepting; let what is being answered end, in time."""
-        drain = self.native.gateway.config.server.drain_seconds
+        drain = self.native.application.config.server.drain_seconds
         self.native.stop_accepting()
         timer = asyncio.get_running_loop().call_later(drain, self.native.stop_now)
         try:
@@ -186,11 +186,11 @@ async def _serve(  # noqa: PLR0913, PLR0917  as above
         _settle()
 
         def begun() -> None:
-            say(greeting(server.native.gateway, listener))
+            say(greeting(server.native.application, listener))
             if reload_asked.is_set():
                 reloader.reload()
 
-        with watched(server.native.gateway.lag):
+        with watched(server.native.application.lag):
             await server.serve([listener], begun)
 
 
