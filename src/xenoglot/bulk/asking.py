@@ -13,12 +13,12 @@ from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.bulk.lines import Line, Outcome
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.refusing import refusal
 from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage

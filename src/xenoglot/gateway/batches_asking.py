@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import offload
 from xenoglot.bulk.lines import Outcome, encode_output, encode_result, written
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.exchange import BodyTooLargeError
-from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.state_jobs import BROKEN
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import offload
 from xenoglot.codec.addressing import informed
+from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.ranges import bounded
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway import state
@@ -16,7 +17,6 @@ from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.asking import routes_for
 from xenoglot.gateway.bodies import request_in
 from xenoglot.gateway.preserve import preserving
-from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.policy.estimate import estimate

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.duplicates import unambiguous
+from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.gateway.asked import named, noted, told
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.dispatch import Dispatch, ordered
 from xenoglot.gateway.hold import Demand
-from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.policy.estimate import MEDIA_TOKENS

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.redaction import Redactor
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.invalid_request import invalid
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint
 from xenoglot.gateway.admit import is_let_in_again
@@ -31,7 +32,6 @@ from xenoglot.gateway.native_refusal import refuse
 from xenoglot.gateway.observe import Observer
 from xenoglot.gateway.passing import is_worth_waiting, passage
 from xenoglot.gateway.printable import for_log
-from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import break_off, fail
 from xenoglot.gateway.routes import Routes
 from xenoglot.gateway.routing import Router, plans, single

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import ConfigurationError, FailureError, WireError
-from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
 

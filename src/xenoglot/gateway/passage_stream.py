@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from xenoglot.backends.refusal import unreachable
 from xenoglot.backends.streamed import Reader, Watch
+from xenoglot.codec.invalid_request import refusal
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.begin import MOST_SILENT
 from xenoglot.gateway.preserve import Recording
-from xenoglot.gateway.refusing import refusal
 from xenoglot.gateway.telling import OK
 from xenoglot.model.events import Failed, Ping, Started, TextDelta
 

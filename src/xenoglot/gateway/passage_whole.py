@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.offload import LARGE
+from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.refusing import refusal
 from xenoglot.gateway.telling import JSON_TYPE, OK
 from xenoglot.model.fold import Folder, unfold
 

@@ -21,11 +21,11 @@ from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.offload import offload, weight_of
 from xenoglot.codec.addressing import informed
 from xenoglot.codec.duplicates import unambiguous
+from xenoglot.codec.invalid_request import invalid, refusing
 from xenoglot.codec.ranges import bounded
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asking import Asking
 from xenoglot.gateway.bodies import request_in
-from xenoglot.gateway.refusing import invalid, refusing
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
 from xenoglot.model.events import Failed, Ping, Started

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import relay
 from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, settled
-from xenoglot.gateway.refusing import invalid
 from xenoglot.gateway.remembered import add_to_conversation, stored
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 from msgspec.structs import replace
 
 from xenoglot.backends.tokens import Tokenizer
+from xenoglot.codec.invalid_request import refusing
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asked import noted, told
 from xenoglot.gateway.bodies import json_in
-from xenoglot.gateway.refusing import refusing
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.sole_model import sole_model, with_model
 from xenoglot.model.failure import Failure

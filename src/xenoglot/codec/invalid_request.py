@@ -1,4 +1,4 @@
-"""What cannot be asked of anybody, as a failure of the request that asks it."""
+"""Requests that cannot be encoded for any server, as failures of the request (`invalid_request`)."""
 
 from __future__ import annotations
 
