@@ -9,8 +9,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from xenoglot.backends.batch_lines import Mark, Outcome, decode_line, encode_line
 from xenoglot.bulk.journal import DONE, Journal
-from xenoglot.bulk.lines import Mark, Outcome, decode_line, encode_line
 from xenoglot.bulk.runner import Task
 from xenoglot.bulk.survey import Survey, numbered, survey
 

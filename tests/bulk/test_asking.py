@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from xenoglot.backends.batch_lines import Line, decode_line
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.transport import Transport
 from xenoglot.bulk.asking import asked, tokens_of
-from xenoglot.bulk.lines import Line, decode_line
 from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import encode_json
 from xenoglot.model.content import Reasoning, Text

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bulk.batches import BAD, OK, Batch, done, ids, write_input
+from xenoglot.backends.batch_lines import PREFIX
 from xenoglot.bulk import journal as journaling
 from xenoglot.bulk.journal import Journal
-from xenoglot.bulk.lines import PREFIX
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_lines_may_be_added_at_the_end(tmp_path: Path) -> None:
 
 
 def _again(folder: Path) -> None:
-    from xenoglot.bulk.lines import decode_line  # noqa: PLC0415  only here
+    from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415  only here
     from xenoglot.bulk.survey import survey  # noqa: PLC0415
 
     with (folder / "in.jsonl").open("rb") as source:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from xenoglot.backends.batch_lines import decode_line, mark_of
 from xenoglot.bulk import survey as surveying
-from xenoglot.bulk.lines import decode_line, mark_of
 from xenoglot.bulk.survey import numbered, survey
 from xenoglot.errors import ConfigurationError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from xenoglot.backends.batch_lines import Outcome
 from xenoglot.bulk.asking import Asked
-from xenoglot.bulk.lines import Outcome
 from xenoglot.bulk.tally import Tally
 from xenoglot.model.response import Usage
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, Call
+from xenoglot.backends.batch_lines import Line, Outcome
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
-from xenoglot.bulk.lines import Line, Outcome
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.backends.batch_lines import Line
     from xenoglot.bulk.asking import Asked
-    from xenoglot.bulk.lines import Line
     from xenoglot.gateway.config import Config
 
 OPENING_SECONDS: Final = 600.0

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from xenoglot.bulk.lines import PREFIX, read_answer
+from xenoglot.backends.batch_lines import PREFIX, read_answer
 from xenoglot.bulk.survey import LONGEST_LINE
 from xenoglot.errors import ConfigurationError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO, Self
 
-    from xenoglot.bulk.lines import Answered
+    from xenoglot.backends.batch_lines import Answered
     from xenoglot.bulk.survey import Survey
 
 DONE: Final = 2

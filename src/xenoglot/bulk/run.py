@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from xenoglot.backends.batch_lines import Mark, mark_of
 from xenoglot.bulk.asking import asked
 from xenoglot.bulk.journal import DONE
-from xenoglot.bulk.lines import Mark, mark_of
 from xenoglot.bulk.runner import Runner, Task
 from xenoglot.bulk.survey import numbered
 from xenoglot.bulk.tally import Tally
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
     from typing import BinaryIO
 
+    from xenoglot.backends.batch_lines import Line
     from xenoglot.bulk.asking import Asked
     from xenoglot.bulk.journal import Journal
-    from xenoglot.bulk.lines import Line
     from xenoglot.bulk.runner import Rules
     from xenoglot.bulk.survey import Survey
     from xenoglot.choosing import Chosen

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.backends.batch_lines import Line, Mark, Outcome, encode_line
 from xenoglot.bulk.asking import Asked, failed, tokens_of
-from xenoglot.bulk.lines import Line, Mark, Outcome, encode_line
 from xenoglot.bulk.pace import Pace
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure

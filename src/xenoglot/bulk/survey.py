@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from xenoglot.bulk.lines import BadLineError, Line, mark_of, text_of
+from xenoglot.backends.batch_lines import BadLineError, Line, mark_of, text_of
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.backends.batch_lines import Outcome, encode_output, encode_result, written
 from xenoglot.backends.offload import offload
-from xenoglot.bulk.lines import Outcome, encode_output, encode_result, written
 from xenoglot.codec import dialect as dialects
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
@@ -25,7 +25,7 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xenoglot.bulk.lines import Unanswered
+    from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.batch import Batch
     from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.observe import Record

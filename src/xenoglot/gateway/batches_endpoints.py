@@ -6,8 +6,8 @@ import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.backends.batch_lines import endpoint_at
 from xenoglot.backends.offload import offload
-from xenoglot.bulk.lines import endpoint_at
 from xenoglot.codec.batch import Batch
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.backends.batch_lines import BadLineError, decode_line, text_of
 from xenoglot.backends.offload import offload
-from xenoglot.bulk.lines import BadLineError, decode_line, text_of
 from xenoglot.codec.batch import MOST_MISTAKES, Mistake
 from xenoglot.codec.wire import encode_json
 from xenoglot.gateway.batches_endpoints import AT_ONCE, BYTES_AT_ONCE
@@ -20,7 +20,7 @@ from xenoglot.store.batches import Request
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from xenoglot.bulk.lines import Line
+    from xenoglot.backends.batch_lines import Line
     from xenoglot.codec.batch import Batch
     from xenoglot.gateway.keeper import Keeper
 

@@ -23,7 +23,7 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from xenoglot.bulk.lines import Unanswered
+    from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.batch import Batch, Ending, Phase
     from xenoglot.gateway.batches_asking import Told
     from xenoglot.gateway.batches_runner import Runner

@@ -9,7 +9,7 @@ from anthropic.types.messages import MessageBatchIndividualResponse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.bulk.lines import (
+from xenoglot.backends.batch_lines import (
     BadLineError,
     Outcome,
     decode_line,
