@@ -20,7 +20,7 @@ from xenoglot.model.content import (
     ToolCall,
     ToolResult,
 )
-from xenoglot.model.request import Message, Request, Tool
+from xenoglot.model.request import Message, Prompt, Request, Tool
 from xenoglot.policy.estimate import estimate
 
 FRAME = 4
@@ -60,6 +60,11 @@ def test_tools_count() -> None:
     tool = Tool(name="read", description="x" * 40, parameters={"type": "object"})
     request = Request(model="m", tools=(tool, Opaque(dialect="messages", data={"type": "web"})))
     assert estimate(request) == (8 + 1 + 11 + 7) + (8 + 6)
+
+
+def test_texts_to_be_continued_count_with_what_is_to_follow_them() -> None:
+    prompt = Prompt(texts=("four", (1, 2, 3), "four four"), suffix="four")
+    assert estimate(Request(model="m", prompt=prompt)) == 1 + 3 + 2 + 1
 
 
 def test_an_empty_prompt_is_one_token() -> None:

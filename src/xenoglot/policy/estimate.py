@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.content import Part, Source
     from xenoglot.model.json import JSON
-    from xenoglot.model.request import Request, Tool
+    from xenoglot.model.request import Prompt, Request, Tool
 
 MESSAGE_TOKENS = 4
 TOOL_TOKENS = 8
@@ -50,17 +50,27 @@ def estimate(request: Request) -> int:
         tokens += _parts(message.content)
     for tool in request.tools:
         tokens += _tool(tool)
+    if request.prompt is not None:
+        tokens += _prompt(request.prompt)
     return max(1, tokens)
+
+
+def _prompt(prompt: Prompt) -> int:
+    tokens = _text(prompt.suffix)
+    for text in prompt.texts:
+        tokens += _text(text) if isinstance(text, str) else len(text)
+    return tokens
 
 
 def _parts(parts: Iterable[Part]) -> int:
     tokens = 0
     for part in parts:
-        tokens += _text(part.text) if type(part) is Text else _part(part)
+        tokens += _text(part.text) if type(part) is Text else estimate_part(part)
     return tokens
 
 
-def _part(part: Part) -> int:  # noqa: PLR0911  one for each kind
+def estimate_part(part: Part) -> int:  # noqa: PLR0911  one for each kind
+    """Return about how many tokens one part of a turn is."""
     match part:
         case ToolCall():
             return TOOL_TOKENS + _text(part.name) + _text(part.arguments)
