@@ -34,7 +34,7 @@ def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
         'xenoglot_gateway_requests_total{route="",status=""} 1',
         'xenoglot_gateway_requests_total{route="/health",status="200"} 2',
         'xenoglot_gateway_requests_total{route="/v1/messages",status="200"} 1',
-        "# HELP xenoglot_gateway_tokens_total Tokens, by the backends' usage.",
+        "# HELP xenoglot_gateway_tokens_total Tokens, as backends report them or as estimated.",
         "# TYPE xenoglot_gateway_tokens_total counter",
         'xenoglot_gateway_tokens_total{backend="a",kind="input"} 3',
         'xenoglot_gateway_tokens_total{backend="a",kind="output"} 0',

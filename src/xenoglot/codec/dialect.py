@@ -242,6 +242,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     reasoning_requested: Callable[[Request], bool] | None = None
     """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` where
     answers always have it. An answer without a request for it gets none (`codec.reasoning_filter`)."""
+    usage_expected: Literal["never", "requested", "always"] = "never"
+    """When clients compute with the token counts of an answer, as agents do that compact by them: where an upstream
+    does not report any, the gateway estimates them. `requested` is for streams that are asked for `stream_usage`."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
     state: State | None = None

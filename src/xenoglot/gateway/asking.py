@@ -108,14 +108,15 @@ class Asking:
         routes = [route for route in self._plan.routes if (route.backend, route.model) == target]
         return any(route.text_syntax != OFF or route.emulate.tools for route in routes)
 
-    def _size(self) -> int:
+    def prompt_tokens(self) -> int:
+        """Return about how many tokens the prompt is."""
         if self._estimated is None:
             self._estimated = estimate(self._request)
         return self._estimated
 
     def tokens(self) -> int:
         """Return what the request is expected to cost."""
-        return expected_tokens(self._request, self._size(), self._gateway.dispatcher.scopes.output_tokens)
+        return expected_tokens(self._request, self.prompt_tokens(), self._gateway.dispatcher.scopes.output_tokens)
 
     async def answer(
         self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
@@ -154,7 +155,7 @@ class Asking:
             return None
         self._record.answered_locally(found.kind)
         content = (Text(text=found.text),) if found.text else ()
-        usage = Usage(input_tokens=self._size(), output_tokens=len(found.text) // 4 + 1, estimated=True)
+        usage = Usage(input_tokens=self.prompt_tokens(), output_tokens=len(found.text) // 4 + 1, estimated=True)
         candidate = Candidate(content=content, finish=Finish(reason="stop"))
         batches = _one_batch(list(unfold(Response(candidates=(candidate,), usage=usage, model=self._request.model))))
         return EventAnswer(batches=batches, aclose=batches.aclose)
@@ -162,7 +163,7 @@ class Asking:
     def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
         """Return who sends the request on its way, and to whom."""
         dispatcher, plan = self._gateway.dispatcher, self._plan
-        routes, group = routes_for(self._gateway, plan, self._request, self._headers, self._size)
+        routes, group = routes_for(self._gateway, plan, self._request, self._headers, self.prompt_tokens)
         demand = Demand(plan, self._record, self.tokens, group)
         return Dispatch(dispatcher, demand, self._ask), routes
 

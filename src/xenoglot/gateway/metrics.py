@@ -86,7 +86,9 @@ class Tally:
             for kind, n in zip(("input", "output"), counts, strict=True)
         ]
         yield from _family("xenoglot_gateway_requests_total", "counter", "Requests that are over.", requests)
-        yield from _family("xenoglot_gateway_tokens_total", "counter", "Tokens, by the backends' usage.", tokens)
+        yield from _family(
+            "xenoglot_gateway_tokens_total", "counter", "Tokens, as backends report them or as estimated.", tokens
+        )
 
 
 def exposition(

@@ -14,6 +14,7 @@ from xenoglot.codec.writing import Writing
 from xenoglot.errors import FailureError
 from xenoglot.gateway.identify import Identify
 from xenoglot.gateway.observe import LOSSES
+from xenoglot.gateway.usage_estimate import usage_estimate
 from xenoglot.model.events import Failed, Finished, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.asking import Asking
     from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.usage_estimate import UsageEstimate
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.request import Request
@@ -71,13 +73,17 @@ class Telling:
     def encoder(self, identify: Identify) -> Writing:
         """Return what makes bytes of the events that `identify` has completed."""
         encoder = self._dialect.stream_encoder(self._request, self.losses)
-        shown = self._asking.reasoning_filter()
-        return Writing(identify if shown is None else Pipeline(identify, shown), encoder, self.framing)
+        estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
+        stages = [identify, *(stage for stage in (estimate, shown) if stage is not None)]
+        if estimate is not None:
+            encoder = estimate.counted(encoder)
+        return Writing(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing)
 
     def encoded(self, response: Response, size: int = 0) -> bytes:
         """Return the body of a whole answer, of about `size` bytes, which has been identified."""
-        shown = self._asking.reasoning_filter()
-        told = response if shown is None else shown.response(response)
+        estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
+        told = response if estimate is None else estimate.response(response)
+        told = told if shown is None else shown.response(told)
         encode = encode_json if size < LARGE else encode_large
         return encode(self._dialect.encode_response(told, self._request, self.losses))
 
@@ -87,6 +93,11 @@ class Telling:
         own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
         lost = self._lost_early() if early else None
         return Identify(own, self._asking.model, request_id, kept=kept is not None, early=lost)
+
+    def _usage_estimate(self) -> UsageEstimate | None:
+        """Return what estimates counts that the upstream does not report; `None` where the client needs none."""
+        asking = self._asking
+        return usage_estimate(self._dialect, self._request, asking.prompt_tokens, self.losses, self._record.used)
 
     def must_have_finished(self) -> None:
         """Refuse to take for whole what no `Finished` closed: a backend may be anybody's code.

@@ -60,6 +60,7 @@ CHAT = Dialect(
     limits_prefix=PREFIX,
     encode_limits=encode_limits,
     authorize=authorize,
+    usage_expected="requested",
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,

@@ -101,6 +101,7 @@ GEMINI = Dialect(
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
     reasoning_requested=reasoning_requested,
+    usage_expected="always",
     embeddings=FORMS,
 )
 """The dialect `gemini`."""

@@ -148,5 +148,6 @@ MESSAGES = Dialect(
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
     reasoning_requested=reasoning_requested,
+    usage_expected="always",
     batching=Batching(path="/v1/messages/batches", words=_batch_words),
 )
