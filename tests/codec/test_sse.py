@@ -66,6 +66,22 @@ VECTORS: dict[str, tuple[bytes, list[Event]]] = {
     "pitfall-105-bare-array-at-the-end": (b'data: x\n\n[{"a": 1}]', [Event(b"x"), Event(b'[{"a": 1}]')]),
     "done": (b"data: [DONE]\n\n", [Event(b"[DONE]")]),
 }
+TOLERANT: dict[str, tuple[bytes, list[Event]]] = {
+    **VECTORS,
+    "C13-one-space": (b' data: {"a":1}\n\n', [Event(b'{"a":1}')]),
+    "C13-spaces-and-tabs": (b" \t event: e\n\tid: 1\n  retry: 10\n   data: x\n\n", [Event(b"x", "e", "1", 10)]),
+    "C13-no-space-after-colon": (b"  data:x\n  data\n\n", [Event(b"x\n")]),
+    "C13-space-of-the-data-is-kept": (b"  data:  x \n\n", [Event(b" x ")]),
+    "C13-indented-blank-lines": (b"  data: x\n  \n  data: y\n\t\n", [Event(b"x"), Event(b"y")]),
+    "C13-indented-comments": (b"  : ping\n data: x\n  :\n\n", [Event(b"x")]),
+    "C13-only-some-lines": (b"data: x\n data: y\n\n", [Event(b"x\ny")]),
+    "C13-bare-json-keeps-its-form": (
+        b'[\n  {\n    "data: ": 1\n  }\n]\n\n data: y\n\n',
+        [Event(b'[\n  {\n    "data: ": 1\n  }\n]'), Event(b"y")],
+    ),
+    "C13-indented-json-is-no-field": (b' {"data": 1}\n [1]\n\ndata: x\n\n', [Event(b"x")]),
+}
+TOLERANT_CASES = [pytest.param(wire, events, id=name) for name, (wire, events) in TOLERANT.items()]
 CASES = [pytest.param(wire, events, id=name) for name, (wire, events) in VECTORS.items()]
 
 
@@ -76,6 +92,15 @@ def decoded(pieces: Iterable[bytes], max_event_bytes: int = 1 << 20) -> list[Eve
 @pytest.mark.parametrize(("wire", "events"), CASES)
 def test_events(wire: bytes, events: list[Event]) -> None:
     assert decoded([wire]) == events
+
+
+@pytest.mark.parametrize(("wire", "events"), TOLERANT_CASES)
+def test_a_tolerant_decoder_accepts_blanks_before_fields_at_every_split_point(wire: bytes, events: list[Event]) -> None:
+    for end in (b"\n", b"\r\n"):
+        lines = wire.replace(b"\n", end)
+        for at in range(min(len(lines), 200) + 1):
+            assert list(through([lines[:at], lines[at:]], SSEDecoder(tolerant=True))) == events, at
+        assert list(through([lines[at : at + 1] for at in range(len(lines))], SSEDecoder(tolerant=True))) == events
 
 
 @pytest.mark.parametrize(("wire", "events"), CASES)

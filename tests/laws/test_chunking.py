@@ -1,12 +1,18 @@
 """Chunking: any cutting of the bytes of a stream gives the same events."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
+from xenoglot.backends.streamed import Watch
 from xenoglot.codec.framing import EVENT_STREAM, JSON_LINES
+from xenoglot.codec.reading import Reading
+from xenoglot.codec.stage import through
+from xenoglot.model.events import Ping
 
 
 @each("stream.*")
@@ -31,6 +37,20 @@ def test_other_line_ends(case: Case, end: bytes) -> None:
     whole = decoded(case.dialect, [case.stream])
     assert decoded(case.dialect, [lines]) == whole
     assert decoded(case.dialect, [b"\xef\xbb\xbf" + lines.removeprefix(b"\xef\xbb\xbf")]) == whole
+
+
+@each("stream.*", where=lambda case: case.dialect.framing is EVENT_STREAM)
+@pytest.mark.parametrize("blanks", [b" ", b"\t  "], ids=["C13-space", "C13-blanks"])
+def test_indented_events(case: Case, blanks: bytes) -> None:
+    """Where bytes are translated; what watches bytes that pass reads them as their client does: not at all."""
+    lines = case.stream.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    indented = re.sub(rb"(?m)^(?=data|event|id|retry|:|$)", blanks, lines.removeprefix(b"\xef\xbb\xbf"))
+    whole = decoded(case.dialect, [lines])
+    for size in (len(indented), 1, 97):
+        pieces = [indented[at : at + size] for at in range(0, len(indented), size)]
+        assert list(through(pieces, Reading(case.dialect.framing, case.dialect.stream_decoder()))) == whole
+    if not re.search(rb"(?m)^[{\[]", lines):
+        assert [event for event in Watch(case.dialect, lambda failure: failure).feed(indented) if event != Ping()] == []
 
 
 @each("stream.*", where=lambda case: case.dialect.framing is JSON_LINES)

@@ -86,7 +86,7 @@ class Watch:
     __slots__ = ("_broken", "_dialect", "_failed", "_fit", "_reading")
 
     def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
-        self._reading = Reading(dialect.framing, dialect.stream_decoder())
+        self._reading = Reading(dialect.framing, dialect.stream_decoder(), strict=True)
         self._fit = fit
         self._dialect = dialect
         self._broken = False

@@ -122,7 +122,8 @@ class RawSource:
         await self.begun.aclose()
 
     async def _framed(self, begun: BegunBytes) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
-        decoder = self._dialect.framing.decoder()
+        framing = self._dialect.framing
+        decoder = (framing.tolerant_decoder or framing.decoder)()
         async for data in begun.items():
             yield decoder.feed(data)
         yield decoder.close()

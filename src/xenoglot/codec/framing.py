@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from xenoglot.codec.lines import ArrayDecoder, ArrayEncoder, LineDecoder, LineEncoder
-from xenoglot.codec.sse import ServerSentEvent, SSEDecoder, SSEEncoder
+from xenoglot.codec.sse import ServerSentEvent, SSEDecoder, SSEEncoder, tolerant_decoder
 from xenoglot.codec.stage import Stage
 
 
@@ -31,6 +31,7 @@ class Framing(Struct, frozen=True, kw_only=True):
 
     A frame ends in one of `ends`: only behind one may anything be added to a stream. `resume` ends whatever was
     written before it, whole or cut, and is nothing by itself; it is empty where there is no such thing.
+    `tolerant_decoder` also reads what a client that is given the same bytes need not; `None` where there is none.
     """
 
     media_type: str
@@ -38,6 +39,7 @@ class Framing(Struct, frozen=True, kw_only=True):
     encoder: Callable[[], Stage[ServerSentEvent, bytes]]
     ends: tuple[bytes, ...]
     resume: bytes = b""
+    tolerant_decoder: Callable[[], FrameDecoder] | None = None
 
 
 EVENT_STREAM: Final = Framing(
@@ -46,6 +48,7 @@ EVENT_STREAM: Final = Framing(
     encoder=SSEEncoder,
     ends=(b"\n\n", b"\r\n\r\n", b"\r\r"),
     resume=b"\n\n",
+    tolerant_decoder=tolerant_decoder,
 )
 """https://html.spec.whatwg.org/multipage/server-sent-events.html"""
 

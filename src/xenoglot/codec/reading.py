@@ -61,7 +61,8 @@ class Foreseeable(Protocol):
 class Reading:
     """A stage from bytes, cut anywhere, to events.
 
-    `renaming` sees the events that are no pieces of text, and makes one of each.
+    `renaming` sees the events that are no pieces of text, and makes one of each. `strict` is for bytes that are passed
+    on: they are read as any client of theirs reads them.
     """
 
     __slots__ = (
@@ -77,9 +78,17 @@ class Reading:
         "_state",
     )
 
-    def __init__(self, framing: Framing, decoder: StreamDecoder, renaming: Stage[Event, Event] | None = None) -> None:
-        self._make_framing = framing.decoder
-        self._framing = framing.decoder()
+    def __init__(
+        self,
+        framing: Framing,
+        decoder: StreamDecoder,
+        renaming: Stage[Event, Event] | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        tolerant = None if strict else framing.tolerant_decoder
+        self._make_framing = tolerant or framing.decoder
+        self._framing = self._make_framing()
         self._end = framing.ends[0]  # of a frame, as nearly all servers write it
         self._decoder = decoder
         self._renaming = renaming

@@ -9,6 +9,10 @@ data (the standard drops it; a server that forgets the last blank line is common
 a cut JSON is noticed anyway); a line that begins with a brace or a bracket, where the name of a field should be, begins
 an event of bare JSON (pitfall-105: some servers fail in a stream as they would have before it); and the size of one
 event is bounded.
+
+A tolerant decoder also accepts spaces and tabs before the name of a field, and lines of nothing else as blank lines:
+some servers indent their events. It is for bytes that are translated: a client that is given them unchanged reads them
+by the standard, which ignores such lines.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ _RETRY_DIGITS = 10
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _BARE = (b"{", b"[")
+_BLANKS = (b" ", b"\t")
 
 
 class ServerSentEvent(Struct, frozen=True, gc=False):
@@ -64,10 +69,12 @@ class SSEDecoder:
         "_retry",
         "_size",
         "_started",
+        "_tolerant",
     )
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES, *, tolerant: bool = False) -> None:
         self._max = max_event_bytes
+        self._tolerant = tolerant
         self._started = False
         self._pending: list[bytes] = []  # pieces of a line that has no end yet
         self._held = 0  # bytes of that line
@@ -161,16 +168,19 @@ class SSEDecoder:
         elif line.startswith(b"data:"):
             self._append(line[5:])
         elif line[:1] != b":":
-            self._field(line)
+            self._field(line, events)
 
     def _append(self, value: bytes) -> None:
         self._data.append(value)
         self._size += len(value) + len(b"data:")  # an empty line is no smaller than that, here or on the wire
 
-    def _field(self, line: bytes) -> None:
+    def _field(self, line: bytes, events: list[ServerSentEvent]) -> None:
         if self._bare or line[:1] in _BARE:
             self._bare = True
             self._append(line)
+            return
+        if self._tolerant and line[:1] in _BLANKS:
+            self._indented(line.lstrip(b" \t"), events)
             return
         name, _, value = line.partition(b":")
         text = value.removeprefix(b" ").decode("utf-8", "replace")
@@ -183,6 +193,11 @@ class SSEDecoder:
         elif name == b"retry" and text.isascii() and text.isdigit() and len(text) <= _RETRY_DIGITS:
             self._retry = int(text)
 
+    def _indented(self, line: bytes, events: list[ServerSentEvent]) -> None:
+        """Take a line that stood behind blanks: they are no part of a field's name, and mean nothing else."""
+        if line[:1] not in _BARE:
+            self._line(line, events)
+
     def _dispatch(self, events: list[ServerSentEvent]) -> None:
         if self._data:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
@@ -191,6 +206,11 @@ class SSEDecoder:
         self._event = self._retry = None
         self._bare = False
         self._size = 0
+
+
+def tolerant_decoder() -> SSEDecoder:
+    """Return a decoder that accepts blanks before fields."""
+    return SSEDecoder(tolerant=True)
 
 
 class SSEEncoder:
