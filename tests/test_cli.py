@@ -265,7 +265,7 @@ MESSAGES_RESPONSE = {
     "stop_sequence": None,
     "usage": {"input_tokens": 9, "output_tokens": 2},
 }
-CHAT_ERROR = {"error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}}
+CHAT_ERROR = {"error": {"message": "busy", "type": "server_error", "param": None, "code": "service_unavailable"}}
 MESSAGES_ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
 
 KINDS = [
@@ -422,7 +422,10 @@ def test_translate_writes_a_stream_at_the_pace_it_comes() -> None:
 
 def test_translate_ends_a_cut_stream_as_a_failure() -> None:
     done = xenoglot_does(*translation("chat"), given=FRAMES[0].encode())
-    told = event("error", error={"type": "api_error", "message": "the upstream's stream ended without being complete"})
+    told = event(
+        "error",
+        error={"type": "api_error", "message": "connection lost: the upstream's stream ended without being complete"},
+    )
     assert done == Done(0, EVENTS[0] + told, "")
 
 

@@ -288,7 +288,7 @@ async def test_either_form_of_answer_is_read(request_: Request, data: bytes, bod
 UNREADABLE = "server error: the upstream's answer was not understood: $: not valid JSON: "
 STREAM_UNREADABLE = "server error: the upstream's stream cannot be read: "
 BROKEN_OFF = "connection lost: the upstream closed it"
-ENDED_EARLY = "the upstream's stream ended without being complete"
+ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
 
 
 def status(code: int, body: bytes, *fields: str) -> bytes:

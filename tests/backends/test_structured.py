@@ -322,7 +322,7 @@ async def test_a_refusal_to_the_second_question_is_the_answer() -> None:
 AGAIN: dict[str, tuple[Turn, Failure]] = {
     "refused": (Failure(kind="rate_limit", message="slow"), Failure(kind="rate_limit", message="slow")),
     "broken": ([Started(), Failed(failure=failed("gone"))], failed("gone")),
-    "without an end": ([Started()], failed("the answer ended without being complete")),
+    "without an end": ([Started()], failed("connection lost: the answer ended without being complete")),
 }
 
 

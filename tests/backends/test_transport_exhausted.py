@@ -21,7 +21,7 @@ from xenoglot.policy.verdict import judge
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-WORDS = "too many files are open here to connect to the upstream; retry later"
+WORDS = "server error: too many files are open here to connect to the upstream; retry later"
 
 
 @contextmanager

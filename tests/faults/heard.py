@@ -40,7 +40,7 @@ OPENAI: dict[str, tuple[str, str | None]] = {
     "rate_limit": ("rate_limit_error", "rate_limit_exceeded"),
     "internal": ("server_error", "internal_error"),
     "upstream": ("server_error", "upstream_error"),
-    "overloaded": ("server_error", "server_is_overloaded"),
+    "overloaded": ("server_error", "service_unavailable"),
     "timeout": ("server_error", "timeout"),
 }
 ANTHROPIC = {

@@ -37,10 +37,10 @@ def told(upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - th
     """Tell of an error with the status of an answer."""
     match upstream:
         case "responses":
-            error = {"code": "server_is_overloaded", "message": OVERLOADED}
+            error = {"code": "service_unavailable", "message": OVERLOADED}
             return whole(written(response_object("failed", []) | {"error": error}))
         case "chat" | "completions":
-            return whole(error_body(upstream, OVERLOADED, "server_error", "server_is_overloaded"))
+            return whole(error_body(upstream, OVERLOADED, "server_error", "service_unavailable"))
         case "llama_stack" | "llama_stack_completion":
             return whole(written({"error": {"message": f"503: {OVERLOADED}"}}))
         case "messages":

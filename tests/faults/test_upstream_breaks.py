@@ -35,7 +35,10 @@ ERROR = HELLO["chat"].error
 HEARD = "heard"
 LINED = ("ollama", "ollama_generate")
 """Dialects whose events are lines."""
-EARLY, CUT = "the upstream's stream ended without being complete", "connection lost: the upstream closed it"
+EARLY, CUT = (
+    "connection lost: the upstream's stream ended without being complete",
+    "connection lost: the upstream closed it",
+)
 
 
 class Break(Struct, frozen=True, kw_only=True):
@@ -77,7 +80,7 @@ def half_a_frame(_upstream: str, wire: Wire) -> Sequence[bytes]:
 
 def other_errors(upstream: str, _wire: Wire) -> Sequence[bytes]:
     """Return an error in another form than the usual one, as servers and what stands before them tell it."""
-    told = {"message": OVERLOADED, "type": "server_error", "param": None, "code": "server_is_overloaded"}
+    told = {"message": OVERLOADED, "type": "server_error", "param": None, "code": "service_unavailable"}
     match upstream:
         case "chat" | "completions":
             return (data({"error": told}, "error"),)

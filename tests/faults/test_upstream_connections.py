@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xenoglot.testing.script import Step
 
 REACHED = "connection error: the upstream cannot be reached"
-LATE = "the upstream timed out"
+LATE = "connection timed out: the upstream did not answer in time"
 BROKEN_OFF = "connection lost: the upstream closed it"
 
 

@@ -54,7 +54,7 @@ PAGES = (
     Fault(name="U26-504-page", steps=page(504), kind="timeout", unsaid=SAID, status=504),
 )
 SERVER = by_family(("server_error", None), "api_error", "INTERNAL")
-BUSY = by_family(("server_error", "server_is_overloaded"), "overloaded_error", "UNAVAILABLE")
+BUSY = by_family(("server_error", "service_unavailable"), "overloaded_error", "UNAVAILABLE")
 STATUSES = (
     Fault(name="U38-500", steps=plain(500, "Traceback: canary-of-the-wire", SERVER), kind="internal", unsaid=SAID),
     Fault(name="U38-503", steps=plain(503, "come back", BUSY), kind="overloaded", said="come back", status=503),

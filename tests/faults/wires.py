@@ -79,7 +79,7 @@ def chat_end(finish: str | None = "stop") -> tuple[bytes, ...]:
 
 CHAT_USAGE: JSONObject = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 OPENAI_ERROR: JSONObject = {
-    "error": {"message": OVERLOADED, "type": "server_error", "param": None, "code": "server_is_overloaded"}
+    "error": {"message": OVERLOADED, "type": "server_error", "param": None, "code": "service_unavailable"}
 }
 
 
@@ -336,7 +336,7 @@ def responses(first: str = FIRST, second: str = SECOND) -> Wire:
             {
                 "type": "response.failed",
                 "response": response_object("failed", [])
-                | {"error": {"code": "server_is_overloaded", "message": OVERLOADED}},
+                | {"error": {"code": "service_unavailable", "message": OVERLOADED}},
             }
         ),
     )

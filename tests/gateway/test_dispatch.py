@@ -34,7 +34,7 @@ DOWN = Failure(
 )
 BROKEN = Failure(kind="upstream", message="connection lost: the upstream closed it", cause="closed")
 BUSY = Failure(kind="overloaded", message="busy", status=503)
-LATE = Failure(kind="timeout", message="the upstream timed out", cause="timeout")
+LATE = Failure(kind="timeout", message="connection timed out: the upstream did not answer in time", cause="timeout")
 TLS = Failure(kind="upstream", message="the upstream's certificate", cause="tls")
 WRONG = Failure(kind="invalid_request", message="no", status=400)
 LONG = Failure(kind="context_overflow", message="too long", status=400)
@@ -42,7 +42,7 @@ REFUSED = Failure(kind="upstream", message="the upstream refused the gateway's c
 FORBIDDEN = replace(REFUSED, cause="forbidden")
 LIMITED = Failure(kind="rate_limit", message="slow down", status=429, retry_after=7.0)
 LATER = Failure(kind="rate_limit", message="slow down", status=429, retry_after=59.0)
-ENDED = Failure(kind="upstream", message="the upstream's stream ended without being complete")
+ENDED = Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
 LOSS = LossError(("$ x dropped (y)",))
 WIRE = WireError("$.n", "one answer at a time")
 

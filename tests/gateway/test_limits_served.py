@@ -51,7 +51,7 @@ def test_r30_a_client_over_its_limit_is_told_when_to_come_again(
     answers = [ask(running, path), ask(running, path), ask(running, path), ask(running, path, "two")]
     assert [answer.status for answer in answers] == [200, 200, 429, 200]
     assert answers[2].headers["retry-after"] == "60"
-    assert "the limit of this API key is reached" in answers[2].body.decode()
+    assert "the rate limit of this API key is reached" in answers[2].body.decode()
     told = running.request("GET", "/metrics", None, {"x-api-key": "one"}).body.decode()
     assert 'xenoglot_limits_refused_requests_total{scope="key",failure="rate_limit"} 1\n' in told
     assert held(running) == {"key": 0}

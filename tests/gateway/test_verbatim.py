@@ -23,8 +23,8 @@ STOP = b'data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop
 DONE = b"data: [DONE]\n\n"
 BUSY = b'data: {"error":{"message":"busy","type":"overloaded_error"}}\n\n'
 EARLY = (
-    b'{"error":{"message":"the upstream\'s stream ended without being complete","type":"server_error","param":null,'
-    b'"code":"upstream_error"}}'
+    b'{"error":{"message":"connection lost: the upstream\'s stream ended without being complete",'
+    b'"type":"server_error","param":null,"code":"upstream_error"}}'
 )
 EARLY_FRAME = b"data: " + EARLY + b"\n\n"
 

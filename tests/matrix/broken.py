@@ -89,7 +89,7 @@ BREAKS = (
         answered={name: stream_reply(BEGUN[name], late=error_frame(name, OVERLOADED[name])) for name in BEGUN},
         raised={
             ("chat", "chat"): openai_break("Overloaded", "overloaded_error", 529),
-            ("chat", "messages"): openai_break("Overloaded", "server_error", "server_is_overloaded"),
+            ("chat", "messages"): openai_break("Overloaded", "server_error", "service_unavailable"),
             ("messages", "chat"): anthropic_break("Overloaded", "overloaded_error", request_id=REQUEST),
             ("messages", "messages"): anthropic_break("Overloaded", "overloaded_error"),
         },
@@ -125,7 +125,7 @@ BREAKS = (
     Break(
         name="ended-early-pitfall-103",
         answered={name: stream_reply(BEGUN[name], late=b"") for name in BEGUN},
-        raised=everywhere("the upstream's stream ended without being complete"),
+        raised=everywhere("connection lost: the upstream's stream ended without being complete"),
     ),
     Break(
         name="no-json-U22",

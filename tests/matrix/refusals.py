@@ -523,7 +523,7 @@ REFUSALS = (
                 "InternalServerError", 503, "The engine is currently overloaded", "server_error", retry_after="2"
             ),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 503, "Overloaded", "server_error", "server_is_overloaded"
+                "InternalServerError", 503, "Overloaded", "server_error", "service_unavailable"
             ),
             ("messages", "chat"): anthropic_error(
                 "OverloadedError", 529, "The engine is currently overloaded", "overloaded_error", retry_after="2"
@@ -538,7 +538,7 @@ REFUSALS = (
         {
             ("chat", "chat"): openai_error("InternalServerError", 529, "Overloaded", "overloaded_error"),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 503, "Overloaded", "server_error", "server_is_overloaded"
+                "InternalServerError", 503, "Overloaded", "server_error", "service_unavailable"
             ),
             ("messages", "chat"): anthropic_error("OverloadedError", 529, "Overloaded", "overloaded_error"),
             ("messages", "messages"): anthropic_error("OverloadedError", 529, "Overloaded", "overloaded_error"),
@@ -580,7 +580,7 @@ REFUSALS = (
                 "InternalServerError", 500, "server error: the upstream failed", "server_error", "internal_error"
             ),
             ("chat", "messages"): openai_error(
-                "InternalServerError", 503, "Overloaded", "server_error", "server_is_overloaded"
+                "InternalServerError", 503, "Overloaded", "server_error", "service_unavailable"
             ),
             ("messages", "chat"): anthropic_error(
                 "InternalServerError", 500, "server error: the upstream failed", "api_error"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.gateway.serving import AccessLines
 
 NOBODY = "connection error: the upstream cannot be reached"
-LATE = "the upstream timed out"
+LATE = "connection timed out: the upstream did not answer in time"
 
 UNREACHABLE = {
     "chat": openai_error("InternalServerError", 502, NOBODY, "server_error", "upstream_error"),

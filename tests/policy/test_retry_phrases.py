@@ -1,8 +1,11 @@
 """Words of failures: clients that decide by words retry what can be retried, and nothing else."""
 
 import ast
+import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,14 +14,24 @@ from tests.architecture.tree import ROOT
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.refusal import fit_to_show, not_understood, unreachable
 from xenoglot.backends.transport_bounds import TransportError
+from xenoglot.codec.dialect import get
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.stage import Pipeline, through
 from xenoglot.errors import WireError
+from xenoglot.gateway.respond import advice
+from xenoglot.model.events import Failed, Started
 from xenoglot.model.failure import Failure
+from xenoglot.model.request import Request
+from xenoglot.policy.ledger import Lack
 from xenoglot.policy.retry import Retry
+from xenoglot.policy.scope import Scope
 from xenoglot.policy.verdict import KINDS, judge
+from xenoglot.policy.waiting import WaitingRoom
+from xenoglot.policy.window import Window
 
 SOURCE = ROOT / "src" / "xenoglot"
 CLIENTS = tomllib.loads((Path(__file__).parent / "retrying_clients.toml").read_text(encoding="utf-8"))
-PATTERNS = [pytest.param(client["pattern"], id=name) for name, client in CLIENTS.items()]
+PATTERNS = [pytest.param(client["words"], id=name) for name, client in CLIENTS.items() if "words" in client]
 
 
 def is_retryable(failure: Failure) -> bool:
@@ -26,31 +39,69 @@ def is_retryable(failure: Failure) -> bool:
     return judge(failure, Retry(timeouts=True)).again and failure.cause not in ("credentials", "forbidden")
 
 
-def written() -> list[tuple[str, str, str]]:
-    """Return place, kind and message of each failure that the source writes out; of an f-string what is constant."""
-    found = []
+@cache
+def written() -> tuple[tuple[str, str, str], ...]:
+    """Return place, kind and message of each failure that the source writes out; of an f-string what is constant.
+
+    A message in a variable counts once for each text that the module, or the function around, gives to the variable.
+    """
+    found: list[tuple[str, str, str]] = []
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Failure":
-                said = {word.arg: word.value for word in node.keywords}
-                kind, message = said.get("kind"), _text(said.get("message"))
-                if isinstance(kind, ast.Constant) and message is not None:
-                    found.append((f"{path.relative_to(SOURCE)}:{node.lineno}", str(kind.value), message))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        known = _assigned(tree.body)
+        found += _failures(tree, known, path.relative_to(SOURCE).as_posix())
+    return tuple(dict.fromkeys(found))
+
+
+def _failures(tree: ast.AST, known: Mapping[str, list[str]], path: str) -> Iterator[tuple[str, str, str]]:
+    for node in ast.iter_child_nodes(tree):
+        inside = known
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = {**known, **_assigned(list(ast.walk(node)))}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Failure":
+            said = {word.arg: word.value for word in node.keywords}
+            kind = said.get("kind")
+            if isinstance(kind, ast.Constant):
+                for message in _texts(said.get("message"), inside):
+                    yield f"{path}:{node.lineno}", str(kind.value), message
+        yield from _failures(node, inside, path)
+
+
+def _assigned(nodes: Sequence[ast.AST]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=value)
+            ):
+                found[name] = found.get(name, []) + _texts(value, {})
+            case _:
+                pass
     return found
 
 
-def _text(node: ast.expr | None) -> str | None:
+def _texts(node: ast.expr | None, known: Mapping[str, list[str]]) -> list[str]:
+    """Return each text that an expression may be."""
     match node:
         case ast.Constant(value=str(text)):
-            return text
+            return [text]
         case ast.JoinedStr(values=values):
-            return "".join(_text(value) or "..." for value in values)
+            return ["".join(_constant(value) or "..." for value in values)]
+        case ast.Name(id=name):
+            return known.get(name, [])
+        case ast.IfExp(body=one, orelse=other):
+            return _texts(one, known) + _texts(other, known)
         case _:
-            return None
+            return []
+
+
+def _constant(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 FINAL = {kind for kind, verdict in KINDS.items() if not verdict.again and kind != "cancelled"}
-PASSING = {"internal", "overloaded", "timeout"}
+PASSING = ("internal", "overloaded", "timeout", "rate_limit")
 """Kinds all of whose failures may be gone when the request is sent again."""
 
 
@@ -75,7 +126,7 @@ def test_what_fails_again_does_not(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("kind", ["connect", "tls", "timeout", "protocol", "closed", "too_large"])
+@pytest.mark.parametrize("kind", ["connect", "tls", "timeout", "protocol", "closed", "too_large", "exhausted"])
 def test_what_became_of_the_connection(kind: str, pattern: str) -> None:
     """findings-clients-4: pi gave up where the upstream had broken off."""
     failure = unreachable(TransportError(kind, "body", "how it was"))  # type: ignore[arg-type]
@@ -98,3 +149,77 @@ def test_a_stream_that_is_cut(pattern: str) -> None:
     cut = {message for _, kind, message in written() if kind == "upstream" and "ended" in message}
     assert cut
     assert [message for message in sorted(cut) if not re.search(pattern, message)] == []
+
+
+TRANSIENT = (*PASSING, "upstream")
+RULES = [
+    pytest.param(name, dialect, id=f"{name}-{dialect}") for name, one in CLIENTS.items() for dialect in one["dialects"]
+]
+WITH_STATUSES = [rule for rule in RULES if "statuses" in CLIENTS[str(rule.values[0])]]
+
+
+def retries_whole(client: str, dialect: str, failure: Failure) -> bool:
+    """Whether the client retries after a whole answer that tells of `failure`."""
+    rule = CLIENTS[client]
+    status, body = get(dialect).encode_error(failure)
+    if dict(advice(failure)).get("x-should-retry") == "false" and client.endswith(("openai-sdk", "anthropic-sdk")):
+        return False
+    if re.search(rule.get("never", "$^"), json.dumps(body)):
+        return False
+    return str(status) in rule["statuses"] or (status >= 500 and "5xx" in rule["statuses"])
+
+
+@pytest.mark.parametrize(("client", "dialect"), WITH_STATUSES)
+@pytest.mark.parametrize("kind", TRANSIENT)
+def test_a_status_that_can_be_retried(kind: str, client: str, dialect: str) -> None:
+    failure = Failure(kind=kind, message="m")  # type: ignore[arg-type]
+    assert retries_whole(client, dialect, failure) or kind in CLIENTS[client].get("gives_up", ())
+
+
+@pytest.mark.parametrize(("client", "dialect"), WITH_STATUSES)
+@pytest.mark.parametrize("kind", sorted(FINAL | {"authentication", "billing", "permission"}))
+def test_a_status_that_fails_again(kind: str, client: str, dialect: str) -> None:
+    assert not retries_whole(client, dialect, Failure(kind=kind, message="m"))  # type: ignore[arg-type]
+
+
+def code_in_a_stream(failure: Failure) -> str:
+    """Return the code with which a stream of `responses` fails."""
+    dialect = get("responses")
+    stage = Pipeline(dialect.stream_encoder(Request(model="m", stream=True), Losses()), dialect.framing.encoder())
+    data = b"".join(through([Started(id="r", model="m"), Failed(failure=failure)], stage))
+    events = [json.loads(event.data) for event in through([data], dialect.framing.decoder()) if event.data != b"[DONE]"]
+    (response,) = [event["response"] for event in events if event["type"] == "response.failed"]
+    return str(response["error"]["code"])
+
+
+@pytest.mark.parametrize("kind", TRANSIENT)
+def test_codex_retries_a_stream(kind: str) -> None:
+    """Codex gives up after `server_is_overloaded`, which is OpenAI's word for a model that has no capacity."""
+    failure = Failure(kind=kind, message="m")  # type: ignore[arg-type]
+    assert code_in_a_stream(failure) not in CLIENTS["codex"]["final_codes"]
+
+
+@pytest.mark.parametrize("kind", ["invalid_request", "context_overflow", "billing"])
+def test_codex_gives_a_stream_up(kind: str) -> None:
+    """Of other kinds that fail again the code names the kind: Codex does not know it, and tries a few times more."""
+    failure = Failure(kind=kind, message="m")  # type: ignore[arg-type]
+    assert code_in_a_stream(failure) in CLIENTS["codex"]["final_codes"]
+
+
+SCOPE = Scope(name="model:m", requests=(Window(amount=1, seconds=60),), tokens=(Window(amount=10, seconds=60),))
+REFUSALS = {
+    "window": ("window", True),
+    "places": ("places", True),
+    "never": ("never", False),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("why", "again"), REFUSALS.values(), ids=REFUSALS)
+def test_what_our_own_limits_say(why: str, pattern: str, *, again: bool) -> None:
+    """These messages are put together when a request is refused."""
+    room = WaitingRoom()
+    assert room.come_at_once([SCOPE], 1, 0.0) is not None
+    failure = room.refusal([Lack(scope=SCOPE, why=why, until=1.0)], 0.0)  # type: ignore[arg-type]
+    assert is_retryable(failure) == again
+    assert bool(re.search(pattern, failure.message)) == again

@@ -139,7 +139,9 @@ class Insisting:
         if taken.failed:
             return taken.failed
         if not taken.finished:
-            return Failed(failure=Failure(kind="upstream", message="the answer ended without being complete"))
+            return Failed(
+                failure=Failure(kind="upstream", message="connection lost: the answer ended without being complete")
+            )
         return taken
 
     async def _take(self, answer: EventAnswer) -> _Try:

@@ -39,11 +39,11 @@ _KINDS: Mapping[str, FailureKind] = {
 _WORDS: Mapping[str, str] = {
     "connect": "connection error: the upstream cannot be reached",
     "tls": "the upstream's certificate or TLS handshake was refused",
-    "timeout": "the upstream timed out",
+    "timeout": "connection timed out: the upstream did not answer in time",
     "protocol": "the upstream's answer is not lawful HTTP",
     "closed": "connection lost: the upstream closed it",
     "too_large": "the upstream's answer is larger than allowed",
-    "exhausted": "too many files are open here to connect to the upstream; retry later",
+    "exhausted": "server error: too many files are open here to connect to the upstream; retry later",
 }
 
 

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
-_ENDED_EARLY = Failure(kind="upstream", message="the answer ended without being complete", cause="garbled")
+_ENDED_EARLY = Failure(
+    kind="upstream", message="connection lost: the answer ended without being complete", cause="garbled"
+)
 _STREAMING = ("stream", "stream_options")
 
 

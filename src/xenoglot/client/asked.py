@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend, Call, EventAnswer, Piece
     from xenoglot.model.events import Event
 
-_EARLY = Failure(kind="upstream", message="the answer ended without being complete")
+_EARLY = Failure(kind="upstream", message="connection lost: the answer ended without being complete")
 _ENDLESS = Failure(kind="upstream", message="the upstream's answer is larger than allowed", cause="too_large")
 LONGEST = 64 * 1024 * 1024
 """Characters of an answer, which is kept while it grows: no model writes so many."""

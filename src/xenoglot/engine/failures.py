@@ -16,7 +16,7 @@ BROKEN = Failure(kind="internal", message="internal error: the embedded model fa
 
 def crowded(seconds: float) -> FailureError:
     """Return the error of a request for which there is no room in the line; it may come again after `seconds`."""
-    message = "too many requests wait for the embedded model; try again later"
+    message = "overloaded: too many requests wait for the embedded model; try again later"
     return FailureError(Failure(kind="rate_limit", message=message, retry_after=seconds))
 
 

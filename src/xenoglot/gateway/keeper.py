@@ -245,7 +245,7 @@ class Keeper:
         most = self._retention.max_bytes // HELD_SHARE
         held = await self.need(self.store.held(owner))
         if held + size > most:
-            message = f"your batches under way and unfinished files would take more than {most} bytes of the store"
+            message = f"rate limit: your unfinished files and batches would take more than {most} bytes of the store"
             raise FailureError(Failure(kind="rate_limit", message=message))
 
     def sweep(self, grown: int = 0) -> None:

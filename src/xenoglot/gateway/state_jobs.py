@@ -54,7 +54,7 @@ BROKEN = Failure(
     kind="internal", message="internal error: the gateway failed; its log tells more under the request's id"
 )
 STOPPED = Failure(kind="overloaded", message="service unavailable: the gateway was stopped while it made this answer")
-ENDED_EARLY = Failure(kind="upstream", message="the answer ended without being complete")
+ENDED_EARLY = Failure(kind="upstream", message="connection lost: the answer ended without being complete")
 
 _COMMENT: Final = b": ping\n\n"
 _logger = logging.getLogger("xenoglot.gateway")

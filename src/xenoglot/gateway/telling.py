@@ -106,7 +106,9 @@ class Telling:
             FailureError: nothing did.
         """
         if self._record.finish is None:
-            raise FailureError(Failure(kind="upstream", message="the answer ended without being complete"))
+            raise FailureError(
+                Failure(kind="upstream", message="connection lost: the answer ended without being complete")
+            )
 
     def begin_stream(self, limits: RateLimits | None, *, sure: bool) -> list[tuple[str, str]]:
         """Return the headers of a streamed response, which begins now; `sure` as below."""

@@ -145,10 +145,10 @@ class WaitingRoom:
         windows = [lack for lack in lacks if lack.why == "window"]
         if windows:
             last = max(windows, key=lambda lack: lack.until)
-            message = f"the limit of {_called(last.scope)} is reached"
+            message = f"the rate limit of {_called(last.scope)} is reached"
             return Failure(kind="rate_limit", message=message, retry_after=last.until - now)
         where = f" of {_called(lacks[0].scope)}" if lacks else ""
-        message = f"too many requests{where} are under way: none of them made room in time"
+        message = f"overloaded: too many requests{where} are under way, and none of them made room in time"
         return Failure(kind="overloaded", message=message, retry_after=self._pace(lacks))
 
     def _seat(self, one: Applicant, now: float) -> list[Applicant]:

@@ -245,7 +245,7 @@ def test_a_list_beside_a_string_is_the_same_thought() -> None:
     ]
 
 
-EARLY = Failure(kind="upstream", message="the upstream's stream ended without being complete")
+EARLY = Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
 
 
 def unreadable(reason: str) -> Failure:

@@ -281,14 +281,14 @@ def test_choices_are_kept_apart() -> None:
 )
 def test_what_has_no_end_is_an_error(events: list[Event]) -> None:
     data, _ = written(events)
-    error = {"message": "the upstream's stream ended without being complete", "type": "server_error"}
+    error = {"message": "connection lost: the upstream's stream ended without being complete", "type": "server_error"}
     assert data[-1] == {"error": {**error, "param": None, "code": "upstream_error"}}
 
 
 def test_nothing_follows_a_failure() -> None:
     """pitfall-105: the error is the last thing a client reads, never `[DONE]`."""
     failed = Failed(failure=Failure(kind="overloaded", message="busy", dialect="messages", status=529))
-    error = {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}
+    error = {"message": "busy", "type": "server_error", "param": None, "code": "service_unavailable"}
     data, _ = written([STARTED, *WORDS, failed])
     assert data == [ROLE, chunk({"content": "Hi"}), {"error": error}]
 

@@ -25,7 +25,9 @@ from xenoglot.model.response import Candidate, Finish, Usage
 
 COMPLETIONS = get("completions")
 DONE = b"[DONE]"
-EARLY = Failed(failure=Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+EARLY = Failed(
+    failure=Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+)
 
 
 def read(*items: JSON | bytes) -> list[Event]:

@@ -27,7 +27,9 @@ from xenoglot.model.response import Finish
 
 STARTED = Started(id="r", model="m")
 STOP = Finished(finish=Finish(reason="stop", raw="STOP", dialect="gemini"))
-EARLY = Failed(failure=Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+EARLY = Failed(
+    failure=Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+)
 
 
 def read(*events: ServerSentEvent) -> list[Event]:

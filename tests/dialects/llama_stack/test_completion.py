@@ -134,7 +134,7 @@ def test_streams_are_written() -> None:
     assert losses == LOSSES
     assert written([Started(), Ping()], RECORD)[0] == [
         ": ping",
-        {"error": {"message": "502: the upstream's stream ended without being complete"}},
+        {"error": {"message": "502: connection lost: the upstream's stream ended without being complete"}},
     ]
 
 
@@ -165,7 +165,7 @@ def test_l16_streams_are_read() -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([{"delta": "a"}], "the upstream's stream ended without being complete"),
+        ([{"delta": "a"}], "connection lost: the upstream's stream ended without being complete"),
         ([{"text": "a"}], "the upstream's stream is malformed: $.delta: required, expected str"),
         ([[]], "the upstream's stream is malformed: $: expected object, got list"),
     ],

@@ -157,7 +157,7 @@ def test_s6_what_nobody_knows_is_carried() -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([START, text("Hi")], "the upstream's stream ended without being complete"),
+        ([START, text("Hi")], "connection lost: the upstream's stream ended without being complete"),
         ([START, b"{"], "the upstream's stream is malformed: $: not valid JSON: Input data was truncated"),
         ([{"choices": []}], "the upstream's stream is malformed: $.event: required, expected object"),
         (

@@ -133,5 +133,5 @@ def test_failures() -> None:
     assert written([Started(), Failed(failure=failure), DONE])[0] == [START, {"error": {"message": "429: slow down"}}]
     assert written([Started()])[0] == [
         START,
-        {"error": {"message": "502: the upstream's stream ended without being complete"}},
+        {"error": {"message": "502: connection lost: the upstream's stream ended without being complete"}},
     ]

@@ -188,7 +188,7 @@ def test_blocks(wire: list[JSONObject], events: list[Event]) -> None:
     assert read([START, *wire, *END]) == [*HEAD, *events]
 
 
-BROKEN = Failure(kind="upstream", message="the upstream's stream ended without being complete")
+BROKEN = Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
 
 
 @pytest.mark.parametrize(

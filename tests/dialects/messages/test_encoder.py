@@ -302,7 +302,13 @@ ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "Busy
             [STARTED, COUNTED],
             [
                 start({"input_tokens": 4, "cache_read_input_tokens": 6, "output_tokens": 4}),
-                {"type": "error", "error": {"type": "api_error", "message": "the answer ended without being complete"}},
+                {
+                    "type": "error",
+                    "error": {
+                        "type": "api_error",
+                        "message": "connection lost: the answer ended without being complete",
+                    },
+                },
             ],
             id="pitfall-103-never-finished",
         ),

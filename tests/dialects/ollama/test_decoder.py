@@ -118,9 +118,9 @@ def test_without_its_last_piece_a_stream_is_broken() -> None:
         START,
         BlockStarted(part=Text(text="")),
         TextDelta(text="a"),
-        broken("the upstream's stream ended without being complete"),
+        broken("connection lost: the upstream's stream ended without being complete"),
     ]
-    assert read() == [broken("the upstream's stream ended without being complete")]
+    assert read() == [broken("connection lost: the upstream's stream ended without being complete")]
 
 
 def test_an_error_ends_it() -> None:

@@ -180,7 +180,9 @@ def test_one_answer_is_all_the_wire_holds() -> None:
         [last()],
         ["$.candidates[1] candidate dropped (the wire holds one answer)"],
     )
-    assert written([START, *other])[0] == [{"error": "the upstream's stream ended without being complete"}]
+    assert written([START, *other])[0] == [
+        {"error": "connection lost: the upstream's stream ended without being complete"}
+    ]
 
 
 def test_a_failure_is_the_last_line() -> None:
@@ -192,7 +194,7 @@ def test_a_failure_is_the_last_line() -> None:
 
 def test_the_end_alone_ends_a_stream() -> None:
     """U13."""
-    assert written([START])[0] == [{"error": "the upstream's stream ended without being complete"}]
+    assert written([START])[0] == [{"error": "connection lost: the upstream's stream ended without being complete"}]
 
 
 def test_the_time_goes_home_as_it_came() -> None:

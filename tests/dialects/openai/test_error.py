@@ -110,7 +110,7 @@ def test_every_kind_is_written_and_read_again(kind: FailureKind) -> None:
             Failure(kind="overloaded", message="m", dialect="messages", status=529),
             503,
             "m",
-            "server_is_overloaded",
+            "service_unavailable",
             None,
             id="U38-529",
         ),

@@ -497,12 +497,12 @@ def test_ends(end: JSON, finish: Finish) -> None:
         pytest.param([{"error": {"message": "out of memory"}}], ("upstream", "out of memory"), id="error-alone"),
         pytest.param(
             [ADDED, PART, delta("a")],
-            ("upstream", "the upstream's stream ended without being complete"),
+            ("upstream", "connection lost: the upstream's stream ended without being complete"),
             id="pitfall-103-cut",
         ),
         pytest.param(
             [ADDED, PART, delta("a"), done(message(text("a")))],
-            ("upstream", "the upstream's stream ended without being complete"),
+            ("upstream", "connection lost: the upstream's stream ended without being complete"),
             id="no-end",
         ),
         pytest.param(

@@ -204,7 +204,9 @@ class StreamDecoder:
 
     def _end(self) -> Sequence[Event]:
         if not self._choices or not all(choice.is_finished for choice in self._choices.values()):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+            return self._fail(
+                Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+            )
         events = [event for choice in self._choices.values() for event in choice.close()]
         self._ended = True
         self.state += 1

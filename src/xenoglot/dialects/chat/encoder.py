@@ -75,7 +75,9 @@ class StreamEncoder:
             return ()
         touched = [choice for choice in self._choices.values() if choice.is_touched]
         if not touched or not all(choice.is_finished for choice in touched):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+            return self._fail(
+                Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+            )
         self._ended = True
         chunks: list[ServerSentEvent] = []
         if self._usage is not None and self._request.stream_usage:

@@ -65,7 +65,9 @@ class StreamEncoder:
             return ()
         choices = self._choices.values()
         if not choices or not all(choice.is_finished for choice in choices):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+            return self._fail(
+                Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+            )
         self._ended = True
         chunks: list[ServerSentEvent] = []
         if self._usage is not None and self._request.stream_usage:

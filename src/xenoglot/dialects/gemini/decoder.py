@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage
 
-ENDED_EARLY = "the upstream's stream ended without being complete"
+ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
 
 _MOST_CANDIDATES = 128
 """Far more than any server makes: an index beyond it is a mistake or an attack."""

@@ -76,7 +76,7 @@ class StreamEncoder:
         if self._ended:
             return ()
         if self._finished is None:
-            return self._fail(broken("the answer ended without being complete"))
+            return self._fail(broken("connection lost: the answer ended without being complete"))
         self._ended = True
         start = self._start()
         finish = encode_finish(self._finished.finish, self._blocks.told, self._losses)

@@ -79,7 +79,9 @@ class StreamDecoder:
         """The stream is over: it had its last piece, or it is broken."""
         if self._ended:
             return ()
-        return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+        return self._fail(
+            Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+        )
 
     def _plain(self, piece: JSON) -> str | None:
         """Return the words of a piece that holds nothing else, the commonest of all; `None` for any other."""

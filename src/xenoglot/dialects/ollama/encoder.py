@@ -123,7 +123,9 @@ class StreamEncoder:
             return ()
         last = self._finished.get(0)
         if last is None or not all(self._finished.get(index) for index in range(max(self._finished) + 1)):
-            return self._fail(Failure(kind="upstream", message="the upstream's stream ended without being complete"))
+            return self._fail(
+                Failure(kind="upstream", message="connection lost: the upstream's stream ended without being complete")
+            )
         self._ended = True
         ended = Candidate(finish=last.finish, extra=last.extra)
         end = encode_end(ended, self._usage, self._endpoint, self._losses, refused=self._refused)

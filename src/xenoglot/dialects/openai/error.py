@@ -29,7 +29,7 @@ WORDS: dict[FailureKind, tuple[int, str, str | None]] = {
     "cancelled": (499, "server_error", "request_cancelled"),
     "internal": (500, "server_error", "internal_error"),
     "upstream": (502, "server_error", "upstream_error"),
-    "overloaded": (503, "server_error", "server_is_overloaded"),
+    "overloaded": (503, "server_error", "service_unavailable"),
     "timeout": (504, "server_error", "timeout"),
 }
 """Status, type and code of each kind (https://developers.openai.com/api/docs/guides/error-codes, and our own words)."""
@@ -45,6 +45,7 @@ _CODES: dict[str, FailureKind] = {
     "unsupported_value": "unsupported",
     "string_above_max_length": "too_large",
     "slow_down": "rate_limit",
+    "server_is_overloaded": "overloaded",  # after it Codex gives up, so it is not our word
 }
 """What a code says by itself."""
 

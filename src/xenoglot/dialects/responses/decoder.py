@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
-ENDED_EARLY = "the upstream's stream ended without being complete"
+ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
 """What is said of a stream without an end (U14)."""
 
 _ITEM_KEYS = frozenset({"item", "item_id", "output_index"})

@@ -82,7 +82,7 @@ class StreamEncoder:
         if self._ended:
             return ()
         if self._finished is None or self._snapshot is None:
-            return self._fail(broken("the answer ended without being complete"))
+            return self._fail(broken("connection lost: the answer ended without being complete"))
         self._ended = True
         items = self._items
         last = items.end_item()
