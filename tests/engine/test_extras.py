@@ -6,15 +6,21 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from tests.engine.running import asked, response
+from tests.engine.running import asked, events, response
 from tests.engine.running import said as message
+from xenoglot.backends.backend import Call
+from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.extras import understood
 from xenoglot.engine.samplers import WINDOWS, sampler_fields
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Text
-from xenoglot.model.request import OutputFormat, Thinking
+from xenoglot.model.events import OpaqueDelta
+from xenoglot.model.fold import fold
+from xenoglot.model.request import OutputFormat, Prompt, Request, Sampling, Thinking
+from xenoglot.model.response import Response
 
 if TYPE_CHECKING:
     from xenoglot.engine.backend import Engine
@@ -116,6 +122,61 @@ def test_findings_f_a_schema_that_is_none_is_refused() -> None:
     body: JSON = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
     with pytest.raises(WireError, match="schema: expected"):
         CHAT.decode_request({**body, "response_format": {"type": "json_object", "schema": 123}})
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", ["chat", "completions", "messages"])
+async def test_findings_f_an_answer_tells_how_long_it_took(engine: Engine, dialect: str, *, stream: bool) -> None:
+    fields = Extra(dialect=dialect, fields={"timings_per_token": True})
+    sampling = Sampling(max_tokens=3, n=2, logit_bias={"504": 100})
+    call = replace(asked("Hi", sampling=sampling, stream=stream, extra=fields), dialect=dialect)
+    found = await events(engine, call)
+    told = [(event.candidate, event.data["timings"]) for event in found if isinstance(event, OpaqueDelta)]
+    folded = fold(found)
+    assert isinstance(folded, Response)
+    if dialect == "messages":
+        assert told == []
+        assert [str(loss) for loss in call.losses] == ["$ timings_per_token dropped (only messages has it)"]
+        return
+    assert [*call.losses] == []
+    assert folded.extra is not None
+    if stream:
+        assert [one["predicted_n"] for candidate, one in told if candidate == 0] == [1, 2, 3, 3]
+        assert [one["predicted_n"] for candidate, one in told if candidate == 1] == [1, 2, 3, 3]
+        assert "timings" not in folded.extra.fields
+        timings = told[-1][1]
+    else:
+        assert told == []
+        timings = folded.extra.fields["timings"]
+    assert timings.keys() == {
+        *("cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second"),
+        *("predicted_n", "predicted_ms", "predicted_per_token_ms", "predicted_per_second"),
+    }
+    assert timings["predicted_n"] == 3
+    assert timings["predicted_ms"] > 0
+    assert folded.usage is not None
+    assert timings["cache_n"] + timings["prompt_n"] == folded.usage.input_tokens
+
+
+async def test_findings_f_the_best_of_several_tells_how_long_all_took(engine: Engine) -> None:
+    fields = Extra(dialect="completions", fields={"timings_per_token": True})
+    prompt = Prompt(texts=("Hi",), best_of=2)
+    request = Request(model="m", prompt=prompt, sampling=Sampling(max_tokens=2), extra=fields, stream=True)
+    made = await response(engine, Call(request=request, losses=Losses(), dialect="completions"))
+    assert made.extra is not None
+    assert made.extra.fields["timings"]["predicted_n"] > 0
+
+
+@pytest.mark.parametrize("wanted", [False, None])
+async def test_findings_f_timings_are_told_on_request_alone(engine: Engine, wanted: JSON) -> None:
+    call = replace(asked("Hi", stream=True, extra=extra(timings_per_token=wanted)), dialect="chat")
+    assert not any(isinstance(event, OpaqueDelta) for event in await events(engine, call))
+    assert [*call.losses] == []
+
+
+async def test_findings_f_timings_are_wanted_or_not(engine: Engine) -> None:
+    with pytest.raises(FailureError, match="timings_per_token: expected true or false, found 1"):
+        await response(engine, asked("Hi", extra=extra(timings_per_token=1)))
 
 
 SAMPLERS: dict[str, JSON] = {

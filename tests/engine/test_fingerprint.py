@@ -32,8 +32,10 @@ def test_findings_f_it_tells_weights_and_templates_apart(tmp_path: Path) -> None
     assert len({before, *others, fingerprint(one, Settings())}) == 4
 
 
-@pytest.mark.parametrize(("dialect", "tells"), [("chat", True), ("messages", False), ("", False)])
-async def test_findings_f_answers_of_chat_have_it(
+@pytest.mark.parametrize(
+    ("dialect", "tells"), [("chat", True), ("completions", True), ("messages", False), ("", False)]
+)
+async def test_findings_f_answers_of_openai_have_it(
     engine: Engine, weights: Weights, dialect: str, *, tells: bool
 ) -> None:
     call = replace(asked("Hi", sampling=Sampling(max_tokens=1)), dialect=dialect)

@@ -50,7 +50,9 @@ def texts_of(response: Response) -> list[str]:
 async def posted(engine: Engine, body: JSONObject) -> JSONObject:
     """Ask as a client of the legacy API does, and check that a stream says the same."""
     request = COMPLETIONS.decode_request(body)
-    response = await answered(engine, Call(request=request, losses=Losses()))
+    response = await answered(engine, Call(request=request, losses=Losses(), dialect="completions"))
+    assert response.extra is not None
+    assert [*response.extra.fields] == ["system_fingerprint"]
     whole = COMPLETIONS.encode_response(response, request, Losses())
     chunks = through(unfold(response), COMPLETIONS.stream_encoder(request, Losses()))
     choices: dict[int, JSONObject] = {}

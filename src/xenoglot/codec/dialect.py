@@ -168,8 +168,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     `forward` are request headers that an upstream of
     the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
     request can hold several texts to be continued; `fingerprint_field` is where an answer names the build and weights
-    that made it, empty where there is no such field; `stop_limit` is how many stop strings it can hold (0 where there
-    is no field for them), `blank_stops` whether they may be nothing but blanks.
+    that made it, and `timings_field` where it says how long that took, each empty where there is no such field;
+    `stop_limit` is how many stop strings it can hold (0 where there is no field for them), `blank_stops` whether they
+    may be nothing but blanks.
     `tells_unfinished` is whether a whole answer without a finish says that it is not over; in other dialects the server
     left the reason out. `limits_prefix` is what all the headers
     begin with that `decode_limits` reads, `None` where it reads none. Every decoder raises `WireError` for what the
@@ -206,6 +207,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     id_prefix: str = ""
     many_texts: bool = False
     fingerprint_field: str = ""
+    timings_field: str = ""
     stop_limit: int | None = None
     blank_stops: bool = True
     tells_unfinished: bool = False

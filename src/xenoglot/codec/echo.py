@@ -14,6 +14,7 @@ from xenoglot.model.content import Extra, Text
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
+    from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Prompt, Request
 
 _MARK = "echo"
@@ -36,6 +37,16 @@ def head_of(part: Part | None) -> str | None:
     mark = part.extra.form.get(_MARK)
     head = mark.get("head") if isinstance(mark, dict) else None
     return head if isinstance(head, str) else None
+
+
+def made_here(dialect: str, fields: JSONObject) -> Extra:
+    """Return what an answer has in `dialect` alone that no server of it made: a prompt in it has its mark."""
+    return Extra(dialect=dialect, fields=fields, form={_MARK: True})
+
+
+def is_echoed(extra: Extra | None, dialect: str) -> bool:
+    """Return whether an answer comes from a server of `dialect`, which has put the prompt into it unmarked."""
+    return extra is not None and extra.dialect == dialect and _MARK not in extra.form
 
 
 def missing_echo(request: Request, candidate: int) -> str | tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec import dialect as dialects
+from xenoglot.codec.echo import made_here
 from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
@@ -21,7 +22,7 @@ from xenoglot.engine.asking import Asking
 from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.embedding import EmbeddingEngine
-from xenoglot.engine.extras import fields_of, understood
+from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
 from xenoglot.engine.failures import CRASHED, overflow, refused
 from xenoglot.engine.fingerprint import fingerprint
 from xenoglot.engine.limits import note_losses, stop_words
@@ -35,7 +36,6 @@ from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_
 from xenoglot.engine.weighing import weigh
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.model.content import Extra
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from xenoglot.engine.measures import Measures
     from xenoglot.engine.runtime import Facts, Process
     from xenoglot.engine.weights import Weights
-    from xenoglot.model.content import Text
+    from xenoglot.model.content import Extra, Text
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
     from xenoglot.model.tokens import TextRequest, TokensRequest
@@ -126,6 +126,12 @@ class Engine:
         call.losses.settle()
         if call.request.sampling.max_tokens == 0:
             return _known(unspoken(job.plan))
+        run = await self._run(job)
+        if job.plan.timings and not call.request.stream:
+            return await _whole(run)
+        return EventAnswer(batches=run.batches(), aclose=run.aclose)
+
+    async def _run(self, job: _Job) -> _Run:
         ticket = await self._turn(job)
         try:
             reply = await self._runtime.complete(job.fields)
@@ -133,8 +139,7 @@ class Engine:
             self._meter.add((), finished=False)
             ticket.release_soon()
             raise
-        run = _Run(reply, ticket, Completion(job.plan), job.stops, self._meter, self._runtime)
-        return EventAnswer(batches=run.batches(), aclose=run.aclose)
+        return _Run(reply, ticket, Completion(job.plan), job.stops, self._meter, self._runtime)
 
     async def _turn(self, job: _Job) -> Ticket:
         """Wait for the turn of `job`; whoever leaves before has left, too."""
@@ -233,12 +238,14 @@ class Engine:
     def _named(self, dialect: str) -> Extra | None:
         """Return what names the build and the weights in an answer of `dialect`, where it has a field for that."""
         field = dialects.get(dialect).fingerprint_field if dialect in dialects.names() else ""
-        return Extra(dialect=dialect, fields={field: self._fingerprint}) if field else None
+        return made_here(dialect, {field: self._fingerprint}) if field else None
 
     async def _job(self, call: Call) -> _Job:
         request, sampling = call.request, call.request.sampling
         check_tools(request, "")
-        note_losses(request, call.losses)
+        timed = wants_timings(fields_of(request))
+        timings = _timings_field(call.dialect) if timed else ""
+        note_losses(request, call.losses, *([] if timed and not timings else [TIMINGS]))
         asked = await self._asking.asked(request, call.losses)
         facts, prompt = await self._runtime.facts(), asked.prompt
         fields = completion_fields(checked_length(request), facts, self._settings.slots)
@@ -254,6 +261,7 @@ class Engine:
         remembers = self._settings.remembers and further.get("cache_prompt") is not False
         fields |= {**sampler_fields(further, facts.context), "prompt": prompt, "n_predict": longest, **STREAMED}
         fields["cache_prompt"] = remembers
+        fields[TIMINGS] = bool(timings) and request.stream
         if asked.constraint.grammar:
             fields["grammar"] = asked.constraint.grammar
             if fields.pop("ignore_eos", False):
@@ -268,6 +276,7 @@ class Engine:
             bounded=longest < wanted,
             tops=(sampling.top_logprobs or 0) if wants_logprobs(sampling) else None,
             extra=self._named(call.dialect),
+            timings=timings,
         )
         stops = StopStage(stop, candidates=count) if stop and asked.calls else None  # the runtime would end calls, too
         tokens = len(prompt) + count * longest
@@ -292,6 +301,11 @@ class _Run:
         self._completion = completion
         self._stops = stops
         self._meter: Meter | None = meter
+
+    @property
+    def extra(self) -> Extra | None:
+        """What the answer has in the client's dialect alone, as far as it is known."""
+        return self._completion.extra
 
     async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield what each read of the runtime's stream made."""
@@ -323,6 +337,20 @@ class _Run:
             self._ticket.release()
         else:
             self._ticket.release_soon()
+
+
+def _timings_field(dialect: str) -> str:
+    """Return the field in which an answer of `dialect` says how long it took; empty where there is none."""
+    return dialects.get(dialect).timings_field if dialect in dialects.names() else ""
+
+
+async def _whole(run: _Run) -> EventAnswer:
+    """Return the answer when all of it is there, with what is known at its end alone."""
+    async with aclosing(run):
+        response = fold([event async for batch in run.batches() for event in batch])
+    if isinstance(response, Failure):
+        raise FailureError(response)
+    return _known(list(unfold(replace(response, extra=run.extra))))
 
 
 def _known(events: Sequence[Event]) -> EventAnswer:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from xenoglot.codec.wire import decode_json
 from xenoglot.engine.failures import BROKEN, CRASHED
 from xenoglot.engine.measures import Timings
 from xenoglot.engine.runtime import Likely
 from xenoglot.engine.speech import Speech
 from xenoglot.engine.weighing import logprob_of
 from xenoglot.model.content import Extra
-from xenoglot.model.events import Failed, Finished, Started, UsageReported
+from xenoglot.model.events import Failed, Finished, OpaqueDelta, Started, UsageReported
 from xenoglot.model.response import Finish, Usage
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
 
 RESPONSE_FIELDS: Final = [
     "index",
@@ -38,6 +41,9 @@ RESPONSE_FIELDS: Final = [
     "timings",
 ]
 """What the last item of a candidate has to hold; the others are not affected."""
+
+
+NOTHING: Final = msgspec.Raw()
 
 
 class _Progress(Struct):
@@ -56,13 +62,14 @@ class _Item(Struct):
     stopping_word: str = ""
     tokens_predicted: int = 0
     truncated: bool = False
-    timings: Timings | None = None
+    timings: msgspec.Raw = NOTHING
     prompt_progress: _Progress | None = None
     completion_probabilities: tuple[Likely, ...] = ()
     error: _Said | None = None
 
 
 _decode = msgspec.json.Decoder(_Item).decode
+_decode_timings = msgspec.json.Decoder(Timings).decode
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -70,7 +77,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     `bounded` says that the end of the context comes before the end that the request allows. `tops` is how many
     alternatives of each token the request wants, `None` for no likelihoods at all. `extra` is what the answer has in
-    the client's dialect alone.
+    the client's dialect alone; `timings` is the field of it in which the request wants to know how long the runtime
+    took, empty where it does not.
     """
 
     model: str
@@ -79,6 +87,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     bounded: bool = False
     tops: int | None = None
     extra: Extra | None = None
+    timings: str = ""
 
 
 def unspoken(plan: Plan) -> list[Event]:
@@ -102,6 +111,8 @@ class Completion:
         self._open = set(range(len(plan.speeches)))
         self.timings: list[Timings] = []
         """What the runtime said of the candidates that have come to their end."""
+        self.extra = plan.extra
+        """What the answer has in the client's dialect alone, with the timings of the first candidate so far."""
 
     @property
     def complete(self) -> bool:
@@ -133,9 +144,10 @@ class Completion:
         self._started = True
         speech = self._plan.speeches[item.index]
         events += speech.feed(item.content, self._logprobs(item))
+        events += self._measured(item)
         if item.stop:
             self._open.discard(item.index)
-            self.timings += () if item.timings is None else (item.timings,)
+            self.timings += () if item.timings is NOTHING else (_decode_timings(item.timings),)
             ending, finish = speech.close(self._finish(item))
             events += [*ending, self.usage(), Finished(finish=finish, candidate=item.index)]
         return events
@@ -145,6 +157,16 @@ class Completion:
         prompt = self._plan.prompt_tokens
         usage = Usage(input_tokens=prompt, output_tokens=sum(self._predicted), cache_read=self._cached)
         return UsageReported(usage=usage)
+
+    def _measured(self, item: _Item) -> Sequence[Event]:
+        """Return how long the candidate took so far, in the runtime's words, if the request wants to know."""
+        extra = self._plan.extra
+        if item.timings is NOTHING or extra is None or not self._plan.timings:
+            return ()
+        data: JSONObject = {self._plan.timings: decode_json(bytes(item.timings))}
+        if item.index == 0:
+            self.extra = replace(extra, fields=extra.fields | data)
+        return (OpaqueDelta(dialect=extra.dialect, data=data, candidate=item.index),)
 
     def _finish(self, item: _Item) -> Finish:
         match item.stop_type:

@@ -40,6 +40,7 @@ KINDS: Final = ("json", "regex", "choice", "grammar")
 TEMPLATE: Final = "chat_template_kwargs"
 GOES_ON: Final = "continue_final_message"
 OPENS: Final = "add_generation_prompt"
+TIMINGS: Final = "timings_per_token"
 NESTED: Final = "structured_outputs"
 FORMAT: Final = "response_format"
 LONGEST_QUOTE: Final = 64
@@ -59,9 +60,21 @@ def fields_of(request: Request) -> JSONObject:
     return {} if request.extra is None else request.extra.fields
 
 
-def unread(extra: Extra | None) -> Extra | None:
-    """Return the fields that are not understood here either."""
-    return _without(extra, {*FORMS, NESTED, *READ})
+def unread(extra: Extra | None, *heeded: str) -> Extra | None:
+    """Return the fields that are not understood here either; those `heeded` are."""
+    return _without(extra, {*FORMS, NESTED, *READ, *heeded})
+
+
+def wants_timings(fields: JSONObject) -> bool:
+    """Return whether a request asks llama-server how long its answer took.
+
+    Raises:
+        FailureError: it is neither yes nor no.
+    """
+    wanted = fields.get(TIMINGS)
+    if wanted is None or type(wanted) is bool:
+        return wanted is True
+    raise refused(f"$.{TIMINGS}", f"expected true or false, found {to_text(wanted)[:LONGEST_QUOTE]}")
 
 
 def _without(extra: Extra | None, names: Collection[str]) -> Extra | None:

@@ -33,13 +33,13 @@ def check_size(said: Sequence[JSON], context: int) -> None:
         raise overflow(tokens, context)
 
 
-def note_losses(request: Request, losses: Losses) -> None:
-    """Record what the model will not do.
+def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
+    """Record what the model will not do; `heeded` are fields that no dialect defines and this answer heeds.
 
     Raises:
         FailureError: without it the answer would be to another question.
     """
-    losses.carry(unread(request.extra), "$", ENGINE)
+    losses.carry(unread(request.extra, *heeded), "$", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
     if request.verbosity is not None:

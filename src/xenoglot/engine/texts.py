@@ -77,7 +77,7 @@ def of_several(request: Request, count: int) -> Request:
     if prompt is not None:
         heard = prompt.echo if sampling.logprobs else None
         prompt = replace(prompt, best_of=None, echo=heard)
-    return replace(request, prompt=prompt, sampling=replace(sampling, n=count, logprobs=True))
+    return replace(request, prompt=prompt, sampling=replace(sampling, n=count, logprobs=True), stream=False)
 
 
 class EchoSpeech:

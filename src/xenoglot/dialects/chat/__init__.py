@@ -46,6 +46,7 @@ CHAT = Dialect(
     id_prefix="chatcmpl-",
     stop_limit=4,
     fingerprint_field="system_fingerprint",
+    timings_field="timings",
     decode_request=decode_request,
     glance=glance,
     glimpse=glimpse,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.echo import is_echoed
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.completions.decoder import DONE
@@ -103,7 +104,7 @@ class StreamEncoder:
 
     def _start(self, started: Started) -> None:
         own = own_fields(started.extra, "$", self._losses)
-        self._echoed = started.extra is not None and started.extra.dialect == NAME
+        self._echoed = is_echoed(started.extra, NAME)
         self._envelope = {
             "id": started.id or "",
             "object": OBJECT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.echo import head_of, is_marked
+from xenoglot.codec.echo import head_of, is_echoed, is_marked
 from xenoglot.codec.leftovers import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -68,7 +68,7 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
         "model": request.model if response.model is None else response.model,
     }
     body: JSONObject = {key: value for key, value in always.items() if key not in form.get("absent", ())}
-    home = response.extra is not None and response.extra.dialect == NAME
+    home = is_echoed(response.extra, NAME)
     body["choices"] = [
         _encode_choice(candidate, index, "" if home else _echo(candidate, index, request, losses), losses)
         for index, candidate in enumerate(response.candidates)
