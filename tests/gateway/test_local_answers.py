@@ -10,11 +10,14 @@ import anthropic
 import pytest
 
 from tests.gateway.test_reasoning_requests import House
+from tests.shortcuts import switched
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway import native, passing
 from xenoglot.gateway.config import check
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
+    from xenoglot.gateway.passage import Passage
     from xenoglot.model.json import JSON
 
 LOCAL: dict[str, JSON] = {"messages": {"local_answers": ["quota_probe", "suggestion"]}}
@@ -41,6 +44,41 @@ def test_f_s7_a_quota_probe_does_not_reach_the_upstream(
     lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "xenoglot.access"]
     targets = [f"{line['backend']}/{line['target']}" for line in lines]
     assert targets == (["local/quota_probe"] * 2 if clients else ["up/m"] * 2) + ["up/m"]
+
+
+def test_the_answer_says_that_no_model_was_called() -> None:
+    with (
+        Upstream(*answers("chat", text="Hello.").rules()) as upstream,
+        House(upstream, clients=LOCAL) as house,
+        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+    ):
+        found = [
+            client.messages.with_raw_response.create(model="m", max_tokens=size, messages=QUOTA, stream=stream)
+            for size in (1, 9)
+            for stream in (False, True)
+        ]
+    assert [one.headers["x-xenoglot-target"] for one in found] == ["local/quota_probe"] * 2 + ["up/m"] * 2
+
+
+def test_whatever_is_no_housekeeping_needs_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+
+    def passage(*arguments: object) -> Passage | None:
+        found = passing.passage(*arguments)  # type: ignore[arg-type]  # as it was called
+        made.append(found is not None)
+        return found
+
+    monkeypatch.setattr(native, "passage", passage)
+    long: list[anthropic.types.MessageParam] = [{"role": "user", "content": "quota " * 4000}]
+    with (
+        switched(on=True),
+        Upstream(*answers("chat", text="Hello.").rules()) as upstream,
+        House(upstream, clients=LOCAL) as house,
+        anthropic.Anthropic(base_url=house.url, api_key="none", max_retries=0) as client,
+    ):
+        for size, messages in ((1, QUOTA), (9, QUOTA), (1, long)):
+            client.messages.create(model="m", max_tokens=size, messages=messages)
+    assert made == [False, True, True]
 
 
 def test_an_empty_answer_is_whole() -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.request import Request
+    from xenoglot.policy.local_answers import LocalAnswer
     from xenoglot.policy.needs import Need
 
 
@@ -147,10 +148,7 @@ class Asking:
 
     def _local(self) -> EventAnswer | None:
         """Return the answer to a housekeeping request that the configuration wants answered without a model."""
-        settings = self._gateway.config.clients.get(self._dialect.name)
-        if settings is None or not settings.local_answers:
-            return None
-        found = local_answer(self._request, settings.local_answers)
+        found = answered_here(self._gateway, self._dialect, self._request)
         if found is None:
             return None
         self._record.answered_locally(found.kind)
@@ -239,6 +237,13 @@ async def _one_batch(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event]]
 def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """Return those of the client's `headers` that a server of its `dialect` may see."""
     return tuple([header for header in headers if header[0] in dialect.forward])
+
+
+def answered_here(gateway: Gateway, dialect: Dialect, request: Request) -> LocalAnswer | None:
+    """Return the answer to a housekeeping request that the configuration wants answered without a model."""
+    settings = gateway.config.clients.get(dialect.name)
+    kinds = () if settings is None else settings.local_answers
+    return local_answer(request, kinds) if kinds else None
 
 
 class Order(NamedTuple):

@@ -90,6 +90,8 @@ class Record(Struct):
     backend: str | None = None
     target: str | None = None
     substituted: bool = False
+    local: bool = False
+    """Whether the gateway answers itself."""
     tries: int = 0
     """How often a target was asked."""
     status: int | None = None
@@ -120,7 +122,7 @@ class Record(Struct):
 
     def answered_locally(self, kind: str) -> None:
         """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
-        self.backend, self.target, self.substituted = "local", kind, False
+        self.backend, self.target, self.substituted, self.local = "local", kind, False, True
 
     def tried(self, target: Target) -> None:
         """Note who is asked now."""
@@ -156,7 +158,7 @@ class Record(Struct):
             ("request-id", self.request_id),
             ("x-content-type-options", "nosniff"),
         ]
-        if answering and self.tries and self.backend is not None:
+        if answering and (self.tries or self.local) and self.backend is not None:
             named.append((TARGET, f"{self.backend}/{self.target}"))
         if self.substituted and self.target is not None:
             named.append((SUBSTITUTED, self.target))

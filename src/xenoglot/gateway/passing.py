@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.gateway import relay, state
-from xenoglot.gateway.asking import Asking
+from xenoglot.gateway.asking import Asking, answered_here
 from xenoglot.gateway.bodies import read_request
 from xenoglot.gateway.dispatch import begin
 from xenoglot.gateway.endpoint import let_in, note
@@ -59,9 +59,6 @@ def passage(exchange: PushExchange, entry: Entry, gateway: Gateway) -> Passage |
     data = exchange.content()
     if entry.handler not in _PASSABLE or len(data) >= LARGE:
         return None
-    clients = gateway.config.clients.get(entry.dialect.name)
-    if clients is not None and clients.local_answers:
-        return None
     try:
         small = entry.dialect.glance if len(data) < GLANCED else None
         request = None if small is None else small(data)
@@ -84,6 +81,8 @@ def _begun(
     `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
     """
     dialect = entry.dialect
+    if answered_here(gateway, dialect, request) is not None:
+        return None
     way = gateway.ways.of(request.model, dialect, entry.client)
     ahead, group, last = way.first(gateway, request, exchange.headers)
     if ahead is None:
