@@ -109,6 +109,16 @@ _HERMES: Final = (
 
 _ERNIE_WORDS: Final = ("<response>\n", "\n</response>\n", "\n</response>", "<response>", "</response>", "</s>")
 
+_PLAMO_CALL: Final = Named(
+    prefix=("<|plamo:begin_tool_name:plamo|>",),
+    infix=(
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>",
+    ),
+    suffix=("<|plamo:end_tool_arguments:plamo|>",),
+    starts="<",
+)
+
 _OTHERS: Final = (
     Syntax(
         name="ernie45",
@@ -218,8 +228,11 @@ _OTHERS: Final = (
     Syntax(
         name="plamo3",
         title="PLaMo 3",
-        source=f"{_VLLM}vllm/tool_parsers/plamo3_tool_parser.py",
-        note="Every part of a call has markers of its own; the arguments are a JSON object.",
+        source=f"{_VLLM}vllm/parser/plamo3.py",
+        note=(
+            "Every part of a call has markers of its own, of which the outer two of a call may be missing; the "
+            "arguments are a JSON object. The prompt opens the thoughts, and a call may end them."
+        ),
         models=("plamo-3*", "plamo3*"),
         calls=(
             Calls(
@@ -227,11 +240,22 @@ _OTHERS: Final = (
                 open=("<|plamo:begin_tool_request:plamo|>",),
                 close=("<|plamo:end_tool_request:plamo|>",),
                 end=("<|plamo:end_tool_requests:plamo|>",),
-                payload=Named(
-                    prefix=("<|plamo:begin_tool_name:plamo|>",),
-                    infix=("<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>",),
-                    suffix=("<|plamo:end_tool_arguments:plamo|>",),
-                ),
+                payload=_PLAMO_CALL,
+            ),
+            Calls(
+                begin=("<|plamo:begin_tool_requests:plamo|>",),
+                close=("<|plamo:end_tool_request:plamo|>",),
+                end=("<|plamo:end_tool_requests:plamo|>",),
+                payload=_PLAMO_CALL,
+            ),
+        ),
+        thoughts=(
+            Thoughts(
+                open=("<|plamo:begin_think:plamo|>",),
+                close=("<|plamo:end_think:plamo|>",),
+                implied=True,
+                calls=True,
+                place="anywhere",
             ),
         ),
         dropped=("<|plamo:tag|>",),

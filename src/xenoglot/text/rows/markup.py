@@ -65,10 +65,10 @@ _QWEN: Final = (
     ),
     Syntax(
         name="nemotron3",
-        title="Nemotron 3 and 3.5",
+        title="Nemotron 3 and 3.5, Granite 4.2",
         source=f"{_HUB}nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16/blob/main/chat_template.jinja",
         note="As Qwen3-Coder; the prompt opens the thoughts, and a call may end them.",
-        models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*"),
+        models=("*nemotron-3-*", "*nemotron-3.5-*", "nemotron3*", "granite-4.2*", "granite4.2*"),
         calls=_QWEN_CALLS,
         slips=_SLIPS,
         thoughts=(_THINK_LINE,),
