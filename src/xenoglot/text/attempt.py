@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.text.section import CutError, MismatchError
 
@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 _LINE = re.compile(r"[^\n<]+")
 
 
-class Attempt:
-    """One form at work on the text from its marker on."""
+_EMPTY: Final = ("[]", "[ ]")
+"""A list of calls with none in it."""
 
-    def __init__(self, form: Calls, section: Section) -> None:
+
+class Attempt:
+    """One form at work on the text from its marker on.
+
+    `alone`: the marker stands at the start of a line, so that markers with no call between them are no words either.
+    """
+
+    def __init__(self, form: Calls, section: Section, *, alone: bool) -> None:
         self.section = section
         self.marked = any(len(marker) > 1 for marker in form.markers)
         self.over = False
-        self._reading = _read(form, section)
+        tagged = all(marker[0] in "<[" for marker in form.markers)  # and no fence, whose end may begin another
+        alone = (alone and tagged) or all(_is_token(marker) for marker in form.markers)
+        self._reading = _read(form, section, alone=alone)
 
     def advance(self, *, ended: bool) -> None:
         """Read on, as far as the text goes."""
@@ -45,10 +54,10 @@ class Attempt:
         self.over = True
 
 
-def _read(form: Calls, section: Section) -> Reading:
+def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
     """Read `begin`, calls and `end`."""
-    yield from section.expect(form.begin)
-    yield from section.expect(form.open)
+    if (yield from _opened(form, section, alone=alone)):
+        return
     while True:
         yield from _repeated(form.open, section)
         try:
@@ -66,6 +75,33 @@ def _read(form: Calls, section: Section) -> Reading:
             continue
         if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
             return
+
+
+def _opened(form: Calls, section: Section, *, alone: bool) -> Generator[None, None, bool]:
+    """Read the markers before the first call; return whether there is none."""
+    for markers in (form.begin, form.open):
+        yield from section.expect(markers)
+        if alone and markers and (yield from _is_empty(form, section)):
+            return True
+    return False
+
+
+def _is_token(marker: str) -> bool:
+    """Return whether only a tokenizer writes `marker`; tags without bars may be spoken of."""
+    return marker[:1] == "<" and marker[1:2] in ("|", "\uff5c")
+
+
+def _is_empty(form: Calls, section: Section) -> Generator[None, None, bool]:
+    """Read the end of a form that has no call in it, where it stands here; return whether it does."""
+    listed = form.markers and "[" in form.payload.starts and (yield from section.accept(_EMPTY))
+    closed = yield from section.accept(form.close)
+    ended = yield from section.accept(form.end)
+    if listed and not (closed or ended) and (form.close or form.end):
+        raise MismatchError
+    if not (listed or closed or ended):
+        return False
+    section.void()
+    return True
 
 
 def _rest_of_line(form: Calls, section: Section) -> Generator[None, None, bool]:

@@ -247,14 +247,15 @@ class Parser:
 
     def _try_from(self, place: int, forms: Sequence[Calls]) -> None:
         blanks, text = self._text[:place], self._text[place:]
-        self._attempts = [self._attempt(form, text) for form in forms]
+        alone = (self._last + blanks).rstrip(" \t")[-1:] in ("", "\n")
+        self._attempts = [self._attempt(form, text, alone=alone) for form in forms]
         self._text = blanks
 
-    def _attempt(self, form: Calls, text: str) -> Attempt:
+    def _attempt(self, form: Calls, text: str, *, alone: bool) -> Attempt:
         section = Section(self._declared, self._table.stops(form))
         section.stopped = self._stopped
         section.more(text)
-        return Attempt(form, section)
+        return Attempt(form, section, alone=alone)
 
     def _say(self, count: int) -> None:
         """Make words of the first `count` characters."""
@@ -382,6 +383,7 @@ class Parser:
             self._made += self._in_thought(pieces) if self._thoughts is not None else pieces
             self._note_last(pieces[-1])
         if attempt.over:
+            self._marked = self._marked or attempt.section.empty
             self._attempts = []
             self._checked = 0 if attempt.section.read else len(self._text) + 1  # nothing was read: no form begins there
             self._text += attempt.section.rest

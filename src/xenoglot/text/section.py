@@ -51,6 +51,7 @@ class Section:
         self.ended = False
         self.stopped = False  # where it ended, the model ended it, and nobody cut it off
         self.called = False
+        self.empty = False  # its markers had no call between them
         self.read = 0
         self._text = ""
         self._at = 0
@@ -75,8 +76,8 @@ class Section:
 
     @property
     def decided(self) -> bool:
-        """Whether it is known that this is a call to a declared tool."""
-        return self.called
+        """Whether it is known that this is a call to a declared tool, or no call at all."""
+        return self.called or self.empty
 
     @property
     def refused(self) -> bool:
@@ -108,6 +109,12 @@ class Section:
         if self._state == "between" and not self._told:
             self.give_back()
         self._clear()
+
+    def void(self) -> None:
+        """Say that the markers had no call between them: they are markup, and say nothing."""
+        self._clear()
+        self._state = "between"
+        self.empty = self._told = True
 
     def settle(self) -> None:
         """Say that what was read behind a call belongs to its form, whatever follows."""
