@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.shortcuts import SHORTCUTS
+from xenoglot.shortcuts import GROUPS, SHORTCUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
+
+    from xenoglot.shortcuts import Group
 
 
 @contextmanager
 def switched(*, on: bool) -> Generator[None]:
     """Take shortcuts, or the general way, until the block ends."""
-    before = SHORTCUTS.taken
-    SHORTCUTS.take(taken=on)
+    with without(() if on else GROUPS):
+        yield
+
+
+@contextmanager
+def without(groups: Iterable[Group]) -> Generator[None]:
+    """Take all shortcuts but those of these groups, until the block ends."""
+    before = SHORTCUTS.off
+    SHORTCUTS.turn_off(groups)
     try:
         yield
     finally:
-        SHORTCUTS.take(taken=before)
+        SHORTCUTS.turn_off(before)
 
 
 @pytest.fixture(scope="module")

@@ -10,42 +10,43 @@ import pytest
 from tests.shortcuts import switched
 from xenoglot.codec.dialect import get, names
 from xenoglot.dialects.chat.plain import plain_message
-from xenoglot.shortcuts import SHORTCUTS, Shortcuts
+from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 
 HELLO = {"role": "user", "content": "Hi"}
-KNOWN = [
-    "xenoglot.backends.heads.Heads._keep",
-    "xenoglot.codec.reading._foreseeable",
-    "xenoglot.codec.writing._ready_frames",
-    "xenoglot.dialects.chat.decoder.StreamDecoder._common",
-    "xenoglot.dialects.chat.glance.glance",
-    "xenoglot.dialects.chat.glimpse.glimpse",
-    "xenoglot.dialects.chat.plain.plain_message",
-    "xenoglot.dialects.chat.plain.plain_tool",
-    "xenoglot.dialects.chat.plain.write_plain",
-    "xenoglot.dialects.chat.plain_answer.plain_message",
-    "xenoglot.dialects.chat.plain_answer.plain_response",
-    "xenoglot.dialects.chat.response._plain_choice",
-    "xenoglot.dialects.llama_stack.decoder._plain_text",
-    "xenoglot.dialects.messages.glance.glance",
-    "xenoglot.dialects.messages.glimpse.glimpse",
-    "xenoglot.dialects.messages.plain.PlainWriter.block",
-    "xenoglot.dialects.messages.plain.PlainWriter.lone",
-    "xenoglot.dialects.messages.plain.PlainWriter.tool",
-    "xenoglot.dialects.messages.plain.plain_message",
-    "xenoglot.dialects.messages.plain.plain_text",
-    "xenoglot.dialects.messages.plain.plain_tool",
-    "xenoglot.dialects.openai.embeddings.glimpse",
-    "xenoglot.dialects.openai.usage._plain_usage",
-    "xenoglot.dialects.responses.glance.glance",
-    "xenoglot.dialects.responses.plain.plain_message",
-    "xenoglot.dialects.responses.plain.plain_said",
-    "xenoglot.dialects.responses.plain.plain_tool",
-    "xenoglot.dialects.responses.plain.write_plain",
-    "xenoglot.gateway.native_repeat.is_kept",
-    "xenoglot.gateway.passing.is_worth_waiting",
-    "xenoglot.gateway.passing.passage",
-]
+KNOWN = {
+    "xenoglot.backends.heads.Heads._keep": "heads",
+    "xenoglot.codec.reading._foreseeable": "templates",
+    "xenoglot.codec.writing._ready_frames": "frames",
+    "xenoglot.dialects.chat.decoder.StreamDecoder._common": "chunks",
+    "xenoglot.dialects.chat.glance.glance": "requests",
+    "xenoglot.dialects.chat.glimpse.glimpse": "usage",
+    "xenoglot.dialects.chat.plain.plain_message": "messages",
+    "xenoglot.dialects.chat.plain.plain_tool": "messages",
+    "xenoglot.dialects.chat.plain.write_plain": "messages",
+    "xenoglot.dialects.chat.plain_answer.plain_message": "messages",
+    "xenoglot.dialects.chat.plain_answer.plain_response": "messages",
+    "xenoglot.dialects.chat.response._plain_choice": "messages",
+    "xenoglot.dialects.llama_stack.decoder._plain_text": "chunks",
+    "xenoglot.dialects.messages.glance.glance": "requests",
+    "xenoglot.dialects.messages.glimpse.glimpse": "usage",
+    "xenoglot.dialects.messages.plain.PlainWriter.block": "messages",
+    "xenoglot.dialects.messages.plain.PlainWriter.lone": "messages",
+    "xenoglot.dialects.messages.plain.PlainWriter.tool": "messages",
+    "xenoglot.dialects.messages.plain.plain_message": "messages",
+    "xenoglot.dialects.messages.plain.plain_text": "messages",
+    "xenoglot.dialects.messages.plain.plain_tool": "messages",
+    "xenoglot.dialects.openai.embeddings.glimpse": "usage",
+    "xenoglot.dialects.openai.usage._plain_usage": "messages",
+    "xenoglot.dialects.responses.glance.glance": "requests",
+    "xenoglot.dialects.responses.plain.plain_message": "messages",
+    "xenoglot.dialects.responses.plain.plain_said": "messages",
+    "xenoglot.dialects.responses.plain.plain_tool": "messages",
+    "xenoglot.dialects.responses.plain.write_plain": "messages",
+    "xenoglot.gateway.native_repeat.is_kept": "heads",
+    "xenoglot.gateway.passing.is_worth_waiting": "callbacks",
+    "xenoglot.gateway.passing.passage": "callbacks",
+}
+NONE = frozenset[str]()
 OFF = f"from xenoglot.dialects.chat.plain import plain_message; print(plain_message({HELLO}) is None)"
 """A program that says whether they are off."""
 
@@ -69,6 +70,8 @@ def test_every_shortcut_is_known() -> None:
         (" OFF ", True),
         ("0", True),
         ("no", True),
+        ("-messages", True),
+        ("-templates", False),
     ],
 )
 def test_the_environment_turns_them_off(said: str | None, *, off: bool) -> None:
@@ -77,6 +80,47 @@ def test_the_environment_turns_them_off(said: str | None, *, off: bool) -> None:
         environ["XENOGLOT_SHORTCUTS"] = said
     done = subprocess.run([sys.executable, "-c", OFF], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout == f"{off}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", NONE),
+        ("yes", NONE),
+        ("false", frozenset(GROUPS)),
+        ("-templates", {"templates"}),
+        (" -Templates , -callbacks ", {"templates", "callbacks"}),
+    ],
+)
+def test_a_value_turns_groups_off(value: str, expected: frozenset[str]) -> None:
+    assert turned_off(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("templates,-frames", "templates"), ("-frames,-glimpse", "-glimpse"), ("-frames,", ""), ("of", "of"), ("-", "-")],
+)
+def test_a_value_that_is_not_understood_is_refused(value: str, found: str) -> None:
+    known = "-callbacks, -chunks, -frames, -heads, -messages, -requests, -templates, -usage"
+    with pytest.raises(ValueError, match=r"^XENOGLOT_SHORTCUTS: ") as caught:
+        turned_off(value)
+    assert str(caught.value) == f"XENOGLOT_SHORTCUTS: found {found!r}; expected on, off or a list of: {known}"
+
+
+def test_one_group_is_turned_off_alone() -> None:
+    shortcuts = Shortcuts({"heads"})
+
+    @shortcuts.add("heads")
+    def one() -> int | None:
+        return 1
+
+    @shortcuts.add("frames")
+    def two() -> int | None:
+        return 2
+
+    assert (one(), two()) == (None, 2)
+    shortcuts.turn_off({"frames"})
+    assert (one(), two()) == (1, None)
 
 
 def test_off_and_on_again() -> None:
@@ -89,15 +133,15 @@ def test_off_and_on_again() -> None:
 
 
 def test_one_that_is_added_while_they_are_off_is_off() -> None:
-    shortcuts = Shortcuts(taken=False)
+    shortcuts = Shortcuts(GROUPS)
 
-    @shortcuts.add
+    @shortcuts.add("usage")
     def doubled(number: int, *, more: int = 1) -> int | None:
         return 2 * number * more
 
     assert doubled(1, more=2) is None
     assert doubled(1) is None
-    shortcuts.take(taken=True)
+    shortcuts.turn_off(())
     assert doubled(1, more=2) == 4
 
 
@@ -108,5 +152,5 @@ def test_nothing_is_added_to_a_call() -> None:
         return number
 
     body = written.__code__
-    assert Shortcuts(taken=True).add(written) is written
+    assert Shortcuts().add("usage")(written) is written
     assert written.__code__ is body

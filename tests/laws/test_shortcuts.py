@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vendor_streams import VENDORS, Vendor, each_vendor
-from tests.shortcuts import switched
+from tests.shortcuts import switched, without
 from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.reading import Reading
@@ -24,9 +24,12 @@ from xenoglot.codec.writing import Writing
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import PIECES, Event, Failed
 from xenoglot.model.request import Request
+from xenoglot.shortcuts import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from xenoglot.shortcuts import Group
 
 ODD = (
     '{"created":"x","choices":[{"index":0,"delta":{"content":"b"}}]}',
@@ -148,6 +151,13 @@ def test_in_reads_of_any_size(vendor: Vendor) -> None:
 def test_in_packets_for_each_client(vendor: Vendor, client: str) -> None:
     with switched(on=True):
         assert translated(vendor, client, cut(vendor.stream(MANY), 1448)) == expected(vendor, MANY, client)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@each_vendor
+def test_with_one_group_off(vendor: Vendor, group: Group) -> None:
+    with without({group}):
+        assert translated(vendor, "messages", cut(vendor.stream(FEW), 64)) == expected(vendor, FEW, "messages")
 
 
 @settings(max_examples=400)

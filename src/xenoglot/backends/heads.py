@@ -55,7 +55,7 @@ class Heads:
         fields = {**self._shown[0], "accept": JSON_TYPE}
         return prepare("GET", url, (*fields.items(), (hops.HEADER, hops.onward())), self._socket_path)
 
-    @shortcut
+    @shortcut("heads")
     def _keep(self, kind: object, prepared: Prepared) -> None:
         if len(prepared.start) > LONGEST:
             return

@@ -197,7 +197,7 @@ class Reading:
         return likely if framing.rests and framed == [(other, event.event)] else None
 
 
-@shortcut
+@shortcut("templates")
 def _foreseeable(decoder: StreamDecoder) -> Foreseeable | None:
     """Return a decoder that gives lessons; `None` for any other."""
     return cast("Foreseeable", decoder) if hasattr(decoder, "lesson") else None

@@ -72,7 +72,7 @@ class Writing:
         return frames[0] if len(frames) == 1 else b"".join(frames)
 
 
-@shortcut
+@shortcut("frames")
 def _ready_frames(encoder: Stage[Event, ServerSentEvent], framing: Framing) -> Callable[[Piece], bytes | None] | None:
     """Return what makes the frame of a piece; `None` where the encoder, or the framing, has none ready."""
     framed = framing.encoder is SSEEncoder and hasattr(encoder, "frame")

@@ -66,7 +66,7 @@ class Repeated:
         self.head = replace(self.head, headers=headers, length=int(digits))
 
 
-@shortcut
+@shortcut("heads")
 def is_kept(data: bytes, head: Head) -> bool:
     """Whether the head in `data` is one to keep: it is not too long, and its length tells nothing but a length."""
     return len(data) <= LONGEST and not head.waits

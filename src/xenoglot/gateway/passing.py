@@ -39,7 +39,7 @@ _PASSABLE = (relay.serve, state.serve)
 """Who would serve such a request in a task; idempotency keys are heeded by another."""
 
 
-@shortcut
+@shortcut("callbacks")
 def is_worth_waiting(exchange: PushExchange, head: Head, gateway: Gateway) -> bool:
     """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
     if head.waits or head.length is None or head.length >= LARGE:
@@ -53,7 +53,7 @@ def is_worth_waiting(exchange: PushExchange, head: Head, gateway: Gateway) -> bo
     return True
 
 
-@shortcut
+@shortcut("callbacks")
 def passage(exchange: PushExchange, entry: Entry, gateway: Gateway) -> Passage | None:
     """Return the passage of a request that was let in by `entry`, to be started at once; `None` where it has none."""
     data = exchange.content()

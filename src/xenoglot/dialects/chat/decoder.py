@@ -110,7 +110,7 @@ class StreamDecoder:
             self.state += 1
         return said
 
-    @shortcut
+    @shortcut("chunks")
     def _common(self, chunk: JSON) -> tuple[GrowingChoice, Piece] | None:
         """Return what a chunk says that holds one piece of text and nothing that is new; `None` for any other."""
         if type(chunk) is not dict or not self._started or chunk.get("usage") is not None:

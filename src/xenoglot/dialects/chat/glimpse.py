@@ -84,7 +84,7 @@ _decode = Decoder(_Answer).decode
 _NOTHING_GIVEN, _NOTHING_MADE = _Given(), _Made()
 
 
-@shortcut
+@shortcut("usage")
 def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
     """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
     try:

@@ -29,7 +29,7 @@ _ABSENT = Extra(dialect=NAME, form={"content": "absent"})
 _PAIR, _TRIPLE = 2, 3
 
 
-@shortcut
+@shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
     """Return a message of words, calls of functions or a result in words; `None` where it is or says anything else."""
     if type(item) is not dict:
@@ -39,7 +39,7 @@ def plain_message(item: JSON) -> Message | None:
     return None if read is None else read(item)
 
 
-@shortcut
+@shortcut("messages")
 def plain_tool(item: JSON) -> Tool | None:
     """Return a function with a name, a description and a schema, perhaps strict; `None` for any other tool."""
     if type(item) is not dict or len(item) != _PAIR or item.get("type") != "function":
@@ -55,7 +55,7 @@ def plain_tool(item: JSON) -> Tool | None:
     return Tool(name=name, description=description, parameters=parameters, strict=strict)
 
 
-@shortcut
+@shortcut("messages")
 def write_plain(message: Message, crossing: Crossing) -> list[JSONObject] | None:
     """Return the messages of the wire that a plain one is; `None` where it is not plain, or a server is told less."""
     content = message.content

@@ -30,7 +30,7 @@ _CALL, _INDEXED, _FUNCTION = 3, 4, 2
 _LATEST = 2**53
 
 
-@shortcut
+@shortcut("messages")
 def plain_response(body: JSON) -> Response | None:
     """Return the answer in `body`; `None` where it is of another form."""
     if type(body) is not dict or body.get("object") != "chat.completion":
@@ -134,7 +134,7 @@ def _call(item: JSON) -> ToolCall | None:
     return None
 
 
-@shortcut
+@shortcut("messages")
 def plain_message(parts: Sequence[Part]) -> JSONObject | None:
     """Return the message that holds words and, behind them, calls of functions; `None` where there is more to write."""
     texts: list[str] = []

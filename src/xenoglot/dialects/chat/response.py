@@ -161,7 +161,7 @@ def _spelled_choice(candidate: Candidate, index: int, request: Request, losses: 
     return {**choice, **finish, **matched_stop(candidate.finish, form), **own, **finish}
 
 
-@shortcut
+@shortcut("messages")
 def _plain_choice(candidate: Candidate, index: int, request: Request, losses: Losses) -> JSONObject | None:
     finish = candidate.finish
     if finish is None or finish.explanation is not None or is_legacy(request) or not silent(candidate.extra, NAME):

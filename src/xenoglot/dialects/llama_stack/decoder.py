@@ -70,7 +70,7 @@ class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode_text = msgspec.json.Decoder(_Chunk).decode
 
 
-@shortcut
+@shortcut("chunks")
 def _plain_text(data: bytes) -> str | None:
     """Return the text of the commonest event, or `None` for any other, which is read with all care."""
     try:

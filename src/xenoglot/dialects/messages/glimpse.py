@@ -64,7 +64,7 @@ class _Answer(Struct, gc=False):
 _decode = Decoder(_Answer).decode
 
 
-@shortcut
+@shortcut("usage")
 def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
     """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
     try:

@@ -36,7 +36,7 @@ _MARKED = CacheMark()
 _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 
-@shortcut
+@shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
     """Return a turn of the user or the assistant in plain blocks; `None` where it is or says anything else."""
     if type(item) is not dict or len(item) != _PAIR:
@@ -58,7 +58,7 @@ def plain_message(item: JSON) -> Message | None:
     return Message(role=ours, content=tuple(parts))
 
 
-@shortcut
+@shortcut("messages")
 def plain_text(block: JSON) -> Text | None:
     """Return the part of a block that is a text, perhaps with the usual cache mark; `None` for any other."""
     if type(block) is not dict or block.get("type") != "text":
@@ -71,7 +71,7 @@ def plain_text(block: JSON) -> Text | None:
     return Text(text=text, cache=_MARKED) if len(block) == _TRIPLE and block.get("cache_control") == _MARK else None
 
 
-@shortcut
+@shortcut("messages")
 def plain_tool(item: JSON) -> Tool | None:
     """Return a tool with a name, a description and a schema, perhaps with a cache mark; `None` for any other."""
     if type(item) is not dict:
@@ -95,7 +95,7 @@ class PlainWriter(Struct, frozen=True):
     home: bool
     name_limit: int | None
 
-    @shortcut
+    @shortcut("messages")
     def block(self, part: Part, role: str) -> JSONObject | None:
         """Return the block of a part in a turn of `role`; `None` where it is not plain, or has no place there."""
         kind = type(part)
@@ -107,7 +107,7 @@ class PlainWriter(Struct, frozen=True):
             return self._result(part)  # type: ignore[arg-type]
         return None
 
-    @shortcut
+    @shortcut("messages")
     def lone(self, message: Message) -> str | None:
         """Return the text of a turn that says it and nothing else; `None` for any other."""
         content, extra = message.content, message.extra
@@ -116,7 +116,7 @@ class PlainWriter(Struct, frozen=True):
         text = plain_words(content[0], NAME) if silent(extra, NAME) or extra == STRING else None
         return None if text is None or not self._says(text) else text
 
-    @shortcut
+    @shortcut("messages")
     def tool(self, tool: Tool) -> JSONObject | None:
         """Return a function whose schema is of an object and says so; `None` for any other tool."""
         schema = tool.parameters

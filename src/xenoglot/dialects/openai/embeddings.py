@@ -130,7 +130,7 @@ class _Answer(Struct, gc=False):
 _decode = Decoder(_Answer).decode
 
 
-@shortcut
+@shortcut("usage")
 def glimpse(data: bytes) -> Embeddings | None:
     """Return the usage of the answer in `data`, without its vectors; `None` where anything beside them is unusual."""
     try:

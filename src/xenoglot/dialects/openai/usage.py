@@ -50,7 +50,7 @@ def decode_usage(value: JSON, path: str, dialect: str) -> Usage | None:
     return _plain_usage(value, dialect) or _decode_usage(value, path, dialect)
 
 
-@shortcut
+@shortcut("messages")
 def _plain_usage(value: JSONObject, dialect: str) -> Usage | None:
     """Return the counts under their standard names where there are no others and they agree; else `None`."""
     if not _STANDARD.issuperset(value):

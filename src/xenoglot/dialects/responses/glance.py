@@ -41,7 +41,7 @@ _FIELDS: Mapping[str, Callable[[JSON], bool]] = {
 _NEEDED = frozenset({"model", "input", "store"})
 
 
-@shortcut
+@shortcut("requests")
 def glance(data: bytes) -> Request | None:
     """Return the request in `data` if it is a common one."""
     body = object_in(data, _FIELDS)

@@ -49,7 +49,7 @@ _LISTS = ("annotations", "logprobs")
 _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 
-@shortcut
+@shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
     """Return what the user or the system says in words, or the result of a function; `None` for any other item."""
     if type(item) is not dict:
@@ -70,7 +70,7 @@ def plain_message(item: JSON) -> Message | None:
     return None if not parts else Message(role=ours, content=tuple(parts), extra=spelled["list"])
 
 
-@shortcut
+@shortcut("messages")
 def plain_said(item: JSON) -> Part | None:
     """Return what the model said in one text, or a call of a function; `None` for any other item."""
     if type(item) is not dict:
@@ -81,7 +81,7 @@ def plain_said(item: JSON) -> Part | None:
     return _read_words(item, typed=kind is not None) if kind == "message" or "type" not in item else None
 
 
-@shortcut
+@shortcut("messages")
 def plain_tool(item: JSON) -> Tool | None:
     """Return a function with a name, a description, a schema and whether it is strict; `None` for any other tool."""
     if type(item) is not dict or item.get("type") != "function":
@@ -96,7 +96,7 @@ def plain_tool(item: JSON) -> Tool | None:
     return Tool(name=name, description=description, parameters=parameters, strict=strict)
 
 
-@shortcut
+@shortcut("messages")
 def write_plain(message: Message, crossing: Crossing, kinds: Mapping[str, str]) -> list[JSONObject] | None:
     """Return the items that a stranger's plain message is; `None` for any other. `kinds` are those of calls by id."""
     content = message.content
