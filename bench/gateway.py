@@ -23,7 +23,7 @@ from bench.measuring import Result, Settings, measured, mocked, standing
 from bench.processes import Cores, many_files, needed
 from bench.scenarios import EVERY, GOALS, MATRIX, Scenario
 from bench.starting import Begun, begun, imported
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from bench.processes import found
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 
 CLIENT_KEY: Final = "sk-bench-client-0123456789abcdef"
 UPSTREAM_KEY: Final = "sk-bench-upstream-0123456789abcdef"

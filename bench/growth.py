@@ -23,11 +23,11 @@ from msgspec.structs import replace
 from bench.plot import Series, lines
 from bench.samples import MODEL, PIECE, agent, answer, conversation, frames, spoken, written
 from bench.slopes import LINEAR, last_decade, sizes, slope
-from xenoglot.codec.dialect import get
 from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Image, Inline, Text
 from xenoglot.model.events import Event, TextDelta
 from xenoglot.model.fold import unfold

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Sampling, Tool
 from xenoglot.testing.answers import Answers, answers

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bench import wires
 from bench.gateways import READ, TLS
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.model.request import Request
 
 Measure: TypeAlias = Literal["ratio", "cpu_us", "delivered", "token_p99_us", "rss_mb"]

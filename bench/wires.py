@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from bench import samples
 from xenoglot.codec.addressing import addressed
-from xenoglot.codec.dialect import Dialect, Target, get, names
+from xenoglot.codec.dialect import Dialect, Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Extra, Image, Inline, Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.request import Message, Prompt, Request, Sampling, Tool

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from drive.writer import Writer
 from tests.matrix.speaker import Speaker
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.wire import decode_json
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from drive.conftest import CLIENTS, PATIENCE, furnished, gateway
 from drive.script import Wanted, calls, says
 from tests.matrix.speaker import Speaker
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

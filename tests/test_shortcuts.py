@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from tests.shortcuts import switched
-from xenoglot.codec.dialect import get, names
+from xenoglot.dialect_registry import get, names
 from xenoglot.dialects.chat.plain import plain_message
 from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 

@@ -9,7 +9,7 @@ import pytest
 
 import xenoglot
 from tests.laws.vectors import cases
-from xenoglot.codec import dialect
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
@@ -121,16 +121,16 @@ def streamed(answer: JSON, calls: list[JSON]) -> bytes:
 
 @pytest.mark.parametrize("stream", ["whole", "stream"])
 def test_an_answer_calls_the_tools_by_the_clients_names(stream: str) -> None:
-    request = dialect.get("chat").decode_request(TOOLS)
+    request = dialects.get("chat").decode_request(TOOLS)
     answer, calls = answered_calls()
     if stream == "stream":
         stage = xenoglot.stream_translator("messages", "chat", xenoglot.Losses(), request)
         made = b"".join(through((streamed(answer, calls),), stage))
-        events = through((made,), Pipeline(SSEDecoder(), dialect.get("chat").stream_decoder()))
+        events = through((made,), Pipeline(SSEDecoder(), dialects.get("chat").stream_decoder()))
         response = fold(events)
     else:
         body = xenoglot.translate_response(answer, "messages", "chat", xenoglot.Losses(), request)
-        response = dialect.get("chat").decode_response(body)
+        response = dialects.get("chat").decode_response(body)
     assert isinstance(response, Response)
     parts = response.candidates[0].content
     assert [(part.name, part.kind, part.arguments) for part in parts if isinstance(part, ToolCall)] == [
@@ -158,7 +158,7 @@ def test_pitfall_62_free_text_crosses_servers_that_have_none() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     answer = {"id": "a1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    request = dialect.get("responses").decode_request(PATCH)
+    request = dialects.get("responses").decode_request(PATCH)
     heard = xenoglot.translate_response(answer, "chat", "responses", xenoglot.Losses(), request)
     (item,) = heard["output"]
     assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", "*** a\nb")
@@ -184,7 +184,7 @@ def test_what_a_server_does_not_take_is_fitted() -> None:
 def test_an_unknown_dialect_is_named_with_those_there_are() -> None:
     with pytest.raises(xenoglot.ConfigurationError) as error:
         xenoglot.translate(b"{}", "latin", "chat", xenoglot.Losses())
-    assert str(error.value) == f"there is no dialect `latin`; installed: {', '.join(dialect.names())}"
+    assert str(error.value) == f"there is no dialect `latin`; installed: {', '.join(dialects.names())}"
 
 
 def test_losses_need_not_be_asked_for() -> None:

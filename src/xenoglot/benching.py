@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import gaierror
 from typing import TYPE_CHECKING, TypeVar
 
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

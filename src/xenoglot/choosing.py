@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

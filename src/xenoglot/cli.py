@@ -22,9 +22,9 @@ from xenoglot import benching, choosing, probing
 from xenoglot.agent import command as agent
 from xenoglot.bulk import command as batch
 from xenoglot.codec import report
-from xenoglot.codec.dialect import names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.gateway.printable import for_log
 from xenoglot.launching import commands as launching

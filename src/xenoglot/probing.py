@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.gateway.printable import for_log
 from xenoglot.model.failure import Failure

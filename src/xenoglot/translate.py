@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
 from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.ending import FinishNotes, with_finish
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
@@ -20,6 +20,7 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.codec.writing import Writing
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder, unfold
 from xenoglot.model.request import Request
@@ -60,8 +61,8 @@ def translate_response(
 ) -> JSONObject:
     """Return the response `body` of dialect `source` as `target` writes it to the client that sent `request`.
 
-    `request` is the canonical one (`codec.dialect.get(target).decode_request`); by it tools get their own names back,
-    and reasoning that it did not ask for is removed, where `target` returns reasoning on request only.
+    `request` is the canonical one (`dialect_registry.get(target).decode_request`); by it tools get their own names
+    back, and reasoning that it did not ask for is removed, where `target` returns reasoning on request only.
 
     Raises:
         WireError: `body` is not a response of `source`.

@@ -12,7 +12,7 @@ from tests.architecture.tree import MODULES, ROOT, SOURCES, Import, imports, mod
 
 VALUES = {"errors", "model"}
 MACHINERY = VALUES | {"codec", "shortcuts"}
-FORMATS = MACHINERY | {"dialects", "text"}
+FORMATS = MACHINERY | {"dialects", "dialect_registry", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
 PROGRAMS = ROOMS | {"tools", "client", "gateway", "choosing"}
@@ -24,7 +24,8 @@ ARROWS = {
     "model": set[str](),
     "installed": set[str](),
     "shortcuts": set[str](),
-    "codec": VALUES | {"installed", "shortcuts"},
+    "codec": VALUES | {"shortcuts"},
+    "dialect_registry": MACHINERY | {"installed"},
     "policy": MACHINERY,
     "store": MACHINERY,
     "dialects": MACHINERY,
@@ -35,7 +36,7 @@ ARROWS = {
     "translate": FORMATS,
     "testing": ANSWERERS,
     "probing": ANSWERERS | {"gateway"},
-    "benching": MACHINERY | {"testing"},
+    "benching": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools"},
     "bulk": ROOMS | {"tools", "client", "choosing", "gateway"},
@@ -137,6 +138,8 @@ def test_imports_follow_the_arrows() -> None:
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.chat.error", True, id="within-a-dialect"),
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.messages.error", False, id="between-dialects"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.text.think", False, id="between-siblings"),
+        pytest.param("xenoglot.codec.sse", "xenoglot.installed", False, id="installed-from-codec"),
+        pytest.param("xenoglot.dialects.chat", "xenoglot.dialect_registry", False, id="registry-from-a-dialect"),
         pytest.param("xenoglot.client.aio", "xenoglot.gateway.asgi", False, id="gateway-from-elsewhere"),
         pytest.param("xenoglot.cli", "xenoglot.gateway.asgi", True, id="gateway-from-cli"),
         pytest.param("xenoglot.gateway.batches_work", "xenoglot.bulk.run", False, id="bulk-from-gateway"),

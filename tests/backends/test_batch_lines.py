@@ -19,7 +19,7 @@ from xenoglot.backends.batch_lines import (
     read_answer,
     text_of,
 )
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure
 

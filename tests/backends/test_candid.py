@@ -7,8 +7,8 @@ from xenoglot.backends.backend import Answer, Call
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure

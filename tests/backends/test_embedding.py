@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tests.backends.test_remote import KEY, sent, upstream
 from tests.backends.wire import leakless, response
 from xenoglot.backends.embedding import Embedder, EmbeddingAnswer, EmbeddingCall
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.embedding import Embeddings
 from xenoglot.model.failure import Failure

@@ -9,8 +9,8 @@ import pytest
 
 from xenoglot.backends.backend import Answer, Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text

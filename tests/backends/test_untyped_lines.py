@@ -6,8 +6,8 @@ from tests.faults.wires import HELLO
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Text
 from xenoglot.model.events import Event, Failed, Finished, TextDelta

@@ -14,7 +14,7 @@ from bench.instructions import gate, read, told, total, write
 from bench.measuring import Result, Settings, Stand, asked, load_command, measured
 from bench.processes import Cores, family, memory_mb
 from bench.scenarios import EVERY, GOALS, MATRIX, TRANSLATED, VERBATIM
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.gateway.config import load
 
 

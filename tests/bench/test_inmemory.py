@@ -6,7 +6,7 @@ import pytest
 
 from bench.inmemory import Load, asked, spent, streamed, whole
 from bench.samples import answer, small, spoken, written
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 
 
 @pytest.mark.parametrize("stream", [False, True])

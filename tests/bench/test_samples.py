@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.samples import agent, answer, frames, small, spoken, written
-from xenoglot.codec.dialect import get
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get
 from xenoglot.model.events import TextDelta
 
 DIALECTS = ("chat", "gemini", "messages", "ollama", "responses")

@@ -9,8 +9,8 @@ import pytest
 
 from bench import wires
 from bench.gateways import CLIENT_KEY
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.events import Finished, TextDelta
 
 if TYPE_CHECKING:

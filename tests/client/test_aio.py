@@ -16,7 +16,7 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.costs import Price, Prices
 from xenoglot.client.streams import AsyncReplyStream
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import (
     ConfigurationError,
     DeadlineError,

@@ -7,7 +7,7 @@ import pytest
 from xenoglot.backends.backend import Answer, Call
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import InvalidRequestError
 from xenoglot.model.content import Image, Inline, Text, ToolCall
 from xenoglot.model.request import Message, Tool

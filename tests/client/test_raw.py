@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from tests.client.scripts import HELLO, HELLO_STREAMED, asked, chunk, refusal, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
-from xenoglot.codec.dialect import get, names
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import FailureError, IncompleteError, InvalidRequestError, RateLimitError, UpstreamError
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.json import JSONObject

@@ -20,10 +20,10 @@ from tests.oracles import gemini_sdk, ollama_sdk
 from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE
 from xenoglot import testing
 from xenoglot.client import sdk_objects, sdks
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError, LossError, WireError
 from xenoglot.model.content import Citation, Extra, Origin, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.events import Failed, Started

@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.codec.addressing import addressed, informed
-from xenoglot.codec.dialect import Dialect, get
+from xenoglot.codec.dialect import Dialect
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque

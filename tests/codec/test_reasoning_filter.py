@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from xenoglot import stream_translator, translate_response
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reasoning_filter import ReasoningFilter, reasoning_filter
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.events import (
     BlockEnded,

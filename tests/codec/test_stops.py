@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.stops import sendable_stops
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Extra
 from xenoglot.model.request import Request, Sampling
 

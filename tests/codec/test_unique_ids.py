@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.stage import through
 from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Message, Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.codec.dialect import get, names
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.limits import Budget, RateLimits
 
 NOW = 1_700_000_000.0

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.faults.wires import DIALECTS, HELLO, ITEM, block_delta, block_stop, named, response_object, text_delta
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import through
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.fold import fold
 from xenoglot.model.response import Response

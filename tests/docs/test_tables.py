@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Field, Target
 from xenoglot.codec.loss import How, Losses
 from xenoglot.gateway import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.engine.gateways import Serving
 from tests.engine.running import running_engine, weights
 from xenoglot.backends.probing import ask_everything
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.providers.catalog import checked
 from xenoglot.providers.probe import Options, ordered
 from xenoglot.providers.probe_row import row_of

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.house import House
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import ToolCall
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request

@@ -16,11 +16,11 @@ from tests.architecture.tree import MODULES, ROOT
 from tests.faults.direct import ask
 from tests.gateway.said import CHAT, HELLO
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.transport import Transport
-from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.config import check
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.testing import Respond

@@ -16,10 +16,10 @@ import trustme
 
 from tests.faults.direct import ask
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import FailureError
 from xenoglot.gateway import fetch

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.faults.direct import ask
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError

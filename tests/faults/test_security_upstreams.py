@@ -15,11 +15,11 @@ from tests.faults.canaries import Canaries, overhearing
 from tests.faults.direct import Asked
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Upstream

@@ -43,7 +43,7 @@ from tests.faults.wires import (
     stack_text,
 )
 from tests.laws.vectors import decoded
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.testing.script import Body, Hang, Until
 
 if TYPE_CHECKING:

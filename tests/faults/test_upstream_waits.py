@@ -15,7 +15,7 @@ from tests.faults.cases import BOTH, gone, mode_of
 from tests.faults.heard import heard, words_of
 from tests.faults.house import IDLE, PING, TOTAL, House, broken, fine, push, stream, well, within_reason
 from tests.faults.wires import DIALECTS, FIRST, HELLO, SECOND
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.testing.script import Body, End, Hang, Pause, Repeat, Until
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from xenoglot.backends.http1 import ResponseParser
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport_bounds import Limits
 from xenoglot.codec.dialect import Target as Server
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.loss import Losses
@@ -33,6 +32,7 @@ from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
 from xenoglot.codec.writing import Writing
+from xenoglot.dialect_registry import get, names
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError

@@ -6,9 +6,9 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
 from xenoglot.backends.streamed import Watch
-from xenoglot.codec import dialect as dialects
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text

@@ -8,8 +8,8 @@ import pytest
 
 from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.ranges import check_lists
+from xenoglot.dialect_registry import get, names
 from xenoglot.gateway import bodies
 from xenoglot.gateway.settings import Server
 

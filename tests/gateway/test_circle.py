@@ -10,10 +10,10 @@ import pytest
 
 from tests.gateway.said import CHAT, MESSAGES
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends import hops
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.server import Server, bind
 from xenoglot.testing import AsyncRawClient

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import Target, names
+from xenoglot.codec.dialect import Target
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config, settings
 from xenoglot.gateway.config import Config

@@ -10,8 +10,8 @@ from openai import APIStatusError, BadRequestError, OpenAI
 from tests.gateway.said import HELLO, Hanging
 from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.test_state import client_of, said, user
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.gateway.counting import COUNT

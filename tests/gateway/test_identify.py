@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tests.gateway.said import HELLO, Hanging
 from tests.gateway.serving import PATIENCE, Running, config_for, read_until
 from tests.gateway.test_faults import post
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
 from xenoglot.backends.streamed import Watch
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through

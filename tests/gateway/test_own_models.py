@@ -14,11 +14,11 @@ from tests.backends.own import tiny
 from tests.backends.own.asking import asked, turn
 from tests.backends.own.engines import Engine
 from tests.gateway.serving import PATIENCE, read_until, run
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.own.recognise import backend_of
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.model.content import Reasoning, Text, ToolCall

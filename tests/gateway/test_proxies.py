@@ -11,8 +11,8 @@ from tests.gateway.serving import Running, config_for
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.backends.transport_proxy import read_proxy
-from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check

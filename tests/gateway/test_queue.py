@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.said import Backend
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses

@@ -19,7 +19,7 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.serving import PATIENCE
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.stage import Pipeline, through

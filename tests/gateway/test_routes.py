@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.routes import Endpoint, Routes
 
 

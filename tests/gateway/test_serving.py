@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Counting, Limited
 from tests.gateway.serving import AccessLines, Running, config_for, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.guard import Secrets

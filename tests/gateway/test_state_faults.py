@@ -16,10 +16,10 @@ from tests.gateway.said import BEGUN, HELLO, Backend, Hanging
 from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.test_state import client_of, text_of
 from tests.gateway.test_state_jobs import ENDING, LIFE, until
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.streamed import Watch
-from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.settings import Server, Store, Upstream
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.serving import config_for
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.callable import Callable
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.settings import Model

@@ -12,7 +12,7 @@ from google import genai
 from openai import OpenAI
 
 from tests.matrix.speaker import Speaker
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config import check
 from xenoglot.gateway.flags import from_flags

@@ -17,8 +17,8 @@ from hypothesis import strategies as some
 
 from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
+from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
-from xenoglot.codec import dialect as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import load
 from xenoglot.launching.init import Questions, answers_of

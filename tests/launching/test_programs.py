@@ -9,7 +9,7 @@ import pytest
 from msgspec import to_builtins
 
 from tests.docs.pages import UNSET, code, columns
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.launching import programs
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.matrix.speaker import Speaker
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.flags import from_flags
 from xenoglot.launching import running

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from tests.laws.growing import Element, elements
 from tests.laws.steps import Counted, steep
 from tests.laws.vectors import Case, cases
-from xenoglot.codec.dialect import names
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.dialect_registry import names
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
@@ -97,6 +97,16 @@ def targets(name: str, number: int) -> tuple[str, str]:
     return others[number % len(others)], others[(number // 3 + 4) % len(others)] if number % 2 else name
 
 
+ELSEWHERE = {
+    "dialect_registry": "dialect_registry",
+    "errors": "errors",
+    "estimate": "policy.estimate",
+    "fold": "model.fold",
+    "translate": "translate",
+}
+"""The modules that `World` gives which are not in `codec`, by the last part of their names."""
+
+
 class World:
     """The project where it counts: its modules as attributes, by the last part of their names."""
 
@@ -104,11 +114,7 @@ class World:
         self._counted = counted
 
     def __getattr__(self, name: str) -> ModuleType:
-        return self._counted.module(
-            {"fold": "model.fold", "translate": "translate", "estimate": "policy.estimate", "errors": "errors"}.get(
-                name, f"codec.{name}"
-            )
-        )
+        return self._counted.module(ELSEWHERE.get(name, f"codec.{name}"))
 
     def forgiving(self, work: Callable[[], object]) -> None:
         """Do what may be refused: that has its cost, too."""
@@ -118,7 +124,7 @@ class World:
 
 def asked(world: World, name: str, value: JSON, number: int) -> None:
     """Read a request, write it for two servers, and do what a gateway does with it meanwhile."""
-    request = world.dialect.get(name).decode_request(value)
+    request = world.dialect_registry.get(name).decode_request(value)
     world.estimate.estimate(request)
     world.names.RestoreNames(request, 64)
     servers = (world.dialect.Target(), world.dialect.Target(**POOR))
@@ -129,18 +135,18 @@ def asked(world: World, name: str, value: JSON, number: int) -> None:
 def sent(world: World, request: object, other: str, server: object) -> None:
     losses = world.loss.Losses()
     fitted = world.fitting.fitted(request, other, server, losses)
-    world.dialect.get(other).encode_request(fitted, losses, server)
+    world.dialect_registry.get(other).encode_request(fitted, losses, server)
 
 
 def answered(world: World, name: str, value: JSON, number: int) -> None:
     """Read an answer, write it for two clients, whole and as a stream, and read the stream."""
-    response = world.dialect.get(name).decode_response(value)
+    response = world.dialect_registry.get(name).decode_response(value)
     for other in targets(name, number):
         world.forgiving(partial(given, world, response, other))
 
 
 def given(world: World, response: object, other: str) -> None:
-    dialect, losses = world.dialect.get(other), world.loss.Losses()
+    dialect, losses = world.dialect_registry.get(other), world.loss.Losses()
     request = world.dialect.Request(model="m", stream=True, stream_usage=True)
     dialect.encode_response(response, request, losses)
     stream = [*world.stage.through(world.fold.unfold(response), dialect.stream_encoder(request, losses))]
@@ -165,7 +171,7 @@ def streamed(world: World, name: str, value: JSON, number: int) -> None:
 
     The other one is written for a second client instead.
     """
-    dialect, made = world.dialect.get(name), world.dialect.ServerSentEvent
+    dialect, made = world.dialect_registry.get(name), world.dialect.ServerSentEvent
     events = [made(bytes_of(item["data"]), item["event"]) for item in value]
     frames = [*world.stage.through(events, dialect.framing.encoder())]
     one_piece = number % 2 == 0

@@ -16,9 +16,9 @@ from tests.laws.test_crossing import ANSWERS, CROSSED, TARGET, answer_of
 from tests.laws.test_crossing import ASKED as REQUEST
 from tests.laws.vectors import Case, cases
 from xenoglot.codec.crossing import PREVIOUS
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.failure import STATUS, Failure
 from xenoglot.model.request import Request

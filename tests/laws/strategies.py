@@ -6,8 +6,8 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import names
 from xenoglot.codec.wire import to_text
+from xenoglot.dialect_registry import names
 from xenoglot.model.content import (
     Audio,
     CacheMark,

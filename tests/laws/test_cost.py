@@ -13,7 +13,7 @@ import pytest
 from tests.laws.costs import World, answered, asked, check, of, values
 from tests.laws.growing import together
 from tests.laws.steps import Counted
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from tests.laws.costs import LONGEST, World, check, events_of, grows, of, streamed, values
 from tests.laws.growing import Element
 from tests.laws.steps import Counted
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

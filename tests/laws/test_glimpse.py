@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tests.laws.mutations import mutations
 from tests.laws.vectors import Case, each
-from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.response import FinishReason, Usage
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")

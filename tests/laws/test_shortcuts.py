@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.laws.mutations import cuttings
 from tests.laws.vendor_streams import VENDORS, Vendor, each_vendor
 from tests.shortcuts import switched, without
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.writing import Writing
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import PIECES, Event, Failed
 from xenoglot.model.request import Request

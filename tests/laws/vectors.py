@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Dialect, Target, get, names
+from xenoglot.codec.dialect import Dialect, Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:

@@ -13,11 +13,13 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Dialect, get
 from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.dialect_registry import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from xenoglot.codec.dialect import Dialect
 
 WORDS = ("One", " zwölf", " 🎉", "", ' "a\\b"\n', " <b>&", " 9", "\u2028", "]}", " data: {", ".")
 """Pieces of text; escaped or not, with a piece that says nothing among them."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.matrix.everybody import Everybody
 from tests.matrix.pairs import QUESTION, RESULT, SCHEMA, TALKERS, TOOL, WRITERS, Asking, Called, Heard
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Request, Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage

@@ -17,7 +17,7 @@ import pytest
 
 from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check
 from xenoglot.gateway.server import Server, bind, loop_factory

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from tests.matrix.everybody import Everybody
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from tests.laws.streams import HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
 from tests.oracles.responses_sdk import as_documented
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
 from xenoglot.model.failure import STATUS, Failure, FailureKind

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from xenoglot.codec.addressing import informed
-from xenoglot.codec.dialect import Target, get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Image, Logprob, Reasoning, Text, ToolCall, ToolResult
@@ -24,7 +24,7 @@ from xenoglot.providers.probe_exchange import Reply
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.dialect import Dialect, Target
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request

@@ -9,10 +9,10 @@ import openai
 import pytest
 
 from tests.backends.wire import leakless
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import TextDelta

@@ -13,8 +13,8 @@ from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.addressing import informed
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure

@@ -9,8 +9,8 @@ import pytest
 from tests.tools.scenes import results, unpaired
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.tries import World
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Text, ToolCall
 from xenoglot.policy.retry import Retry
 from xenoglot.testing import CUT, END, Body, Head, Upstream, answers

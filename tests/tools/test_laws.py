@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.scenes import answer, run, run_blocking, timeless, unpaired
-from xenoglot.codec.dialect import Target, get, names
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request

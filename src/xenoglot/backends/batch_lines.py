@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.path_template import has_model
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.errors import WireError

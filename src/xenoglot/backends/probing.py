@@ -12,8 +12,8 @@ from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import Deadlines, Transport, TransportError
 from xenoglot.backends.urls import endpoint
-from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.failure import Failure
 from xenoglot.providers.auth import authorizer

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.batch_lines import Line, Outcome
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from xenoglot import choosing
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from xenoglot.client.asked import Begun, begin
 from xenoglot.client.flaws import sendable
-from xenoglot.codec.dialect import Dialect, get
+from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.path_template import has_model
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline
 from xenoglot.codec.wire import decode_answer, decode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Started
 from xenoglot.model.failure import Failure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from xenoglot.client.costs import Cost
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.embedding import Vector
 from xenoglot.model.json import JSONObject  # noqa: TC001  msgspec reads the annotations of a struct

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.client.replies import Reply
 from xenoglot.client.sdk_objects import builtins
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Part, Text
 from xenoglot.model.request import Message, Request, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool, ToolChoice

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Backend
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.client.options import headers_of
-from xenoglot.codec.dialect import Dialect, Headers, Target, get
+from xenoglot.codec.dialect import Dialect, Headers, Target
 from xenoglot.codec.patterns import matches
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
 from xenoglot.providers.addresses import base_url, face_of, needed, value_of

@@ -1,10 +1,11 @@
-"""What a dialect is: a record of functions that read and write one wire format, and the registry of them."""
+"""What a dialect is: a record of functions that read and write one wire format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Literal, TypeAlias, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from warnings import warn
 
 from msgspec import Struct
 
@@ -17,8 +18,6 @@ from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
 from xenoglot.codec.state import State
 from xenoglot.codec.tokens import TokensForm
-from xenoglot.errors import ConfigurationError
-from xenoglot.installed import Entry, entries
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
@@ -26,9 +25,6 @@ from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Effort, Request
 from xenoglot.model.response import FinishReason, Response, Usage
-
-GROUP = "xenoglot.dialects"
-"""The entry-point group under which dialects are found."""
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
@@ -259,25 +255,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Where its clients send many requests at once, where they can."""
 
 
-@cache
-def _entries() -> dict[str, Entry]:
-    return entries(GROUP)
+if not TYPE_CHECKING:  # a type checker is to see that they moved
 
-
-@cache
-def names() -> tuple[str, ...]:
-    """Return the names of all dialects installed, sorted."""
-    return tuple(sorted(_entries()))
-
-
-@cache
-def get(name: str) -> Dialect:
-    """Return the dialect `name`.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
-    entry = _entries().get(name)
-    if entry is None:
-        raise ConfigurationError(f"there is no dialect `{name}`; installed: {', '.join(names()) or 'none'}")
-    return cast("Dialect", entry.load())
+    def __getattr__(name: str) -> object:
+        """Return `get` or `names`, which moved to `xenoglot.dialect_registry`: an alias for one release."""
+        if name not in ("get", "names"):
+            raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+        there = "xenoglot.dialect_registry"
+        warn(f"`{__name__}.{name}` moved to `{there}.{name}`", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(there), name)

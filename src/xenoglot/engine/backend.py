@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.echo import made_here
 from xenoglot.codec.fitting import check_tools
 from xenoglot.codec.sse import SSEDecoder

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.codec.patterns import matches
 from xenoglot.gateway.schema import join, shown

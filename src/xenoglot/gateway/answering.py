@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec import dialect as dialects
 from xenoglot.gateway.preserve import preserving
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.batch_lines import Outcome, encode_output, encode_result, written
 from xenoglot.backends.offload import offload
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts

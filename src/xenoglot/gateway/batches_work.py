@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.gateway.batches_asking import ask, left, model_of

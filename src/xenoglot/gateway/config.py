@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.batches_settings import Batches
 from xenoglot.gateway.embedded import EMBEDDED, Embedded, check_embedded

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends import hops
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.reader import expected
 from xenoglot.errors import FailureError
 from xenoglot.gateway import batches, relay, state, state_endpoints

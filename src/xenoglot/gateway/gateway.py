@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.redaction import Redactor
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import endpoint

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot import dialect_registry as dialects
 from xenoglot.backends.targets import Rule, Targets
-from xenoglot.codec import dialect as dialects
 from xenoglot.codec.patterns import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.also import check_also, moved, tables, usual

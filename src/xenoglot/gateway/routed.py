@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.embedding import Embedder, none_made
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.gateway.alone import alone
 from xenoglot.gateway.asking import Asking, passed_on
 from xenoglot.gateway.assembly import assembled

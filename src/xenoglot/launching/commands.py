@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import choosing
-from xenoglot.codec.dialect import names
+from xenoglot.dialect_registry import names
 
 if TYPE_CHECKING:
     import argparse

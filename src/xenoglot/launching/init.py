@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.guard import secret_places
 from xenoglot.gateway.printable import for_log

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.dialect import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.installed import Entry, entries

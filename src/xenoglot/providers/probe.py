@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.path_template import has_model, in_path
+from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
 from xenoglot.providers.probe_errors import no_such_model, unknown_field, wrong_type

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.wire import decode_answer
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning

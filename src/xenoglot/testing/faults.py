@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure
 from xenoglot.testing.answers import BROKEN, CUT, END, JSON_TYPE, SILENT, Answers, answers, refusal

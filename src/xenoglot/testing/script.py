@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from xenoglot.codec.addressing import informed
-from xenoglot.codec.dialect import get
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError, XenoglotError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.chat.wire import chunk, read
-from xenoglot.codec.dialect import get
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Text
 from xenoglot.model.fold import fold
 from xenoglot.model.json import JSON

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.dialects.chat.wire import chunk, read
-from xenoglot.codec.dialect import get
 from xenoglot.codec.leftovers import is_placeholder
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import fold

@@ -2,11 +2,11 @@
 
 import pytest
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.events import (
     BlockEnded,

@@ -2,8 +2,9 @@
 
 import pytest
 
-from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Prompt, Sampling

@@ -2,11 +2,11 @@
 
 import pytest
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.echo import marked
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import decode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import (
     Audio,
     Citation,

@@ -9,9 +9,9 @@ import pytest
 from google.genai import types
 
 from xenoglot import stream_translator, translate_response
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get, names
 from xenoglot.dialects.gemini.finish import REASONS, encode_finish
 from xenoglot.model.content import Refusal
 from xenoglot.model.fold import fold

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from xenoglot import stream_translator
-from xenoglot.codec.dialect import get, names
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get, names
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.partial_call import PartialCall
 from xenoglot.model.content import ToolCall

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.gemini.wire import written
-from xenoglot.codec.dialect import Target, get
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Image, Inline, Opaque, Origin, Reasoning, Text, ToolCall, ToolResult

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.dialect import Target, get, names
+from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.dialect_registry import get, names
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

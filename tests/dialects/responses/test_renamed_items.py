@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.dialect import get
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import through
 from xenoglot.codec.wire import encode_json
+from xenoglot.dialect_registry import get
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.fold import fold
 from xenoglot.model.response import Response
