@@ -13,7 +13,7 @@ import pytest
 
 from tests.gateway.test_reasoning_requests import House, asked
 from tests.shortcuts import switched
-from xenoglot.codec import dialect as dialects
+from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.gateway import passing
 from xenoglot.gateway.usage_estimate import UsageEstimate

@@ -14,9 +14,9 @@ from tests.architecture.tree import ROOT
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.refusal import fit_to_show, not_understood, unreachable
 from xenoglot.backends.transport_bounds import TransportError
-from xenoglot.codec.dialect import get
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.gateway.respond import advice
 from xenoglot.model.events import Failed, Started
