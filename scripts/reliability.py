@@ -29,7 +29,13 @@ PAGE = ROOT / "docs" / "reliability.md"
 TESTS = ROOT / "tests"
 
 BEGIN, END = "<!-- made by `make reliability`: begin -->\n", "<!-- made by `make reliability`: end -->\n"
-NAMED = re.compile(r"(?:\b|_)([UCKSR]\d\d?)(?=\b|_)", re.IGNORECASE)
+IN_TEXTS = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z]-)([UCKSR]\d\d)(?![A-Za-z0-9])")
+"""An id in a text that becomes a part of a test's id, as the catalogue writes it. Behind a word and a hyphen it is of
+another catalogue, or a part of a name (`findings-C13`, `Kimi-K25`)."""
+IN_NAMES = re.compile(r"(?<=_)(?<!findings_)(?<!reference_)([uckrs]\d\d?)(?=_|$)")
+"""An id in the name of a test."""
+APART = ("test_catalogue.py", "test_reliability.py")
+"""Tests that name cases and play none."""
 KINDS = {
     "U": "Faults of upstreams",
     "C": "Faults and abuse of clients",
@@ -66,22 +72,21 @@ def tested() -> Mapping[str, set[str]]:
     """Return the files of tests by the cases that they name, where a name can become a part of a test's id."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(TESTS.rglob("test_*.py")):
-        if path.name == "test_catalogue.py":  # it counts plays, and plays nothing
+        if path.name in APART:
             continue
-        for text in _texts(ast.parse(path.read_text(encoding="utf-8"))):
-            for name in NAMED.findall(text):
-                found[name.upper()].add(path.relative_to(ROOT).as_posix())
+        for name in ids_in(ast.parse(path.read_text(encoding="utf-8"))):
+            found[name].add(path.relative_to(ROOT).as_posix())
     return found
 
 
-def _texts(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of functions, and the texts in code that are no documentation."""
+def ids_in(tree: ast.AST) -> Iterator[str]:
+    """Yield the ids in the names of functions, and in the texts in code that are no documentation."""
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
+            yield from (name.upper() for name in IN_NAMES.findall(node.name))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
-            yield node.value
+            yield from IN_TEXTS.findall(node.value)
 
 
 def _row(case: Case, places: Mapping[str, set[str]]) -> str:
