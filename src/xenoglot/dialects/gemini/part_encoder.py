@@ -10,6 +10,7 @@ from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.dialects.gemini.borrowed import take_borrowed
 from xenoglot.dialects.gemini.calls import args_of, response_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said
+from xenoglot.dialects.gemini.history_pieces import first_piece
 from xenoglot.dialects.gemini.media import encode_medium
 from xenoglot.dialects.gemini.seals import APART, is_base64, is_own, signature_of, split
 from xenoglot.model.content import (
@@ -178,6 +179,8 @@ class PartEncoder:
         form = form_of(part.extra, NAME)
         name = self.tool_name(part.name, part.namespace, where)
         self._names[part.id] = name
+        if self._home and (piece := first_piece(part)) is not None:
+            return piece
         call: JSONObject = self._id(part.id, form) | {"name": name}
         args, exact = args_of(part)
         if part.kind == "custom":

@@ -28,13 +28,12 @@ MAX_PARTS_DEPTH = 2
 def decode_parts(value: JSON, path: str, ids: CallIds, *, answered: bool = False) -> tuple[Part, ...]:
     """Return the parts of a list; a signature that follows words in a part of its own is a field of the words.
 
-    Of what a server `answered`, a call may be empty: the end of one that came in pieces. And code that it ran has no
-    words there: the model did not say them.
+    A call may be empty: the end of one that came in pieces. Of what a server `answered`, code that it ran has no words:
+    the model did not say them.
     """
     parts: list[Part] = []
     for index, item in enumerate(value):
-        ends = answered and is_partial(item)
-        part = Opaque(dialect=NAME, data=item) if ends else decode_part(item, f"{path}[{index}]", ids)
+        part = Opaque(dialect=NAME, data=item) if is_partial(item) else decode_part(item, f"{path}[{index}]", ids)
         if answered and isinstance(part, Opaque) and part.text is not None:
             part = Opaque(dialect=NAME, data=part.data)
         words = parts[-1] if parts else None

@@ -13,6 +13,7 @@ from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.fields import NAME
 from xenoglot.dialects.gemini.generation import take_generation
+from xenoglot.dialects.gemini.history_pieces import HistoryPieces
 from xenoglot.dialects.gemini.parts import decode_parts
 from xenoglot.dialects.gemini.spelling import plain
 from xenoglot.dialects.gemini.tools import take_choice, take_tools
@@ -21,8 +22,6 @@ from xenoglot.model.content import Extra
 from xenoglot.model.request import Message, Request, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xenoglot.model.json import JSON, JSONObject
 
 ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
@@ -100,11 +99,12 @@ def _take_system(reader: Reader) -> tuple[Message, ...]:
     return (_message(content, "system", CallIds("system"), {} if role is None else {"role": role}),)
 
 
-def _take_contents(reader: Reader) -> Iterator[Message]:
+def _take_contents(reader: Reader) -> list[Message]:
     contents = reader.need("contents", list)
     if not contents:
         raise WireError(reader.at("contents"), "contents is not specified")
     ids = CallIds("history")
+    pieces = HistoryPieces(ids)
     before: Role = "user"
     for index, item in enumerate(contents):
         content = Reader(item, f"{reader.path}.contents[{index}]")
@@ -115,7 +115,8 @@ def _take_contents(reader: Reader) -> Iterator[Message]:
         if role == "assistant" != before:
             ids.turn()
         before = role
-        yield _message(content, role, ids, {"role": "absent"} if word is None else {})
+        pieces.add(_message(content, role, ids, {"role": "absent"} if word is None else {}), content.at("parts"))
+    return pieces.close()
 
 
 def _message(content: Reader, role: Role, ids: CallIds, form: JSONObject) -> Message:

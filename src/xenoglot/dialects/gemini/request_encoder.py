@@ -16,6 +16,7 @@ from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.gemini.borrowed import sign_words, take_borrowed
 from xenoglot.dialects.gemini.fields import NAME, with_rest
 from xenoglot.dialects.gemini.generation import encode_generation
+from xenoglot.dialects.gemini.history_pieces import with_pieces
 from xenoglot.dialects.gemini.part_encoder import PartEncoder
 from xenoglot.dialects.gemini.request_decoder import ROLES, TIERS
 from xenoglot.dialects.gemini.spelling import respelled
@@ -101,7 +102,7 @@ def _content(message: Message, where: str, parts: PartEncoder, losses: Losses) -
     own: JSONObject = {} if form.get("role") == "absent" or _is_system(message) else {"role": role}
     if _is_system(message) and "role" in form:
         own["role"] = form["role"]
-    content = parts.parts(message.content, f"{where}.content", role)
+    content = parts.parts(with_pieces(message), f"{where}.content", role)
     if content or "parts" not in form:
         own["parts"] = content
     return with_rest(own, message.extra, where, losses)

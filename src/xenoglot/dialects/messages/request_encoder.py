@@ -154,7 +154,8 @@ class _RequestEncoder:
         blocks = self._parts.blocks(message.content, f"{where}.content", role)
         fields = with_rest({}, message.extra, where, self._losses)
         if not blocks and (message.content or not self._home) and not fields:
-            self._losses.dropped(where, "message", "nothing of it is left to say")
+            if message.content:
+                self._losses.dropped(where, "message", "nothing of it is left to say")
             return None
         spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
         return Turn(role, blocks, where, fields, spelled)
