@@ -12,7 +12,7 @@ from xenoglot.tools.effects import Ready, Settled
 from xenoglot.tools.output import failed, raised
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xenoglot.model.content import ToolCall
     from xenoglot.tools.output import ToolOutput
@@ -36,7 +36,7 @@ class Calls:
         self._last: tuple[tuple[str | None, str, str], ToolOutput] | None = None
         self._repeats = 0
 
-    def group(self, calls: Sequence[ToolCall | Settled], most: int) -> Sequence[ToolCall | Settled]:
+    def group(self, calls: Iterable[ToolCall | Settled], most: int) -> Sequence[ToolCall | Settled]:
         """Return the first of `calls` that may run beside each other, at most `most`, at least one."""
         group: list[ToolCall | Settled] = []
         for call in calls:

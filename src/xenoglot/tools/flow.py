@@ -8,6 +8,7 @@ it together with their results, and whatever ends the run in between gives the o
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -262,10 +263,11 @@ class Flow:
 
     def _answer(self, asked: Sequence[ToolCall | Settled]) -> Steps[None]:
         """Run the calls, those beside each other that may, and add them with their results."""
-        waiting = list(asked)
+        waiting = deque(asked)
         while waiting:
             group = self._calls.group(waiting, MOST_PARALLEL if self._rules.parallel else 1)
-            del waiting[: len(group)]
+            for _ in group:
+                waiting.popleft()
             yield from self._check_time()
             ready: list[Ready | Settled] = []
             for call in group:
