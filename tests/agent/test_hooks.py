@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tracemalloc
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,45 @@ async def test_a_hook_that_is_never_content_is_not_asked_for_ever(tmp_path: Path
 def test_what_does_not_succeed_stops_the_work(tmp_path: Path, command: tuple[str, ...], expected: str) -> None:
     hooks = Hooks([Hook(on="before_prompt", command=command)], str(tmp_path), os.environ, Redactor())
     assert hooks.run("before_prompt", {"prompt": "x"}).stopped == expected
+
+
+def test_a_hook_that_prints_without_end_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """Of 64 MB on each channel its first characters are kept, and no more than a few reads are held."""
+    program = "[(sys.stdout.write('o' * 2**20), sys.stderr.write('e' * 2**20)) for _ in range(64)]"
+    hooks = Hooks([hook("before_prompt", program)], str(tmp_path), os.environ, Redactor())
+    tracemalloc.start()
+    try:
+        output = hooks.run("before_prompt", {"prompt": "x" * 2**20}).output
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert output == "o" * MOST_OUTPUT + " ..."
+    assert most < 16 * 2**20
+
+
+@pytest.mark.parametrize("size", [MOST_OUTPUT - 1, MOST_OUTPUT, MOST_OUTPUT + 1])
+def test_what_a_hook_prints_is_cut_behind_the_most(tmp_path: Path, size: int) -> None:
+    hooks = Hooks(
+        [hook("before_prompt", f"print(' ' * 70000 + 'é' * {size} + ' ' * 70000)")], str(tmp_path), {}, Redactor()
+    )
+    output = hooks.run("before_prompt", {"prompt": "x"}).output
+    assert output == "é" * min(size, MOST_OUTPUT) + (" ..." if size > MOST_OUTPUT else "")
+
+
+@pytest.mark.parametrize("before", [MOST_OUTPUT - 5, 65536 - 5])
+def test_a_secret_that_is_cut_is_not_shown(tmp_path: Path, before: int) -> None:
+    program = f"print('{SECRET} ' * 3000 + 'x' * {before} + '{SECRET}')"
+    hooks = Hooks([hook("before_prompt", program)], str(tmp_path), os.environ, Redactor([SECRET]))
+    output = hooks.run("before_prompt", {"prompt": "x"}).output
+    assert output == ("[redacted] " * 3000)[:MOST_OUTPUT] + " ..."
+    exact = f"print('x' * {before} + '{SECRET}')"
+    hooks = Hooks([hook("before_prompt", exact)], str(tmp_path), os.environ, Redactor([SECRET]))
+    assert "sk-" not in hooks.run("before_prompt", {"prompt": "x"}).output
+
+
+def test_a_hook_need_not_read_its_input(tmp_path: Path) -> None:
+    hooks = Hooks([Hook(on="before_prompt", command=("echo", "yes"))], str(tmp_path), os.environ, Redactor())
+    assert hooks.run("before_prompt", {"prompt": "x" * 2**20}).output == "yes"
 
 
 def test_a_hook_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:

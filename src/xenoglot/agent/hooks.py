@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from xenoglot.agent.naming import sayable
+from xenoglot.agent.process_output import exchange
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text
 from xenoglot.tools.output import as_output, raised
@@ -114,22 +115,21 @@ class Hooks:
                 cwd=self._folder,
                 env=dict(self._environ),
                 start_new_session=True,
+                bufsize=0,
             )
         except (OSError, ValueError) as error:
             return HookResult(stopped=f"`{name}` could not be started: {type(error).__name__}")
         try:
-            output, problem = process.communicate(msgspec.json.encode(event), timeout=hook.seconds)
+            data = msgspec.json.encode(event)
+            printed = exchange(process, data, seconds=hook.seconds, most=MOST_OUTPUT, redactor=self._redactor)
         except subprocess.TimeoutExpired:
             return HookResult(stopped=f"`{name}` took longer than {hook.seconds:g} seconds")
         finally:
             _end(process)
         if process.returncode == 0:
-            return HookResult(self._text(output))
-        return HookResult(stopped=self._text(problem) or f"`{name}` ended with exit code {process.returncode}")
-
-    def _text(self, data: bytes) -> str:
-        text = self._redactor(data.decode(errors="replace")).strip()
-        return sayable(text if len(text) <= MOST_OUTPUT else text[:MOST_OUTPUT] + " ...")
+            return HookResult(sayable(printed.output))
+        problem = sayable(printed.problem) or f"`{name}` ended with exit code {process.returncode}"
+        return HookResult(stopped=problem)
 
 
 class HookedTool(LocalTool):
