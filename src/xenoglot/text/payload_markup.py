@@ -15,7 +15,7 @@ from xenoglot.text.values import escaped, may_be_text, members, only_text, prope
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from xenoglot.model.json import JSON
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.text.section import Reading, Section
 
 _NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
@@ -40,8 +40,9 @@ class Markup(Struct, frozen=True, kw_only=True):
     parameters. `loose`: nothing need follow the parameters, so the end of any value is its end; otherwise an end counts
     only where more of the call's markup, or the end of the answer, is behind it. There an end counts even if its name
     is garbled (`</parameter1>`) or its `>` is missing. `wrappers` are parameters that models put all arguments in, as
-    one object: where the tool has none of that name and no other parameter stands beside it, the object is the
-    arguments. Of a parameter given twice the first counts.
+    one object: where the tool has none of that name, but one of those in the object, and no other parameter stands
+    beside it, the object is the arguments. Of a parameter given twice the first counts. `abrupt`: the tag of another
+    parameter ends a value whose own end was forgotten, whatever its name; else that of a declared one does.
     `line` stands between tags when they are written, `padded` puts a value on lines of its own.
     """
 
@@ -58,6 +59,7 @@ class Markup(Struct, frozen=True, kw_only=True):
     wrapped: tuple[str, str] | None = None
     object: bool = False
     loose: bool = False
+    abrupt: bool = False
     wrappers: tuple[str, ...] = ()
     line: str = "\n"
     padded: bool = False
@@ -191,13 +193,18 @@ class _Call:
         found = yield from self._read_value(_Emitter(said.append, str))
         value = typed("".join(said), _OBJECT, None)
         inner = members(value)
-        if inner is None or found in (*self._form.parameter, *self._unclosed()):
+        if not self._meant(inner) or found in (*self._form.parameter, *self._unclosed()):
             self._section.arguments(f'{{"{escaped(name)}": {value}')
             self._given.add(name)
         elif inner:
             self._section.arguments(value.strip()[:-1])
             self._given.update(inner)
         return found
+
+    def _meant(self, inner: JSONObject | None) -> bool:
+        """Return whether the object `inner` holds parameters of the tool, rather than being the value of one."""
+        known = self._schema.get("properties") if isinstance(self._schema, dict) else None
+        return inner is not None and (not inner or not isinstance(known, dict) or not known.keys().isdisjoint(inner))
 
     def _valueless(self) -> Generator[None, None, str | None]:
         """Read the tag before a value; where the call goes on or ends instead, return the tag that says so.
@@ -248,7 +255,8 @@ class _Call:
         """Read a value up to its end, and the tag behind that."""
         section, unclosed = self._section, self._unclosed()
         garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
-        closers = (*closers, *garbled, *unclosed)
+        abrupt = self._form.parameter if self._form.abrupt else ()
+        closers = (*closers, *garbled, *unclosed, *abrupt)
         plain = re.compile("[^" + "".join({re.escape(closer[0]) for closer in closers}) + "]+")
         while True:
             try:
@@ -263,7 +271,7 @@ class _Call:
             elif closer := (yield from section.accept(closers, blanks=False)):
                 if closer in garbled:
                     closer += yield from self._garbled()
-                found, passed = (closer, "") if closer in unclosed else (yield from self._behind())
+                found, passed = (closer, "") if closer in unclosed or closer in abrupt else (yield from self._behind())
                 if found is not None:
                     value.end()
                     return found

@@ -36,6 +36,7 @@ def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
         jsons=more.get("jsons", ()),
         trim="nothing",
         object="texts" in more,
+        abrupt="texts" in more,
         wrappers=("arguments", "input") if "texts" in more else (),
     )
 
@@ -52,10 +53,13 @@ _SAID: Final = {
 """DeepSeek says of each value whether it is a string."""
 
 _DSML: Final = "｜DSML｜"  # noqa: RUF001  full-width bars are what the model writes
-_MARKS: Final = (_DSML, "‖DSML‖", "｜｜DSML｜｜", "|DSML|")  # noqa: RUF001  the same
-"""The mark as it is meant, and as models and servers garble it."""
+_MARKS: Final = (_DSML, f"{_DSML} ", "‖DSML‖", "｜｜DSML｜｜", "|DSML|")  # noqa: RUF001  the same
+"""The mark as it is meant, as V4.1 writes it, and as models and servers garble it."""
 
-_SECTIONS: Final = ("function_calls", "tool_calls")
+_SECTIONS: Final = ("function_calls", "tool_calls", "calls")
+_GARBLED: Final = ("toolcalls", "tool")
+"""The section as models garble it; read, and never written."""
+_SECTION_ENDS: Final = tuple(f"</{mark}{section}>" for mark in _MARKS for section in (*_SECTIONS, *_GARBLED))
 _GCML: Final = "｜GCML｜"  # noqa: RUF001  the same
 
 
@@ -73,19 +77,22 @@ ROWS: Final[tuple[Syntax, ...]] = (
         name="deepseek_v32",
         title="DeepSeek V3.2 and V4",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/DeepSeek-V3.2.jinja",
-        note="DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`.",
+        note=(
+            "DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`, V4.1 "
+            "`calls`."
+        ),
         models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
         calls=(
             Calls(
-                begin=tuple(f"<{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
-                end=tuple(f"</{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
+                begin=tuple(f"<{mark}{section}>" for mark in _MARKS for section in (*_SECTIONS, *_GARBLED)),
+                end=_SECTION_ENDS,
                 padding="\n",
                 payload=_invoke(*_MARKS, **_SAID),
             ),
             # the section's own tag is forgotten now and then
             Calls(
                 open=_named("invoke", _MARKS),
-                end=tuple(f"</{mark}{section}>" for mark in _MARKS for section in _SECTIONS),
+                end=_SECTION_ENDS,
                 payload=replace(_invoke(*_MARKS, **_SAID), call=()),
             ),
         ),
