@@ -1,7 +1,8 @@
 """The format of Muse Glimmer: every message has a recipient, `self` for thoughts, `user` for words, or a tool.
 
-The prompt ends in `<|start|>assistant`, so the first header lacks that. What stands in a message to a tool is a section
-of calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
+Words that go before a call are for `commentary`. The prompt ends in `<|start|>assistant`, so the first header lacks
+that, and so may the one behind a thought whose end was forgotten. What stands in a message to a tool is a section of
+calls in tags. Source: https://github.com/ollama/ollama/blob/main/model/renderers/glimmer.go
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class Glimmer:
     """A stage from text to pieces. It holds the text until it is known whether that begins with the end of a header."""
 
     def __init__(self, declared: Declared) -> None:
-        heads = (f" to={name}{_MESSAGE}" for name in ("self", "user", _SECTION[1:-1], *_recipients(declared)))
+        names = ("self", "user", "commentary", _SECTION[1:-1], *_recipients(declared))
+        heads = tuple(f" to={name}{_MESSAGE}" for name in names)
         self._headers = {head: f"{_START}{head}" for head in (*heads, _MESSAGE)}
+        self._headers |= {head[1:]: f"{_START}{head}" for head in heads}  # servers strip blanks
         self._markers = Markers(self._headers)
-        self._parser = Parser(_syntax(tuple(self._headers.values())), declared)
+        self._parser = Parser(_syntax(tuple(dict.fromkeys(self._headers.values())), heads), declared)
         self._held: str | None = ""
 
     def feed(self, text: str, /) -> Sequence[Piece]:
@@ -81,15 +84,15 @@ def _recipients(declared: Declared) -> Iterator[str]:
         yield from (name, f"{space}.{name}", space)
 
 
-def _syntax(headers: tuple[str, ...]) -> Syntax:
-    """Return the form of an answer whose messages begin with one of `headers`."""
+def _syntax(headers: tuple[str, ...], bare: tuple[str, ...]) -> Syntax:
+    """Return the form of an answer whose messages begin with one of `headers`, or, behind a thought, of `bare`."""
     others = tuple(header for header in headers if header != _THINK)
     return Syntax(
         name="muse_glimmer",
         title="",
         source="",
         calls=(FORM,),
-        thoughts=(Thoughts(open=(_THINK,), close=(*_ENDS, *others), place="anywhere"),),
+        thoughts=(Thoughts(open=(_THINK,), close=(*_ENDS, *others), until=bare, place="anywhere"),),
         headers=others,
         dropped=_ENDS,
     )

@@ -293,7 +293,7 @@ class Parser:
         place, marker = markers.find(self._text, self._checked, ended=ended)
         inner = self._text[:place]
         kept = inner if ended and not marker else _BREAKS.sub("", inner)  # line breaks before the end belong to it
-        if marker in thoughts.close:
+        if marker in thoughts.close or marker in thoughts.until:
             self._muse(kept)
             self._end_thought(place + len(marker))
         elif self._removable(marker):

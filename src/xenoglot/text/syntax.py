@@ -87,11 +87,13 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no thoughts;
     with `asked`, only where it wants some.
 
-    `calls`: a call inside ends the thought, and is one; with `line`, only at the start of a line.
+    `calls`: a call inside ends the thought, and is one; with `line`, only at the start of a line. `until` are other
+    markers that end it, and mean nothing where no thought is open.
     """
 
     open: tuple[str, ...]
     close: tuple[str, ...]
+    until: tuple[str, ...] = ()
     implied: bool = False
     asked: bool = False
     calls: bool = False

@@ -29,7 +29,9 @@ class Table:
         self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *opens})
         self._opens = {thoughts: Markers(thoughts.open) for thoughts in syntax.thoughts}
         self._thinking = {
-            thoughts: Markers({*thoughts.close, *self.dropped, *({*begins, *self.strays} if thoughts.calls else ())})
+            thoughts: Markers(
+                {*thoughts.close, *thoughts.until, *self.dropped, *({*begins, *self.strays} if thoughts.calls else ())}
+            )
             for thoughts in syntax.thoughts
         }
 
