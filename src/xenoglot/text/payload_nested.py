@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from xenoglot.codec.wire import to_text
 from xenoglot.text.payload_markup import word
-from xenoglot.text.section import MismatchError
+from xenoglot.text.section import CutError, MismatchError
 from xenoglot.text.values import escaped, item_schema, kinds, members, only_text, property_schema, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from xenoglot.model.json import JSON
     from xenoglot.text.section import Reading, Section
@@ -31,7 +31,8 @@ class Nested(Struct, frozen=True, kw_only=True):
     """`<invoke name="NAME">`, then `<KEY>`, its value and `</KEY>` for each argument, then `</invoke>`.
 
     `mark` stands before every tag. A value is text, or tags: of its members' names, or `<item>` for each item of a
-    list.
+    list. Nothing is a list or an object where the schema admits that, and no string. In an object in the arguments, the
+    values of a name that comes again are a list; of the arguments themselves the first counts.
     """
 
     mark: str
@@ -84,29 +85,36 @@ class _Reader:
         self._name = name
         self._root = section.schema(name)
         self._plain = re.compile(f"[^{re.escape(mark[0])}]+")
+        self._emit: Callable[[str], None] = section.arguments
+        self._end = f"{mark}</invoke>"
 
     def read(self) -> Reading:
         """Read what is behind the name."""
-        section, close = self._section, f"{self._mark}</invoke>"
-        found = yield from section.accept((self._opening, close))
+        section = self._section
+        found = yield from section.accept((self._opening, self._end))
         if not found and section.rest.strip():
             raise MismatchError
         section.name(self._name)
-        count = 0
+        given: set[str] = set()
         while found == self._opening:
-            section.arguments(", " if count else "{")
-            key = yield from self._member(self._root, 1)
-            count += bool(key)
-            found = yield from section.accept((self._opening, close))
+            yield from self._argument(given)
+            found = yield from section.accept((self._opening, self._end))
         if found or section.stopped:
-            section.arguments("}" if count else "{}")
+            section.arguments("}" if given else "{}")
             section.complete()
 
-    def _member(self, schema: JSON, depth: int) -> Generator[None, None, str]:
+    def _argument(self, given: set[str]) -> Reading:
+        """Read one argument, where others were `given`."""
         key = yield from self._key()
-        self._section.arguments(f'"{escaped(key)}": ')
-        yield from self._value(key, property_schema(schema, key, self._root), depth)
-        return key
+        schema = property_schema(self._root, key, self._root)
+        if key in given:
+            self._section.lost(key, "it was given before")
+            self._emit = _ignored
+        else:
+            self._emit(f'{", " if given else "{"}"{escaped(key)}": ')
+            given.add(key)
+        yield from self._value(key, schema, 1)
+        self._emit = self._section.arguments
 
     def _key(self) -> Generator[None, None, str]:
         key = yield from word(self._section, _NAME)
@@ -119,33 +127,60 @@ class _Reader:
         if depth > DEEPEST:
             raise MismatchError
         if only_text(schema, self._root):
-            section.arguments('"')
-            yield from self._text(close, lambda text: section.arguments(escaped(text)))
-            section.arguments('"')
+            self._emit('"')
+            yield from self._text(close, lambda text: self._emit(escaped(text)))
+            self._emit('"')
         elif (found := (yield from section.accept((self._opening, close)))) == self._opening:
-            yield from self._tags(close, schema, depth)
+            inner = self._items if (yield from self._listed(schema)) else self._members
+            yield from inner(close, schema, depth)
         else:
             parts: list[str] = []
             if not found:
                 yield from self._text(close, parts.append)
-            section.arguments(typed("".join(parts), schema, self._root))
+            self._emit(self._meant("".join(parts), schema))
 
-    def _tags(self, close: str, schema: JSON, depth: int) -> Reading:
-        """Read the members of an object, or the items of a list, up to `close`; the first tag has begun."""
-        section = self._section
-        listed = yield from self._listed(schema)
-        section.arguments("[" if listed else "{")
-        found, separator = self._opening, ""
+    def _meant(self, text: str, schema: JSON) -> str:
+        """Return the value that `text` is; an empty list or object has no tags in it."""
+        admitted = kinds(schema, self._root)
+        if not text and admitted is not None and "string" not in admitted:
+            return "[]" if "array" in admitted else "{}" if "object" in admitted else typed(text, schema, self._root)
+        return typed(text, schema, self._root)
+
+    def _items(self, close: str, schema: JSON, depth: int) -> Reading:
+        """Read the items of a list up to `close`; the first tag has begun."""
+        separator, found = "[", self._opening
         while found == self._opening:
-            section.arguments(separator)
+            self._emit(separator)
             separator = ", "
-            if listed:
+            key = yield from self._key()
+            yield from self._value(key, item_schema(schema, self._root), depth + 1)
+            found = yield from self._section.expect((self._opening, close))
+        self._emit("]")
+
+    def _members(self, close: str, schema: JSON, depth: int) -> Reading:
+        """Read the members of an object up to `close`; the first tag has begun.
+
+        They are held until all are there: a name may come again. What broke off is given out as far as it came.
+        """
+        emit, found = self._emit, self._opening
+        said: dict[str, list[str]] = {}
+        try:
+            while found == self._opening:
                 key = yield from self._key()
-                yield from self._value(key, item_schema(schema, self._root), depth + 1)
-            else:
-                yield from self._member(schema, depth + 1)
-            found = yield from section.expect((self._opening, close))
-        section.arguments("]" if listed else "}")
+                parts: list[str] = []
+                said.setdefault(key, []).append("")
+                self._emit = parts.append
+                try:
+                    yield from self._value(key, property_schema(schema, key, self._root), depth + 1)
+                finally:
+                    said[key][-1] = "".join(parts)
+                found = yield from self._section.expect((self._opening, close))
+        except (CutError, MismatchError):
+            emit(_object(said).removesuffix("}"))
+            raise
+        finally:
+            self._emit = emit
+        emit(_object(said))
 
     def _listed(self, schema: JSON) -> Generator[None, None, bool]:
         admitted = kinds(schema, self._root)
@@ -163,3 +198,17 @@ class _Reader:
                 return
             else:
                 emit(section.take(1))
+
+
+def _object(said: Mapping[str, Sequence[str]]) -> str:
+    """Return an object of the values `said` of each name; several are a list."""
+    members = (f'"{escaped(key)}": {_one(values)}' for key, values in said.items())
+    return f"{{{', '.join(members)}}}"
+
+
+def _one(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"[{', '.join(values)}]"
+
+
+def _ignored(_text: str) -> None:
+    """Take a value that has no place."""
