@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -87,6 +87,9 @@ bench: install-dev $(BENCH)  ## the gateway beside nginx: are the goals met? ARG
 
 bench-gate: install-dev $(BENCH)  ## instructions for each request and token: fails where they are 5 % more than committed
 	@$(BIN)/python -m bench.gateway --instructions --gate $(ARGS)
+
+bench-ablation: install-dev  ## what each group of shortcuts is worth; ARGS="--gate" compares with bench/ablation.json
+	@$(BIN)/python -m bench.ablation $(ARGS)
 
 bench-peers: install-dev $(BENCH)  ## other gateways in the same table, installed into .venv/peers at locked versions
 	@$(BIN)/python -m bench.peers $(ARGS)
