@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -29,6 +29,10 @@ serve: install weights  ## a gateway in front of the embedded model
 
 test: install-dev weights $(VENV)/torch.stamp $(VENV)/tmux.stamp  ## every test; a skipped one counts as failed
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+quick: install-dev  ## the tests of the model, the codecs, the dialects and the policies: under a minute on two cores
+	@$(BIN)/python -m pytest tests/model tests/codec tests/dialects tests/policy --numprocesses 2 --dist loadfile \
+	  --no-loadscope-reorder $(ARGS)
 
 test-shortcuts-off: install-dev weights  ## the tests of whatever has a shortcut, with all shortcuts off
 	@XENOGLOT_SHORTCUTS=off $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder \
