@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openai.types.responses import Response
 
     from tests.gateway.serving import AccessLines, Running
-    from xenoglot.backends.backend import Backend
+    from xenoglot.backends.backend import Answer, Backend, Call
     from xenoglot.store.store import Store
 
 ENDING = (TextDelta(text="lo"), BlockEnded(), Finished(finish=Finish(reason="stop")))
@@ -98,6 +98,47 @@ def test_one_is_followed_from_the_beginning_and_from_anywhere(client: OpenAI, ha
         again = client.responses.retrieve(first.response.id, stream=True, starting_after=after)
         assert list(again) == events[after + 1 :]
     assert list(client.responses.retrieve(first.response.id, stream=True)) == events
+
+
+LOST = "$ none dropped (the dialect has no such field)"
+
+
+class Losing(Hanging):
+    """A backend that loses something before it answers."""
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer, with a loss."""
+        call.losses.dropped("$", "none", "the dialect has no such field")
+        return await super().answer(call)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+def test_what_was_lost_is_told_to_who_asks_for_it(gateway_server: Callable[..., Running], *, streamed: bool) -> None:
+    """Whoever began it had gone by then; the answer itself cannot say it."""
+    losing = Losing(BEGUN, ENDING)
+    with client_of(gateway_server({"scripted": losing})) as client:
+        made: Any = client.responses.create(model="m", input="Hi", background=True, stream=streamed)
+        name = next(made).response.id if streamed else made.id
+        assert losing.asked.wait(PATIENCE)
+        assert "x-xenoglot-losses" not in client.responses.with_raw_response.retrieve(name).headers
+        losing.go_on()
+        until(client, name, "completed")
+        lost = client.responses.with_raw_response.retrieve(name).headers["x-xenoglot-losses"]
+        assert lost.startswith(f"{LOST}; $ usage approximated")
+        if streamed:
+            again = client.responses.with_raw_response.retrieve(name, stream=True)
+            assert again.http_response.read().decode().endswith(f": x-xenoglot-losses: {lost}\n\n")
+            assert [event.type for event in client.responses.retrieve(name, stream=True)] == LIFE
+
+
+def test_what_a_failed_one_lost_is_told(gateway_server: Callable[..., Running]) -> None:
+    losing = Losing(BEGUN, (Failed(failure=Failure(kind="upstream", message="broken")),))
+    with client_of(gateway_server({"scripted": losing})) as client:
+        name = client.responses.create(model="m", input="Hi", background=True).id
+        assert losing.asked.wait(PATIENCE)
+        losing.go_on()
+        until(client, name, "failed")
+        assert client.responses.with_raw_response.retrieve(name).headers["x-xenoglot-losses"] == LOST
 
 
 def test_several_follow_while_it_is_made(client: OpenAI, hanging: Hanging) -> None:

@@ -148,6 +148,11 @@ class Record(Struct):
         self.told += len(news)
         return _shortened(news) if news else ""
 
+    def all_losses(self) -> str:
+        """Return what was lost, all in all, whether it was told or not; nothing where nothing was."""
+        losses = tuple(self.losses)
+        return _shortened(losses) if losses else ""
+
     def headers(self, *, answering: bool = True) -> list[tuple[str, str]]:
         """Return the headers that every answer has: its id (under both names in use), and who answers instead.
 

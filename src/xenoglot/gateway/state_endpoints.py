@@ -13,6 +13,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway import state_jobs
 from xenoglot.gateway.bodies import json_in
 from xenoglot.gateway.keeper import OFF, is_id
+from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.routes import Endpoint
 from xenoglot.store.records import UNDONE, Conversation, Window
@@ -49,6 +50,8 @@ class Asked:
         self.keeper = keeper
         self.state = state
         self.owner = gateway.keyring.owner(exchange.headers)
+        self.more: list[tuple[str, str]] = []
+        """Headers of the response."""
 
     @property
     def name(self) -> str:
@@ -133,7 +136,7 @@ async def _tell(told: Told, exchange: Exchange, dialect: Dialect, gateway: Gatew
         await asked.body()  # nothing is in it; now the client's leaving is noticed
     answer = await told(asked)
     if answer is not None:
-        await send_json(exchange, record, answer)
+        await send_json(exchange, record, answer, more=asked.more)
 
 
 async def _known(asked: Asked) -> Stored:
@@ -151,6 +154,8 @@ async def _known(asked: Asked) -> Stored:
 async def _retrieve(asked: Asked) -> JSON:
     answer = await _known(asked)
     if asked.query("stream") != "true":
+        if answer.losses:
+            asked.more.append((LOSSES, answer.losses))
         return answer.response
     if not answer.streamed:
         raise FailureError(asked.state.not_followed(asked.name))

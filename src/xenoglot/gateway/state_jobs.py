@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.sse import ServerSentEvent, encode_event
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway import relay
 from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, settled
+from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.remembered import add_to_conversation, stored
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
-    from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.codec.state import Background, State
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.gateway import Gateway
@@ -136,7 +138,7 @@ class Job:
             record.failed(STOPPED)
         finally:
             try:
-                await self._patiently(self._settle)
+                await self._patiently(partial(self._settle, record))
             except StoreError as error:  # then its lease ends
                 _logger.error("request %s: the end is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
             finally:
@@ -160,8 +162,8 @@ class Job:
                 return
         await write()
 
-    async def _settle(self) -> None:
-        """Store the end."""
+    async def _settle(self, record: Record) -> None:
+        """Store the end, with the losses that `record` has."""
         answer = self.showing.answer
         if answer is not None:
             status, output = self._state.status(answer), self._state.output(answer)
@@ -174,6 +176,7 @@ class Job:
             await add_to_conversation(self._keeper, over, self.remembered, self._state)
             self._added = True
         frames = self._frames(self._last) if self.answer.streamed else ()
+        over = replace(over, losses=record.all_losses())
         await self._keeper.within(self._keeper.store.settle(over, self._count, frames))
 
     def _frames(self, events: Sequence[ServerSentEvent]) -> list[bytes]:
@@ -296,7 +299,15 @@ async def follow(  # noqa: PLR0913, PLR0917  what every handler gets, whom to fo
             if quiet >= gateway.config.server.ping_interval:
                 quiet = 0.0
                 await exchange.write(_COMMENT)
-    await exchange.end()
+    await exchange.end(await _last_comment(keeper, key, spoken))
+
+
+async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: State) -> bytes:
+    """Return the comment that tells what an answer lost; nothing where nothing was."""
+    answer = await keeper.get(*key, spoken)
+    if answer is None or not answer.losses:
+        return b""
+    return encode_event(ServerSentEvent(b"", comment=f"{LOSSES}: {answer.losses}"))
 
 
 async def cancel(keeper: Keeper, spoken: State, answer: Stored) -> Stored:

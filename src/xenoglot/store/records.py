@@ -34,7 +34,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     `items` are all that the model was given, `output` are those that the answer adds, under whose ids they are found.
     `streamed` says that the frames of its stream are kept. An answer that is not done has a `process`, which vouches
-    for it until `lease`.
+    for it until `lease`. `losses` is what a client that asks for it is told of what the answer lost.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Stored(Struct, frozen=True, kw_only=True):
     streamed: bool = False
     process: str | None = None
     lease: float | None = None
+    losses: str = ""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
