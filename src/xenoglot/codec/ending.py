@@ -1,6 +1,6 @@
-"""Finish reasons that no server sent: what an answer without one is taken to have ended by, and the loss of it.
+"""What a server left out or wrote otherwise than its dialect defines, and what was made of it: the losses of that.
 
-A whole body is a whole answer, and `[DONE]` ends a stream, whether or not a reason was sent before it.
+A whole body is a whole answer, and `[DONE]` ends a stream, whether or not a finish reason was sent before it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.loss import TOLERATED
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import Finished
 from xenoglot.model.response import Finish
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Extra
     from xenoglot.model.events import Event
     from xenoglot.model.response import Candidate, Response
 
 
 def with_finish(response: Response, losses: Losses) -> Response:
     """Return a whole answer in which each candidate has a finish; each that had none is a loss."""
+    for index, candidate in enumerate(response.candidates):
+        _note_tolerated(candidate.extra, index, losses)
     if all(_is_told(candidate) for candidate in response.candidates):
         return response
     candidates = tuple(_finished(candidate) for candidate in response.candidates)
@@ -33,10 +37,11 @@ def with_finish(response: Response, losses: Losses) -> Response:
 
 
 def note_finishes(events: Iterable[Event], losses: Losses) -> None:
-    """Record a loss for each assumed finish among `events`."""
+    """Record a loss for each assumed finish among `events`, and for what was tolerated."""
     for event in events:
         if type(event) is Finished:
             _note(event.finish, event.candidate, losses)
+            _note_tolerated(event.extra, event.candidate, losses)
 
 
 class FinishNotes:
@@ -72,3 +77,9 @@ def _note(finish: Finish, index: int, losses: Losses) -> None:
     if finish.assumed:
         why = f"the server sent no finish reason; `{finish.reason}` is assumed"
         losses.approximated(f"$.candidates[{index}]", "finish", why)
+
+
+def _note_tolerated(extra: Extra | None, index: int, losses: Losses) -> None:
+    if extra is not None:
+        for what, why in extra.form.get(TOLERATED, {}).items():
+            losses.approximated(f"$.candidates[{index}]", what, why)

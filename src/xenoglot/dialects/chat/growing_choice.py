@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.leftovers import leave, take_placeholders
 from xenoglot.codec.likely import Lesson
+from xenoglot.codec.loss import TOLERATED
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations
 from xenoglot.dialects.chat.finish import decode_finish, take_stop
 from xenoglot.dialects.chat.growing_calls import GrowingCalls
 from xenoglot.dialects.chat.growing_thoughts import GrowingThoughts
 from xenoglot.dialects.chat.leftovers import NAME
-from xenoglot.dialects.chat.parts import as_written_by_models, decode_part
+from xenoglot.dialects.chat.parts import ODD_TEXTS, as_written_by_models, decode_part
 from xenoglot.dialects.chat.reasoning import STRINGS
 from xenoglot.dialects.chat.signatures import FIELD, is_signature
 from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text
@@ -230,7 +231,10 @@ class GrowingChoice:
 
     def _part(self, item: JSON, path: str) -> list[Event]:
         """Take one part of a content list (Mistral streams them)."""
-        match decode_part(as_written_by_models(item), path):
+        read = as_written_by_models(item)
+        if read is not item:
+            self._form[TOLERATED] = ODD_TEXTS
+        match decode_part(read, path):
             case Text(text=text):
                 return self.text(text) if text else []
             case Reasoning(text=str(text)) as part:

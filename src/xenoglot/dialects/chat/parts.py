@@ -56,6 +56,10 @@ def decode_part(item: JSON, path: str) -> Part:
     return part
 
 
+ODD_TEXTS = {"content": "texts that the server did not write as text parts are read as text"}
+"""What is tolerated where `as_written_by_models` changes a part."""
+
+
 def as_written_by_models(item: JSON) -> JSON:
     """Return a part of an answer's content in the form of a text part, where a server wrote a text otherwise.
 

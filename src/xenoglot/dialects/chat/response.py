@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.leftovers import leave, left, need_object, take_blanks
-from xenoglot.codec.loss import form_of
+from xenoglot.codec.loss import TOLERATED, form_of
 from xenoglot.codec.plain import silent
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.answer import encode_message
@@ -14,7 +14,7 @@ from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, 
 from xenoglot.dialects.chat.calls import derived_id
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
-from xenoglot.dialects.chat.parts import as_written_by_models
+from xenoglot.dialects.chat.parts import ODD_TEXTS, as_written_by_models
 from xenoglot.dialects.chat.plain_answer import plain_message, plain_response
 from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
@@ -114,7 +114,10 @@ def _decode_choice(reader: Reader, place: int, answer_id: str | None) -> Candida
     if message.take_word("role", ("assistant",)) is None:
         form["role"] = "other"
     if isinstance(message.peek("content"), list):
-        message.rest()["content"] = [as_written_by_models(item) for item in message.peek("content")]
+        written = message.peek("content")
+        read = message.rest()["content"] = [as_written_by_models(item) for item in written]
+        if read != written:
+            form[TOLERATED] = ODD_TEXTS
     derive = partial(derived_id, f"{answer_id or ''}:{place}")
     parts, said = decode_assistant(message, derive, partial(derive, 0))
     calls = any(isinstance(part, ToolCall) for part in parts)
