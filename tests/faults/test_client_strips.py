@@ -167,6 +167,9 @@ def test_what_the_upstream_sealed_comes_back(house: House, upstream: str, client
         answered = call_in(client, body, streamed=streamed)
         second, _ = await turn([ASK, *brought_back(client, answered)])
         assert SEAL in json.dumps(second)
+        if upstream == "gemini":  # Gemini 3 refuses it anywhere but on the call
+            (part,) = second["contents"][1]["parts"]
+            assert (part["functionCall"]["name"], part["thoughtSignature"]) == ("weather", SEAL)
 
     house.play(scene())
 
@@ -180,3 +183,70 @@ def call_in(client: str, body: bytes, *, streamed: bool) -> ToolCall:
         response = dialect.decode_response(json.loads(body))
     assert isinstance(response, Response)
     return next(part for part in response.candidates[0].content if isinstance(part, ToolCall))
+
+
+THOUGHTFUL: JSONObject = {
+    **GEMINI,
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": "Lyon it is.", "thought": True},
+                    {"text": "I look.", "thoughtSignature": "d29yZHM="},
+                    *GEMINI["candidates"][0]["content"]["parts"],
+                    {"functionCall": {"name": "weather", "args": {"city": "Nice"}}},
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("streamed", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+def test_gemini_3_gets_each_signature_where_it_was_from_a_client_with_thoughts(house: House, *, streamed: bool) -> None:
+    """The first call of a step has the signature; the client brings its thought back, and it has none of its own.
+
+    See https://ai.google.dev/gemini-api/docs/thought-signatures.
+    """
+
+    async def turn(turns: list[JSON]) -> tuple[JSON, bytes]:
+        house.upstream.script([answering("gemini", THOUGHTFUL, streamed=streamed)])
+        body: JSONObject = {
+            "model": "gemini-small",
+            "max_tokens": 9999,
+            "thinking": {"type": "enabled", "budget_tokens": 2000},
+            "messages": turns,
+            "tools": TOOLS["messages"],
+            "stream": streamed,
+        }
+        answer = await house.finish(await house.send(PATHS["messages"], json.dumps(body).encode()))
+        assert answer.status == 200, answer.body
+        return json.loads(house.upstream.requests[-1].body), answer.body
+
+    async def scene() -> None:
+        _, body = await turn([ASK])
+        dialect = get("messages")
+        if streamed:
+            response = fold(through([body], Pipeline(dialect.framing.decoder(), dialect.stream_decoder())))
+            assert isinstance(response, Response)
+            body = json.dumps(dialect.encode_response(response, Request(model="m"), Losses())).encode()
+        content = json.loads(body)["content"]
+        assert [block["type"] for block in content] == ["thinking", "text", "tool_use", "tool_use"]
+        results = [
+            {"type": "tool_result", "tool_use_id": block["id"], "content": "rain"}
+            for block in content
+            if block["type"] == "tool_use"
+        ]
+        second, _ = await turn([ASK, {"role": "assistant", "content": content}, {"role": "user", "content": results}])
+        parts = [
+            ((part.get("functionCall") or {}).get("args") or part.get("text"), part.get("thoughtSignature"))
+            for part in second["contents"][1]["parts"]
+        ]
+        said = ("I look.", "d29yZHM=") if not streamed else ("I look.", None)
+        sealed = [] if not streamed else [("", "d29yZHM=")]
+        assert parts == [said, *sealed, ({"city": "Lyon"}, SEAL), ({"city": "Nice"}, None)]
+
+    house.play(scene())
