@@ -127,9 +127,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Given]:
 
         return noted
 
-    encode, decode = noting(wire.encode_json), noting(wire._decode)
+    plain = wire.encode_json
+    encode, decode = noting(plain), noting(wire._decode)
     for name, module in list(sys.modules.items()):
-        if name.startswith("xenoglot.") and getattr(module, "encode_json", None) is wire.encode_json:
+        if name.startswith("xenoglot.") and getattr(module, "encode_json", None) is plain:
             monkeypatch.setattr(module, "encode_json", encode)
     monkeypatch.setattr(slices, "_encode", encode)
     for module in (slices, wire):

@@ -234,6 +234,11 @@ def _malformed(problem: str) -> msgspec.DecodeError:
     return msgspec.DecodeError(f"JSON is malformed: {problem}")
 
 
+def size_seen(value: JSON) -> int:
+    """Return about how many bytes the JSON of `value` has; of what is larger than a slice, that it is."""
+    return _weight(value, 0)
+
+
 def encode(value: JSON) -> bytes:
     """Return `value` as the JSON that encoding it in one call gives."""
     pieces: list[bytes] = []

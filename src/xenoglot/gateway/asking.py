@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
+from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reasoning_filter import ReasoningFilter, reasoning_filter
 from xenoglot.gateway.answering import answering
@@ -119,6 +120,16 @@ class Asking:
         """Return what the request is expected to cost."""
         return expected_tokens(self._request, self.prompt_tokens(), self._gateway.dispatcher.scopes.output_tokens)
 
+    async def _measure(self) -> None:
+        """Estimate the prompt of a large request in a thread, where its tokens decide who answers or are limited."""
+        plan, scopes = self._plan, self._gateway.dispatcher.scopes
+        if self._estimated is not None or self._bytes < LARGE:
+            return
+        if any(route.when.counts or scopes.of_upstream(route.backend) for route in plan.routes) or scopes.of_request(
+            plan.name, self._record.client.owner
+        ):
+            self._estimated = await offload(self._bytes, lambda: estimate(self._request))
+
     async def answer(
         self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
     ) -> Answer:
@@ -134,6 +145,7 @@ class Asking:
         """
         if hold is None and (local := self._local()) is not None:
             return local
+        await self._measure()
         dispatch, routes = self._dispatched()
         if hold is None or begun is None:
             answer, hold = await dispatch.run(routes)

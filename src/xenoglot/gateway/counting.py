@@ -54,10 +54,10 @@ async def count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and wh
         WireError: the request is not one of the dialect.
     """
     data, path = await exchange.read_body(gateway.config.server.body_limit), record.route or ""
-    body = await state.recall(await request_in(data, gateway), dialect, gateway, record.client.owner)
+    body, size = await state.recall(await request_in(data, gateway), len(data), dialect, gateway, record.client.owner)
     asked = informed(body, path, exchange.variables, dialect)
     asked = with_model(asked, dialect.model_field, gateway, record.client)
-    request = await offload(len(data), lambda: bounded(decode(asked)))
+    request = await offload(size, lambda: bounded(decode(asked)))
     if not request.model and isinstance(asked, dict) and asked.get(dialect.model_field) is None:
         raise WireError(f"$.{dialect.model_field}", "required, expected str")
     record.asked(request.model, stream=False)
@@ -66,7 +66,9 @@ async def count(  # noqa: PLR0913, PLR0917  two functions of the dialect, and wh
     with refusing():
         counted = await _counted(exchange, dialect, gateway, record, plan, request, losses)
     more = [(COUNT, "estimate" if counted is None else "exact"), *told(record, dialect)]
-    await send_json(exchange, record, encode(estimate(request) if counted is None else counted), more=more)
+    if counted is None:
+        counted = await offload(size, lambda: estimate(request))
+    await send_json(exchange, record, encode(counted), more=more)
 
 
 async def _counted(  # noqa: PLR0913, PLR0917  what every handler gets, and what is asked of whom

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.codec.slices import size_seen
 from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.errors import FailureError
@@ -90,8 +91,7 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
     async with keeper.holding(owner, wish, kept.id, state):
         remembered = await _remember(owner, kept, state, keeper, alike=upstream is not None)
-        encode = encode_json if size < LARGE else encode_large
-        asked = _within(await offload(size, lambda: encode(remembered.prepared)), limit)
+        asked = _within(await _encoded(remembered.prepared, size), limit)
         if not wish.background:
             record.answer_id = kept.id
             store = _storing(record, keeper, dialect, state, remembered) if wish.keep else None
@@ -102,10 +102,22 @@ async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: 
     await state_jobs.tell(exchange, dialect, gateway, record, job)
 
 
-async def recall(body: JSON, dialect: Dialect, gateway: Gateway, owner: str) -> JSON:
+async def _encoded(body: JSONObject, size: int) -> bytes:
+    """Return the body of a request with its history; of what the client sent, `size` bytes are in it.
+
+    Raises:
+        FailureError: too many large bodies are ahead of it.
+    """
+    size = max(size, size_seen(body))
+    encode = encode_json if size < LARGE else encode_large
+    return await offload(size, lambda: encode(body))
+
+
+async def recall(body: JSON, size: int, dialect: Dialect, gateway: Gateway, owner: str) -> tuple[JSON, int]:
     """Return the body of a request that is only counted, with the items that an answer to it would be given.
 
-    The lookups, and their errors, are those of a request that is answered; nothing is kept or held for it.
+    `size` is what the client sent, in bytes; returned with the body is that of the whole. The lookups, and their
+    errors, are those of a request that is answered; nothing is kept or held for it.
 
     Raises:
         BodyTooLargeError: the request with its history is too large.
@@ -114,20 +126,20 @@ async def recall(body: JSON, dialect: Dialect, gateway: Gateway, owner: str) -> 
     """
     keeper, state = gateway.keeper, dialect.state
     if state is None:
-        return body
-    wish = replace(state.wish(body), keep=False, background=False)
+        return body, size
+    wish = replace(await offload(size, lambda: state.wish(body)), keep=False, background=False)
     if wish.stateless or not isinstance(body, dict):
-        return body
+        return body, size
     upstream = _upstream_alike(body, dialect, gateway)
     if keeper is None and upstream is None:
         _need_nothing(wish, state)
     if keeper is None or (upstream is not None and upstream.state == "native"):
-        return body
+        return body, size
     kept = Kept(id="", wish=wish, request=body)
     async with keeper.holding(owner, wish, kept.id, state):
         remembered = await _remember(owner, kept, state, keeper, alike=False)
-    _within(encode_json(remembered.prepared), gateway.config.server.body_limit)
-    return remembered.prepared
+    whole = _within(await _encoded(remembered.prepared, size), gateway.config.server.body_limit)
+    return remembered.prepared, len(whole)
 
 
 def _need_nothing(wish: Wish, state: State) -> None:
