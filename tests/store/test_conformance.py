@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec import slices
 from xenoglot.store.records import ONCE, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:
-    from xenoglot.model.json import JSONObject
+    import pytest
+
+    from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.store import Store
 
 DAY = 86_400.0
@@ -47,6 +51,26 @@ class TestAnswers:
     async def test_what_was_put_is_got(self, store: Store) -> None:
         await store.put(ANSWER)
         assert await store.get("alice", "resp_1") == ANSWER
+
+    async def test_r51_a_large_answer_is_decoded_in_slices_outside_of_the_loop(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A history of 2 MB with 20,000 turns: one call of the JSON library would keep the interpreter's lock."""
+        turns = [
+            {"role": "user", "content": f"The tide, twice a day: so it goes, and goes ({n})."} for n in range(20_000)
+        ]
+        large = replace(ANSWER, items=turns)
+        seen: list[tuple[bool, bool]] = []
+        decode, loop_thread = slices._decode, threading.get_ident()
+
+        def noting(data: bytes) -> JSON:
+            seen.append((threading.get_ident() == loop_thread, len(data) > 2 * slices.SLICE_BYTES))
+            return decode(data)
+
+        monkeypatch.setattr(slices, "_decode", noting)
+        await store.put(large)
+        assert await store.get("alice", "resp_1") == large
+        assert {*seen} == {(False, False)}
 
     async def test_another_owner_has_nothing(self, store: Store) -> None:
         await store.put(ANSWER)

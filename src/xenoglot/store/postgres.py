@@ -8,12 +8,12 @@ anew.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
-from xenoglot.store.statements import Statement, migrate
+from xenoglot.store.statements import LARGE, Statement, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,10 +101,29 @@ async def _run(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], ste
     try:
         statement = next(steps)
         while True:
-            statement = steps.send(await _execute(connection, statement))
+            rows = await _execute(connection, statement)
+            if _is_large(rows):
+                following, result = await asyncio.to_thread(_step, steps, rows)
+                if following is None:
+                    return cast("T", result)
+                statement = following
+            else:
+                statement = steps.send(rows)
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return cast("T", end.value)
+
+
+def _is_large(rows: Sequence[Row]) -> bool:
+    """Whether what is in the rows would take the event loop too long to decode."""
+    return sum(len(value) for row in rows for value in row if isinstance(value, bytes)) >= LARGE
+
+
+def _step(steps: Steps[T], rows: Sequence[Row]) -> tuple[Statement | None, T | None]:
+    """Return the next statement, or what comes of all: a future cannot raise `StopIteration`."""
+    try:
+        return steps.send(rows), None
+    except StopIteration as end:
+        return None, end.value
 
 
 async def _execute(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], statement: Statement) -> Sequence[Row]:

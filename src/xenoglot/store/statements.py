@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec import slices
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
 from xenoglot.store import schema
@@ -49,6 +50,9 @@ class Database(Protocol):
         """Run statements; they are committed when this returns, and rolled back if it raises."""
         ...
 
+
+LARGE = 1024 * 1024
+"""Bytes from which on what is kept is decoded in slices: in one call it would keep the interpreter's lock too long."""
 
 _answer = msgspec.json.Decoder(Stored)
 _UNDONE = ", ".join(f"'{status}'" for status in UNDONE)
@@ -280,6 +284,7 @@ def _stored(row: Row) -> Stored:
     """Return an answer; its status and lease are those of the row, which can be newer than the rest."""
     body, status, lease = row
     try:
-        return replace(_answer.decode(body), status=status, lease=lease)
+        found = _answer.decode(body) if len(body) < LARGE else msgspec.convert(slices.decode(body), Stored)
+        return replace(found, status=status, lease=lease)
     except (msgspec.DecodeError, UnicodeError):
         raise StoreError(UNREADABLE) from None
