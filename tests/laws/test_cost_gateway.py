@@ -43,7 +43,7 @@ def one_field(module: Modules, count: int) -> Callable[[], object]:
 
 def passed_on(module: Modules, count: int) -> Callable[[], object]:
     headers = [("anthropic-beta", word) for word in many(count)] + [(word, "x") for word in many(count, "x-")]
-    return lambda: module("gateway.asking").passed_on(headers, module("codec.dialect").get("messages"))
+    return lambda: module("gateway.asking").passed_on(headers, module("dialect_registry").get("messages"))
 
 
 def scoped(module: Modules, count: int) -> Callable[[], object]:
