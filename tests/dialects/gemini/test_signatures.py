@@ -216,7 +216,9 @@ def test_a_chat_stream_has_the_signature_once_after_its_words() -> None:
     ]
 
 
+VERTEX = {"vertex": {"thought_signature": SEAL}}
 CHUNKS: dict[str, list[JSONObject]] = {
+    "of-vertex": [{"role": "assistant", "content": "Hello", "extra_content": VERTEX}],
     "beside-the-words": [{"role": "assistant", "content": "Hello", "extra_content": EXTRA}],
     "beside-the-first-words": [{"role": "assistant", "content": "Hel", "extra_content": EXTRA}, {"content": "lo"}],
     "after-the-words": [{"role": "assistant", "content": "Hello"}, {"extra_content": EXTRA}],
@@ -252,7 +254,7 @@ def test_a_stream_in_chat_gives_gemini_the_signature_of_its_words(case: str) -> 
     assert text.extra.fields == {"thoughtSignature": SEAL}
     home = read("chat", b"".join(through([data], stream_translator("chat", "chat"))))
     whole = get("chat").encode_response(home, Request(model="m"), Losses())
-    assert whole["choices"][0]["message"]["extra_content"] == EXTRA
+    assert whole["choices"][0]["message"]["extra_content"] == (VERTEX if case == "of-vertex" else EXTRA)
 
 
 def test_what_else_stands_beside_a_signature_is_a_loss() -> None:

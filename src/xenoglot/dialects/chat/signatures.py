@@ -61,8 +61,8 @@ def message_signature(words: Sequence[tuple[str, Part]], losses: Losses) -> JSON
 def is_signature(value: JSON) -> bool:
     """Whether the value of `extra_content` is a signature and nothing else."""
     match value:
-        case {"google": {"thought_signature": str()} as google} if len(value) == len(google) == 1:
-            return True
+        case {"google": {"thought_signature": str()} as inner} | {"vertex": {"thought_signature": str()} as inner}:
+            return len(value) == len(inner) == 1
         case _:
             return False
 

@@ -1,6 +1,7 @@
 """Signatures that Google's servers write in another dialect that they speak: on a call, or on a message for its words.
 
-Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai.
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai; Vertex AI has `vertex` where that has `google`
+(https://github.com/earendil-works/pi/issues/6733).
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def sign_words(parts: list[JSONObject], signature: str | None, *, alone: bool = 
 
 def _signature_in(fields: JSONObject) -> str | None:
     match fields.get(_FIELD):
-        case {"google": {"thought_signature": str() as signature}} if is_base64(signature):
+        case {"google": {"thought_signature": str() as signature}} | {
+            "vertex": {"thought_signature": str() as signature}
+        } if is_base64(signature):
             return signature
         case _:
             return None
