@@ -1,14 +1,18 @@
-"""Codex through the gateway to a server of each dialect: a command, a patch, an answer; compaction; resumption."""
+"""Codex through the gateway to a server of each dialect: a command, a patch, an MCP server; compaction; resumption."""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from drive.conftest import PATIENCE
 from drive.script import Wanted, calls, says
 from xenoglot.model.content import Text, ToolResult
+from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from drive.conftest import Stage
@@ -30,6 +34,15 @@ stream_max_retries = 0
 enabled = false
 """
 
+MCP = f"""
+[mcp_servers.words]
+command = {json.dumps(sys.executable)}
+args = [{json.dumps(str(Path(__file__).with_name("mcp_server.py")))}]
+required = true
+startup_timeout_sec = {PATIENCE}
+"""
+"""A server that Codex waits for before it asks."""
+
 PATCH = "*** Begin Patch\n*** Add File: patched.txt\n+from a patch\n*** End Patch\n"
 
 MODELS = ["gpt-5.5", "gpt-6.1-sol", "somebody-elses"]
@@ -37,11 +50,11 @@ MODELS = ["gpt-5.5", "gpt-6.1-sol", "somebody-elses"]
 in one of them a free-text tool that runs programs; functions alone."""
 
 
-def codex(stage: Stage, model: str, *arguments: str, limit: int = 1_000_000) -> list[JSONObject]:
-    """Return the events of one run."""
+def codex(stage: Stage, model: str, *arguments: str, limit: int = 1_000_000, more: str = "") -> list[JSONObject]:
+    """Return the events of one run; `more` are further lines of the settings."""
     home = stage.home / ".codex"
     home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(CONFIG.format(model=model, url=stage.url, limit=limit))
+    (home / "config.toml").write_text(CONFIG.format(model=model, url=stage.url, limit=limit) + more)
     flags = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
     printed = stage.run("codex", "exec", *flags, *arguments, GATEWAY_KEY="none")
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
@@ -56,6 +69,11 @@ def items(events: list[JSONObject], kind: str) -> list[JSONObject]:
 def texts(request: Request) -> list[str]:
     """Return all words in the messages of a request."""
     return [part.text for message in request.messages for part in message.content if isinstance(part, Text)]
+
+
+def functions(request: Request) -> list[Tool]:
+    """Return the tools of a request that the client runs."""
+    return [tool for tool in request.tools if isinstance(tool, Tool)]
 
 
 def results(request: Request) -> list[str]:
@@ -87,6 +105,25 @@ def test_a_command_and_a_patch(stage: Stage, model: str) -> None:
     _, second, third = stage.speaker.requests
     assert "from a command" in results(second)[0]
     assert len(results(third)) == 2
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "somebody-elses"])
+def test_findings_clients_2_a_tool_of_an_mcp_server(stage: Stage, model: str) -> None:
+    """By its slug Codex has the model search for tools, which it runs itself, or names them all at once."""
+    searches = model == "gpt-5.5"
+    search = [calls(Wanted("tool_search", {"query": "say a text backwards"}))] if searches else []
+    stage.speaker.will(*search, calls(Wanted("backwards", {"text": "tolgonex"})), says("It is xenoglot."))
+    events = codex(stage, model, "say tolgonex backwards", more=MCP)
+    (call,) = items(events, "mcp_tool_call")
+    assert (call["server"], call["tool"], call["arguments"]) == ("words", "backwards", {"text": "tolgonex"})
+    assert (call["status"], call["error"]) == ("completed", None)
+    assert [item["text"] for item in items(events, "agent_message")] == ["It is xenoglot."]
+    assert events[-1]["type"] == "turn.completed"
+    first, *_, last = stage.speaker.requests
+    offered = [any(tool.name.endswith("backwards") for tool in functions(asked)) for asked in (first, last)]
+    assert offered == [not searches, True]
+    assert "xenoglot" in results(last)[-1]
+    assert len(results(last)) == (2 if searches else 1)
 
 
 def test_the_conversation_is_resumed(stage: Stage) -> None:
