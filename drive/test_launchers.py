@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
 
-from drive.conftest import CLIENTS, PATIENCE, furnished, gateway
+from drive.conftest import CLIENTS, PATIENCE, Place, furnished, gateway
+from drive.home_folder import OURS, WRITTEN, contents, is_written_by
 from drive.script import Wanted, calls, says
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 ELSEWHERE = "http://127.0.0.1:9"
@@ -36,6 +39,23 @@ SETTINGS = {
     "env": {"ANTHROPIC_BASE_URL": ELSEWHERE, "ANTHROPIC_API_KEY": "sk-of-theirs", "CLAUDE_CODE_USE_BEDROCK": "1"},
     "model": "opus",
 }
+
+
+OWN = {"hasCompletedOnboarding": True, "tipsHistory": {"new-user-warmup": 1}}
+"""What the owner has in the file that Claude Code writes to."""
+
+TURNS = {
+    "claude": ("-p", "are you there?"),
+    "codex": (
+        *("exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+        "are you there?",
+    ),
+}
+SECRET = re.compile(rb"xg-[A-Za-z0-9_-]{40}|http://127\.0\.0\.1:(?!9\b)\d+")
+"""The key of a run, and the address of its gateway or of the server behind."""
+
+UNSURE = {".claude/backups*", ".codex/*.sqlite-shm", ".codex/*.sqlite-wal", ".codex/shell_snapshots*"}
+"""Patterns of what is gone again at times when a client has ended."""
 
 
 @pytest.fixture
@@ -77,6 +97,51 @@ def started(home: Path, *arguments: str) -> str:
             raise
     assert process.returncode == 0, f"{printed}\n{complained}"
     return printed
+
+
+def found_new(home: Path, before: Mapping[str, tuple[int, bytes | None]], client: str) -> dict[str, bytes | None]:
+    """Return what is new in a home that a client was run in; nothing that was there may be gone or have changed."""
+    after = contents(home)
+    kept = {path: found for path, found in before.items() if not is_written_by(client, path)}
+    assert {path: after.get(path) for path in kept} == kept
+    return {path: data for path, (_, data) in after.items() if path not in before}
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_findings_clients_1_the_home_is_what_the_client_makes_of_it(speaker: Speaker, home: Path, client: str) -> None:
+    """Settings of any program stay as they are; new is what the client writes by itself, and no key or address."""
+    (home / ".zshrc").write_text("export EDITOR=vi\n")
+    (home / ".claude.json").write_text(json.dumps(OWN))
+    (home / ".config" / "opencode").mkdir(parents=True)
+    (home / ".config" / "opencode" / "opencode.json").write_text("{}")
+    before = contents(home)
+    speaker.will(says("Here."))
+    assert "Here." in started(home, client, "--upstream", speaker.url, "--model", "large", "--", *TURNS[client])
+    new = found_new(home, before, client)
+    assert [path for path in new if path not in OURS and not is_written_by(client, path)] == []
+    written = [data for data in new.values() if data is not None]
+    assert written
+    assert not any(SECRET.search(data) for data in written)
+    said = json.loads((home / ".claude.json").read_text())
+    assert OWN.items() <= said.items()
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_findings_clients_1_a_client_writes_as_much_by_itself(tmp_path: Path, client: str) -> None:
+    """What is allowed above is what it writes when it is started without us."""
+    dialect = {"claude": "messages", "codex": "responses"}[client]
+    with Speaker(dialects.get(dialect)) as speaker:
+        speaker.will(says("Here."))
+        home, work = furnished(tmp_path)
+        (home / ".codex").mkdir()
+        (home / ".codex" / "config.toml").write_text(CODEX.replace(ELSEWHERE, speaker.url))
+        before = contents(home)
+        place = Place(url=speaker.url, home=home, work=work)
+        owned = {"ANTHROPIC_BASE_URL": speaker.url, "ANTHROPIC_API_KEY": "none", **QUIET}
+        assert "Here." in place.run(client, *TURNS[client], **owned)
+        new = found_new(home, before, client)
+    assert {path for path in new if not is_written_by(client, path)} <= {f".{client}"}
+    assert {pattern for pattern in WRITTEN[client] if not any(fnmatchcase(path, pattern) for path in new)} <= UNSURE
 
 
 def test_claude_code(speaker: Speaker, home: Path) -> None:
