@@ -260,7 +260,8 @@ SECTION: Final = Calls(
         pytest.param(f"[calls]<c>{BARE}</c><c>{BARE}</c>a", [*called(), *called(), Words("a")], id="no-end"),
         pytest.param(f"[calls]<c>{BARE}</c>[/calls]<c>", [*called(), Words("<c>")], id="marker-outside"),
         pytest.param(f"<c>{BARE}</c>", [Words(f"<c>{BARE}</c>")], id="no-beginning"),
-        pytest.param("[calls][/calls]", [Words("[calls][/calls]")], id="empty"),
+        pytest.param("[calls][/calls]", [], id="empty"),
+        pytest.param("a [calls][/calls]", [Words("a [calls][/calls]")], id="empty-in-a-line"),
         pytest.param(
             f'[calls]<c>{{"name": "ghost"}}</c><c>{BARE}</c>[/calls]',
             [Words('[calls]<c>{"name": "ghost"}</c><c>'), *called()],

@@ -85,14 +85,17 @@ def test_objects(text: str, parts: list[Made], losses: list[str]) -> None:
         pytest.param('{"arguments": {}, "name": "ghost"}', id="A-W10-undeclared-at-the-end"),
         pytest.param('{"why": 1, "name": "ghost"}', id="undeclared-with-more"),
         pytest.param("{'name': 'now'}", id="L-W15-single-quotes"),
-        pytest.param("[]", id="an-empty-list"),
         pytest.param("[1]", id="a-list-of-another-kind"),
         pytest.param("now", id="no-object"),
-        pytest.param("", id="nothing"),
     ],
 )
 def test_what_is_no_call_stays_text(text: str) -> None:
-    assert read(JSONCalls(), text) == ([{"text": text}] if text else [{"text": ""}], [])
+    assert read(JSONCalls(), text) == ([{"text": text}], [])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[ ]"])
+def test_no_call_says_nothing(text: str) -> None:
+    assert read(JSONCalls(), text) == ([], [])
 
 
 STRICT: Final = {

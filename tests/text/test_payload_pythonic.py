@@ -62,7 +62,7 @@ def test_no_object_is_given_back() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("<c>[search(query)]</c>", "<c>[search query]</c>", "<c>[3]</c>", "<c>[]</c>", "<c>[search(*a)]</c>"),
+        *("<c>[search(query)]</c>", "<c>[search query]</c>", "<c>[3]</c>", "<c>[] x</c>", "<c>[search(*a)]</c>"),
         *("<c>[search(query=f(1))]</c>", "<c>[search[0](a=1)]</c>", "<c>[now('too', 'many')]</c>", "<c>search</c>"),
     ],
 )
