@@ -76,6 +76,8 @@ def read(text: str, *, stride: int | None = None) -> tuple[str, str]:
             "{1: 2, None: 3, True: 4, 1.5: 5}", '{"1": 2, "null": 3, "true": 4, "1.5": 5}', id="keys of other kinds"
         ),
         pytest.param("false", "false", id="JSON's words"),
+        pytest.param("{1}", "[1]", id="a set"),
+        pytest.param("{'a', (2, 3), 4,}", '["a", [2, 3], 4]', id="a set of several"),
     ],
 )
 def test_literal(text: str, made: str) -> None:
@@ -98,8 +100,9 @@ def test_literal(text: str, made: str) -> None:
             "-",
             "1_",
             "1j",
-            "{1}",
             "{[1]: 2}",
+            "{1 2}",
+            "{1, 'a': 2}",
             "(1 2)",
         ),
         *("[1 2]", "{'a' 1}", "lambda: 1", ":", ")", "[" * 65, "1" * 600, "'a' b'c'"),

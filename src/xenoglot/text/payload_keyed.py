@@ -33,7 +33,7 @@ class Keyed(Struct, frozen=True, kw_only=True):
     """`prefix` name, then an object as in JSON, but that keys are bare and strings between `quote`s.
 
     Keys in quotes, and strings in those of JSON or none at all, are read too; so are parentheses in place of the
-    braces or around them, and a string that only ends in its quote.
+    braces or around them, a prefix without its word (`:`), and a string that only ends in its quote.
     """
 
     quote: str
@@ -43,7 +43,7 @@ class Keyed(Struct, frozen=True, kw_only=True):
     def read(self, section: Section, /) -> Reading:
         """Read one call."""
         section.begin()
-        yield from section.expect((self.prefix,))
+        yield from section.expect((self.prefix, self.prefix[-1:]))
         name = yield from word(section, _NAME)
         opened = yield from section.expect(("{", "({", "("))
         section.name(name)

@@ -240,16 +240,8 @@ def _tuple(section: Section, writer: Writer, depth: int) -> Reading:
 
 def _in_parentheses(section: Section, held: list[str], depth: int) -> Generator[None, None, bool]:
     """Read what stands in parentheses into `held`; return whether it is a tuple."""
-    size = parts = 0
-
-    def hold(text: str) -> None:
-        nonlocal size
-        held.append(text)
-        size += len(text)
-        if size > LONGEST_HELD:
-            raise MismatchError
-
-    inner = Writer(hold)
+    parts = 0
+    inner = Writer(_holding(held))
     while not (yield from section.accept((")",))):
         yield from value(section, inner, depth=depth)
         inner.due(", ")
@@ -260,34 +252,87 @@ def _in_parentheses(section: Section, held: list[str], depth: int) -> Generator[
     return True
 
 
-def _object(section: Section, writer: Writer, depth: int) -> Reading:
-    writer.emit("{")
-    while not (yield from section.accept(("}",))):
-        yield from _key(section, writer)
-        yield from section.expect((":",))
+def _braces(section: Section, writer: Writer, depth: int) -> Reading:
+    """Read a dict, or a set, which is a list: that is known behind the first key or item, so it is held."""
+    if (yield from section.accept(("}",))):
+        writer.emit("{}")
+        return
+    held: list[str] = []
+    try:
+        yield from _scalar(section, Writer(_holding(held)))
+        keyed = yield from section.accept((":",))
+    except MismatchError as error:
+        writer.emit("{")
+        raise MismatchError("".join((*held, *error.args))) from None
+    except CutError:
+        writer.emit("{" + "".join(held))
+        raise
+    first = "".join(held)
+    if keyed:
+        writer.emit("{" + _named(first))
+        yield from _members(section, writer, depth)
+    else:
+        writer.emit("[" + first)
+        yield from _items(section, writer, depth)
+
+
+def _members(section: Section, writer: Writer, depth: int) -> Reading:
+    """Read the rest of a dict, behind the colon of its first key."""
+    while True:
         writer.due(": ")
         yield from value(section, writer, depth=depth)
         writer.due(", ")
         if not (yield from section.accept((",",))):
             yield from section.expect(("}",))
             break
+        if (yield from section.accept(("}",))):
+            break
+        held: list[str] = []
+        yield from _scalar(section, Writer(_holding(held)))
+        writer.emit(_named("".join(held)))
+        yield from section.expect((":",))
     writer.due("")
     writer.emit("}")
 
 
-def _key(section: Section, writer: Writer) -> Reading:
-    """Read a key; JSON has only strings, so another scalar becomes one."""
+def _items(section: Section, writer: Writer, depth: int) -> Reading:
+    """Read the rest of a set, behind its first item."""
+    while (yield from section.accept((",",))):
+        if (yield from section.accept(("}",))):
+            break
+        writer.due(", ")
+        yield from value(section, writer, depth=depth)
+    else:
+        yield from section.expect(("}",))
+    writer.due("")
+    writer.emit("]")
+
+
+def _scalar(section: Section, writer: Writer) -> Reading:
+    """Read what may be a key: no list, and no object."""
     yield from section.blank()
-    char = yield from section.peek()
-    if char in _IN_STRING:
-        yield from _string(section, writer, raw=False)
-        return
-    if char in "[{(":
+    if (yield from section.peek()) in "[{(":
         raise MismatchError
-    said: list[str] = []
-    yield from value(section, Writer(said.append))
-    text = "".join(said)
-    writer.emit(text if text.startswith('"') else f'"{text}"')
+    yield from value(section, writer)
 
 
-_NESTED: Final = {"[": _list, "(": _tuple, "{": _object}
+def _holding(held: list[str]) -> Callable[[str], None]:
+    """Return what adds to `held`, as long as that is not too much."""
+    size = 0
+
+    def hold(text: str) -> None:
+        nonlocal size
+        held.append(text)
+        size += len(text)
+        if size > LONGEST_HELD:
+            raise MismatchError
+
+    return hold
+
+
+def _named(text: str) -> str:
+    """Return a scalar as a key; JSON has only strings there."""
+    return text if text.startswith('"') else f'"{text}"'
+
+
+_NESTED: Final = {"[": _list, "(": _tuple, "{": _braces}

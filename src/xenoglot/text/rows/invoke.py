@@ -160,6 +160,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
             Calls(open=("<dots_function_call>",), close=("</dots_function_call>",), payload=JSONCalls()),
         ),
         thoughts=(_THINK,),
+        strays=("</dots_function_call>",),
         telling=Telling(
             tools=(
                 f'{_TOOLS}<dots_function_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'

@@ -80,6 +80,15 @@ _KIMI_K3: Final = Syntax(
 )
 
 
+def _k2_typed(*kinds: str) -> tuple[str, ...]:
+    """Return the ends of a key behind which stands the type of its value, one of `kinds`."""
+    return tuple(f"</ifm|arg_key>{line}<ifm|arg_type>{kind}</ifm|arg_type>" for kind in kinds for line in ("", "\n"))
+
+
+_K2_TEXTS: Final = _k2_typed("string")
+_K2_JSONS: Final = _k2_typed("integer", "number", "boolean", "null", "array", "object")
+
+
 def _k2_calls(payload: Payload) -> Calls:
     return Calls(
         begin=("<ifm|tool_calls>",),
@@ -94,14 +103,19 @@ _K2_HORIZON: Final = Syntax(
     name="k2_horizon",
     title="K2 Horizon",
     source=f"{_VLLM}vllm/tool_parsers/k2_horizon_tool_parser.py",
-    note="Keys and values in tags, or JSON where the prompt asks for it; three tags for three depths of thought.",
+    note=(
+        "Keys and values in tags, with or without a type between them, or JSON where the prompt asks for it; three "
+        "tags for three depths of thought."
+    ),
     models=("k2-horizon*",),
     calls=(
         _k2_calls(
             Markup(
                 call_name_end=(),
                 parameter=("<ifm|arg_key>",),
-                name_end=("</ifm|arg_key>",),
+                name_end=("</ifm|arg_key>", *_K2_TEXTS, *_K2_JSONS),
+                texts=_K2_TEXTS,
+                jsons=_K2_JSONS,
                 value=("<ifm|arg_value>",),
                 parameter_end=("</ifm|arg_value>",),
                 trim="nothing",
