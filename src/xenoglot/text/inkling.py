@@ -1,7 +1,7 @@
 """The format of Inkling: every message has a kind of content, thoughts, words or a call, and an end token.
 
 The prompt ends in `<|message_model|>`, so the first header lacks that. Before a call the header repeats the name
-of the tool, which the call's object has too. Source:
+of the tool, which the call's object has too, or has none. Source:
 https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/parser/inkling_renderer.py
 """
 
@@ -24,7 +24,10 @@ _END: Final = "<|end_message|>"
 _THINK: Final = "<|content_thinking|>"
 
 FORM: Final = Calls(
-    begin=(_CALL,), end=(_END,), joint="", payload=JSONCalls(name=("name",), arguments=("args", "arguments"))
+    begin=(_CALL, f"{_MESSAGE}{_CALL}"),
+    end=(_END,),
+    joint="",
+    payload=JSONCalls(name=("name",), arguments=("args", "arguments")),
 )
 """How a call is written, behind its header."""
 
@@ -55,7 +58,7 @@ def parser(declared: Declared) -> Parser:
         name="inkling",
         title="",
         source="",
-        calls=(replace(FORM, begin=(_CALL, *named)), replace(FORM, begin=first, place="start")),
+        calls=(replace(FORM, begin=(*FORM.begin, *named)), replace(FORM, begin=first, place="start")),
         thoughts=(THOUGHTS,),
         dropped=DROPPED,
     )

@@ -114,7 +114,7 @@ def _usual() -> Syntax:
         known = {marker for one in thoughts for marker in one.open}
         for one in row.thoughts:
             opens = tuple(marker for marker in one.open if marker not in known)
-            if opens:
+            if opens and one.auto:
                 thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, line=one.line))
     return Syntax(
         name=AUTO,

@@ -88,7 +88,8 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     with `asked`, only where it wants some.
 
     `calls`: a call inside ends the thought, and is one; with `line`, only at the start of a line. `until` are other
-    markers that end it, and mean nothing where no thought is open.
+    markers that end it, and mean nothing where no thought is open. `auto` is whether it is looked for where nothing is
+    known of the model.
     """
 
     open: tuple[str, ...]
@@ -99,6 +100,7 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     calls: bool = False
     line: bool = False
     place: Place = "start"
+    auto: bool = True
 
     def begun(self, thinking: bool | None) -> bool:  # noqa: FBT001  what a request says of it, if anything
         """Return whether an answer begins inside, to a request that wants thoughts, or none, or says nothing."""

@@ -72,7 +72,7 @@ _GEMMA: Final = (
         name="gemma4",
         title="Gemma 4",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/gemma4.jinja",
-        note="Strings stand between tokens of their own. Now and then a token is written twice, or a thought is empty.",
+        note="Strings stand between tokens of their own. Now and then a token is written twice or left out.",
         models=("*gemma-4*", "gemma4*"),
         calls=(
             Calls(
@@ -91,6 +91,7 @@ _GEMMA: Final = (
                 calls=True,
                 place="anywhere",
             ),
+            Thoughts(open=("thought\n",), close=("<channel|>",), calls=True, auto=False),
         ),
         dropped=("<|tool_response>", "<turn|>", "<channel|>", *_TURN_ENDS),
         strays=("<tool_call|>",),
