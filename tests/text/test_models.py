@@ -179,10 +179,11 @@ KNOWN: Final = {
         "zai-org/GLM-4.5-Air",
         "zai-org/GLM-4.6",
         "z-ai/glm-4.6:exacto",
-        "poolside/Laguna-XS.2",
         "bartowski/zai-org_GLM-4.5-Air-GGUF",
         "accounts/fireworks/models/glm-4p6",
     ),
+    "laguna": ("poolside/Laguna-XS.2",),
+    "iquest": ("IQuestLab/IQuest-Q1",),
     "glm47": (
         "zai-org/GLM-4.7-Flash",
         "glm-4.7-flash:latest",

@@ -190,10 +190,16 @@ _USER_TAGS: Final = tuple(
 )
 """Laguna writes the tag of another role in place of its own."""
 
+_GLM_CALLS: Final = (Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),)
+_GLM_TELLING: Final = Telling(
+    tools=f"{_TOOLS}<tool_call>NAME\n{_GLM_VALUE}\n</tool_call>",
+    result="<tool_response>\n{content}\n</tool_response>",
+)
+
 _GLM: Final = (
     Syntax(
         name="glm45",
-        title="GLM 4.5 and 4.6, Laguna",
+        title="GLM 4.5 and 4.6",
         source=f"{_HUB}zai-org/GLM-4.5/blob/main/chat_template.jinja",
         note="A value is all that stands between its tags.",
         models=(
@@ -203,16 +209,35 @@ _GLM: Final = (
             "*glm-4.6*",
             "glm4.6*",
             "glm-4p6*",
-            "laguna*",
-            "poolside*",
         ),
-        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),),
-        slips=(*_SLIPS, *_USER_TAGS),
+        calls=_GLM_CALLS,
+        slips=_SLIPS,
         thoughts=(_THINK,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>"),
+        telling=_GLM_TELLING,
+    ),
+    Syntax(
+        name="laguna",
+        title="Laguna",
+        source="https://github.com/ollama/ollama/blob/main/model/parsers/laguna.go",
+        note="As GLM 4.5. Where thoughts are asked for, the prompt opens one; a call ends it.",
+        models=("laguna*", "poolside*"),
+        calls=_GLM_CALLS,
+        slips=(*_SLIPS, *_USER_TAGS),
+        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
+        telling=_GLM_TELLING,
+    ),
+    Syntax(
+        name="iquest",
+        title="IQuest Q1",
+        source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/iquest_q1_detector.py",
+        note="As GLM 4.7 between tags of its own.",
+        models=("iquest-q1*", "iquest_q1*"),
+        calls=(Calls(open=("<iquest_tool_call>",), close=("</iquest_tool_call>",), joint="", payload=_pairs(line="")),),
+        thoughts=(_THINK_IMPLIED,),
         telling=Telling(
-            tools=f"{_TOOLS}<tool_call>NAME\n{_GLM_VALUE}\n</tool_call>",
-            result="<tool_response>\n{content}\n</tool_response>",
+            tools=f"{_TOOLS}<iquest_tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</iquest_tool_call>",
+            result="<tool_response>{content}</tool_response>",
         ),
     ),
     Syntax(
