@@ -27,6 +27,8 @@ _TOLD_LIST: Final = Telling(
     escaped=True,
 )
 
+_MARKED_LIST: Final = Calls(begin=("<|python_start|>",), end=("<|python_end|>",), payload=Pythonic())
+
 _LLAMA4: Final = Syntax(
     name="llama4",
     title="Llama 4",
@@ -35,7 +37,7 @@ _LLAMA4: Final = Syntax(
     models=("llama-4*", "llama4*", "meta-llama-4*"),
     calls=(
         _LIST,
-        Calls(begin=("<|python_start|>",), end=("<|python_end|>",), payload=Pythonic()),
+        _MARKED_LIST,
         Calls(begin=("<|python_start|>",), end=("<|python_end|>",), between=(";",), payload=JSONCalls()),
         Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
     ),
@@ -47,9 +49,10 @@ _PYTHONIC: Final = Syntax(
     name="pythonic",
     title="ToolACE, and any model told to write a list of calls",
     source=f"{_VLLM}examples/tool_chat_template_toolace.jinja",
-    note="No marker: the whole answer is the list. In prose it is prose.",
+    note="No marker: the whole answer is the list. In prose it is prose, but between Llama 4's markers.",
     models=("toolace*", "watt-tool*"),
     calls=(_LIST,),
+    slips=(_MARKED_LIST,),
     dropped=("<|eot_id|>",),
     telling=_TOLD_LIST,
 )
