@@ -65,12 +65,13 @@ class Parser:
         self._last = "\n"  # the last characters that were words, as many as `_BEFORE`
         self._checked = 0  # up to here the text holds no marker that counts
         self._lead = False  # the blanks that come now belong to the marker before them
+        self._opening = False  # the marker that opens the thought may come again
         self._mused = False  # there was a thought
         self._called = False  # there was a call
         self._spoken = False  # the beginning of a call was left among the words: what ends it is spoken of, too
         self._stopped = False  # the model ended the text of itself
         self._thoughts = next((thoughts for thoughts in syntax.thoughts if thoughts.begun(thinking)), None)
-        self._lead = self._thoughts is not None
+        self._lead = self._opening = self._thoughts is not None
 
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
@@ -281,11 +282,11 @@ class Parser:
             place = 0
         self._after_markup(place + len(marker))
         self._thoughts = thoughts
-        self._lead = True
+        self._lead = self._opening = True
 
     def _think(self, thoughts: Thoughts, *, ended: bool) -> bool:
         """Give out thoughts up to their end."""
-        if not self._marked and not self._skip_opening(thoughts, ended=ended):
+        if self._opening and not self._skip_opening(thoughts, ended=ended):
             return False
         if self._lead and not self._skip_lead() and not ended:
             return False
@@ -328,13 +329,14 @@ class Parser:
         return not self._lead
 
     def _skip_opening(self, thoughts: Thoughts, *, ended: bool) -> bool:
-        """Pass over the marker that the prompt ended in, where the model repeats it; return whether that is done."""
-        self._text = self._text.lstrip()
-        place, marker = self._table.opens(thoughts).find(self._text, 0, ended=ended)
-        if place == 0 and not marker and not ended:
-            return False
-        if place == 0 and marker:
-            self._text = self._text[len(marker) :]
+        """Pass over markers that open the thought again, as prompt or model did; return whether that is done."""
+        while self._opening:
+            self._text = self._text.lstrip()
+            place, marker = self._table.opens(thoughts).find(self._text, 0, ended=ended)
+            if place == 0 and not marker and not ended:
+                return False
+            self._opening = place == 0 and bool(marker)
+            self._text = self._text[len(marker) :] if self._opening else self._text
         self._marked = True
         return True
 
