@@ -188,8 +188,8 @@ class Parser:
         return True
 
     def _speak(self, marker: str) -> None:
-        """Note that a marker of calls was left as text; a single character is none of that."""
-        self._spoken = self._spoken or (len(marker) > 1 and bool(self._table.forms(marker)))
+        """Note that a marker of calls was left as text."""
+        self._spoken = self._spoken or marker in self._table.speaking
 
     def _removable(self, marker: str) -> bool:
         """Return whether `marker` is a control token that is neither text nor the beginning of anything."""

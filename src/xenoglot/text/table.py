@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """The markers of a syntax; those of its `calls` only where there is somebody to call."""
+    """The markers of a syntax; those of its `calls` only where there is somebody to call.
+
+    `speaking` are those of calls that, left as text, make those that end it text too; also where nobody can be called.
+    """
 
     def __init__(self, syntax: Syntax, *, calls: bool) -> None:
         self.headers = frozenset(syntax.headers)
@@ -25,8 +28,10 @@ class Table:
         self._calls = (*syntax.calls, *syntax.slips) if calls else ()
         begins = {marker for form in self._calls for marker in form.markers}
         self.begins = tuple(begins)
+        forms = (*syntax.calls, *syntax.slips) if syntax.strays else self._calls
+        self.speaking = frozenset(marker for form in forms for marker in form.markers if len(marker) > 1)
         opens = {marker for thoughts in syntax.thoughts for marker in thoughts.open}
-        self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *opens})
+        self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *self.speaking, *opens})
         self._opens = {thoughts: Markers(thoughts.open) for thoughts in syntax.thoughts}
         self._thinking = {
             thoughts: Markers(
