@@ -33,6 +33,8 @@ class Markup(Struct, frozen=True, kw_only=True):
     A parameter is `parameter` name `name_end` `value` text `parameter_end`. Every tag may have several spellings, of
     which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
 
+    `call_void` ends the name of a call that has no parameters, and the call.
+
     `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
     not; otherwise the schema does, as it does where it admits no string. `trim` is what around a value belongs to its
     tags: one line break on each side, if one stands before the value, all blanks, or nothing. `wrapped` is an inner
@@ -50,6 +52,7 @@ class Markup(Struct, frozen=True, kw_only=True):
     parameter_end: tuple[str, ...]
     call: tuple[str, ...] = ()
     call_name_end: tuple[str, ...] = (">",)
+    call_void: tuple[str, ...] = ()
     name_end: tuple[str, ...] = (">",)
     value: tuple[str, ...] = ()
     call_end: tuple[str, ...] = ()
@@ -69,18 +72,19 @@ class Markup(Struct, frozen=True, kw_only=True):
         """Read one call."""
         section.begin()
         yield from section.expect(self.call)
-        name = yield from self._name(section)
-        yield from _Call(self, section, name).read()
+        name = yield from word(section, _NAME)
+        if (yield from section.accept(self.call_void)):
+            section.name(name)
+            section.arguments("{}")
+            section.complete()
+        else:
+            yield from section.expect(self.call_name_end)
+            yield from _Call(self, section, name).read()
         section.end()
 
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
         """Return one text for each call. Arguments that are no JSON object stand in it as they are."""
         return [self._written(name, arguments) for name, arguments in calls]
-
-    def _name(self, section: Section) -> Generator[None, None, str]:
-        name = yield from word(section, _NAME)
-        yield from section.expect(self.call_name_end)
-        return name
 
     def _written(self, name: str, arguments: str) -> str:
         given = members(arguments)

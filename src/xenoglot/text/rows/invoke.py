@@ -28,6 +28,7 @@ def _invoke(*prefixes: str, **more: tuple[str, ...]) -> Markup:
     return Markup(
         call=_named("invoke", tags),
         call_name_end=('">', "'>", ">"),
+        call_void=('"/>', '" />', "'/>"),
         call_end=tuple(f"</{prefix}invoke>" for prefix in tags),
         parameter=_named("parameter", tags),
         parameter_end=tuple(f"</{prefix}parameter>" for prefix in tags),
@@ -75,11 +76,11 @@ def _marked(mark: str, section: str) -> str:
 ROWS: Final[tuple[Syntax, ...]] = (
     Syntax(
         name="deepseek_v32",
-        title="DeepSeek V3.2 and V4",
+        title="DeepSeek V3.2, V4 and V4.1",
         source="https://github.com/ggml-org/llama.cpp/blob/master/models/templates/DeepSeek-V3.2.jinja",
         note=(
-            "DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`, V4.1 "
-            "`calls`."
+            "DSML: the model says of each value whether it is a string. V4 calls the section `tool_calls`, "
+            "V4.1 `calls`, with a blank before each name."
         ),
         models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
         calls=(
