@@ -264,7 +264,7 @@ SECTION: Final = Calls(
         pytest.param("a [calls][/calls]", [Words("a [calls][/calls]")], id="empty-in-a-line"),
         pytest.param(
             f'[calls]<c>{{"name": "ghost"}}</c><c>{BARE}</c>[/calls]',
-            [Words('[calls]<c>{"name": "ghost"}</c><c>'), *called()],
+            [Words('[calls]<c>{"name": "ghost"}</c>'), *called()],
             id="only-the-second-is-declared",
         ),
     ],

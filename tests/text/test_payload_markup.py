@@ -126,7 +126,7 @@ CASES = [
         "tags", "<c><f=add><p=a>1</p>", "stop", [{"call": "add", "arguments": '{"a": 1}'}], id="stopped behind"
     ),
     pytest.param(
-        "tags", "<c><f=add><p=a>1</p> </", "stop", [{"call": "add", "arguments": '{"a": "1</p> </"}'}], id="half a tag"
+        "tags", "<c><f=add><p=a>1</p> </", "stop", [{"call": "add", "arguments": '{"a": 1}'}], id="half a tag"
     ),
     pytest.param(
         "tags",

@@ -71,9 +71,13 @@ def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
             continue
         if (yield from section.accept(form.close)):
             yield from _repeated([end for end in form.close if not _begins(form.open, end)], section)
+            section.settle()
+        elif section.drop_cut():
+            return
         elif form.close and (yield from _crowded(form, section)):
             continue
         if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
+            section.drop_cut()
             return
 
 
@@ -141,6 +145,7 @@ def _another(form: Calls, section: Section) -> Generator[None, None, bool]:
     if form.open:
         if not form.begin and not separated:
             return False  # a section of its own: it is found as the first was
+        section.reopen()
         return bool((yield from section.accept(form.open)))
     if not form.payload.starts:
         return False

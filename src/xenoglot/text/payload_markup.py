@@ -127,7 +127,8 @@ class _Call:
         section.name(self._name)
         while found and found not in form.call_end:
             found = yield from self._parameter(found)
-        if found or not section.ended or section.rest.strip() or section.stopped:
+        cut = section.drop_cut(form.call_end)
+        if found or cut or not section.ended or section.rest.strip() or section.stopped:
             self._end()
 
     def _object(self) -> Reading:
@@ -280,6 +281,8 @@ class _Call:
                     value.end()
                     return found
                 value.add(closer + passed)
+            elif section.at_cut(closers):
+                section.take(len(section.rest))
             else:
                 value.add(section.take(1))
 
@@ -305,7 +308,8 @@ class _Call:
         except CutError:
             return "", passed
         found = yield from section.accept(self._next, blanks=False)
-        return found if found or (yield from section.at_stop()) else None, passed
+        over = bool(found) or (yield from section.at_stop()) or section.at_cut(self._form.call_end)
+        return found if over else None, passed
 
 
 def _ignored(_text: str) -> None:

@@ -24,6 +24,10 @@ class Markers:
     def __bool__(self) -> bool:
         return self.longest > 0
 
+    def partial(self, text: str) -> bool:
+        """Return whether `text` is the beginning of a marker, and not the whole."""
+        return text in self._prefixes
+
     def absent(self, text: str) -> bool:
         """Return whether `text` has no character that a marker begins with."""
         return self._firsts.search(text) is None

@@ -59,6 +59,7 @@ class Section:
         self._held_size = 0
         self._state: Literal["holding", "call", "words", "between"] = "holding"
         self._told = False  # whether the call before was one, rather than words
+        self._refused = False
         self._whole = False
         self._losses: list[Piece] = []  # of a call that is not known to be one yet
 
@@ -82,7 +83,7 @@ class Section:
     @property
     def refused(self) -> bool:
         """Whether it is a call, but all so far were to tools that nobody declared."""
-        return self._state != "holding" and not self.called
+        return self._refused and not self.called
 
     def give_back(self) -> None:
         """Make words of what is held; a call that has begun is over. What of it was whole stays whole."""
@@ -97,6 +98,7 @@ class Section:
         self.give_back()
         self._state = "between"
         self._told = False
+        self._refused = True
 
     def cut(self) -> None:
         """Say that the answer ended here: blanks behind a call were markup."""
@@ -213,6 +215,26 @@ class Section:
             yield
         return False
 
+    def at_cut(self, options: Sequence[str] = ()) -> bool:
+        """Return whether the text ends here, or behind blanks, within one of `options` or a marker that ends the call.
+
+        One character alone is no part of a marker.
+        """
+        start = self._skip_blanks() if self.ended else len(self._text)
+        longest = max(self.stops.longest, *map(len, options), 0)
+        if not 1 < len(self._text) - start < longest:
+            return False
+        rest = self._text[start:]
+        return self.stops.partial(rest) or any(option.startswith(rest) for option in options)
+
+    def drop_cut(self, options: Sequence[str] = ()) -> bool:
+        """Read the part of such a marker behind a call that the end of the text cut off; return whether it is there."""
+        if not self._told or not self.at_cut(options):
+            return False
+        self.take(len(self.rest))
+        self.settle()
+        return True
+
     # ---- for grammars: telling
 
     def begin(self) -> None:
@@ -231,6 +253,7 @@ class Section:
         known = self.declared.resolve(name)
         if known is None:
             self._state = "words"
+            self._refused = True
             self.pieces.append(Words("".join(self._held)))
         else:
             self._state = "call"
@@ -239,6 +262,12 @@ class Section:
         self._told = known is not None
         self._clear()
         return known is not None
+
+    def reopen(self) -> None:
+        """Say that the opening marker of another call may follow: it is no word, whatever the call before was."""
+        if not self._told:
+            self.give_back()
+            self._state = "holding"
 
     def schema(self, name: str) -> JSON:
         """Return the schema of the arguments of the tool `name`."""
