@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from bench.inmemory import Answer, Load, asked, spent, streamed, whole
 from bench.samples import MODEL, agent, answer, body, frames, small, spoken, written
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.ranges import bounded
 from xenoglot.codec.stage import Pipeline, Stage, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.fold import Folder, unfold

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from bench import samples
 from xenoglot.codec.addressing import addressed
-from xenoglot.codec.dialect import Dialect, Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Extra, Image, Inline, Text
@@ -21,6 +21,8 @@ from xenoglot.model.response import Candidate, Finish, Response, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from xenoglot.codec.dialect import Dialect
 
 STAMP: Final = "@T0000000000000000"
 """Where the mock writes the microsecond at which it sends a token (`tools/wire.h`)."""

@@ -14,7 +14,7 @@ from tests.backends.test_probing import speaking
 from tests.backends.wire import serving
 from tests.providers.quirky import Quirky
 from xenoglot.cli import main
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.providers.catalog import read
 
 if TYPE_CHECKING:

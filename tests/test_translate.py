@@ -10,9 +10,9 @@ import pytest
 import xenoglot
 from tests.laws.vectors import cases
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.model.content import ToolCall
 from xenoglot.model.fold import fold
 from xenoglot.model.response import Response

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
 from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.ending import FinishNotes, with_finish
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
@@ -17,6 +16,7 @@ from xenoglot.codec.names import RestoreNames
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.codec.writing import Writing

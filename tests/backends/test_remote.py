@@ -15,9 +15,9 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.streamed import Watch
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import MAX_EVENT_BYTES
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.catalog import ModelInfo

@@ -16,8 +16,8 @@ from xenoglot.backends.callable import Callable
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.stopping import ended, stop_stage, told
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import LossError, WireError
 from xenoglot.model.content import Text

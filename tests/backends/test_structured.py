@@ -25,10 +25,10 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.structured import Structured
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import through
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult

@@ -11,8 +11,8 @@ from tests.laws.vectors import each
 from xenoglot.backends.backend import Call
 from xenoglot.backends.verbatim import Passed, passed
 from xenoglot.codec.addressing import addressed
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import LossError
 

@@ -14,8 +14,8 @@ from xenoglot.client.options import Options, wanted
 from xenoglot.client.replies import Reply
 from xenoglot.client.saying import messages_of
 from xenoglot.client.toolbox import tool_choice_of, tools_of
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Image, Inline, Opaque, Reasoning, Remote, Text, ToolCall, ToolResult

@@ -14,9 +14,9 @@ from msgspec import Meta, Struct
 
 from xenoglot.client.parsing import AnswerCutError, AnswerRefusedError, ParseError, parse
 from xenoglot.client.schemas import MismatchError, Shape, read, schema_of, shape_of
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.schemas import is_strict
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Refusal, Text, ToolCall
 from xenoglot.model.json import JSON

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import check_tools, fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice

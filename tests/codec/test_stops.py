@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.stops import sendable_stops
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Extra
 from xenoglot.model.request import Request, Sampling

@@ -12,8 +12,8 @@ import pytest
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import Field, Target
 from xenoglot.codec.loss import How, Losses
+from xenoglot.codec.target import Field, Target
 from xenoglot.gateway import (
     batches_settings,
     config,

@@ -20,7 +20,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot import testing
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
 from xenoglot.gateway import fetch
 from xenoglot.gateway.config import check

@@ -22,7 +22,6 @@ from tests.shortcuts import switched
 from xenoglot.backends.http1 import ResponseParser
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport_bounds import Limits
-from xenoglot.codec.dialect import Target as Server
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.loss import Losses
@@ -30,6 +29,7 @@ from xenoglot.codec.ranges import bounded
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target as Server
 from xenoglot.codec.wire import decode_answer, decode_json, encode_json
 from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get, names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway import config, settings

@@ -12,8 +12,8 @@ from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.test_state import client_of, said, user
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.gateway.counting import COUNT
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys

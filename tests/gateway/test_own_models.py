@@ -19,8 +19,8 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.own.recognise import backend_of
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Request, Sampling, Tool

@@ -11,8 +11,8 @@ import pytest
 from tests.gateway.serving import config_for
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, LossError
 from xenoglot.gateway.flags import from_flags

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.also import Facts
 from xenoglot.gateway.config import check

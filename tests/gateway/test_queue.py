@@ -9,8 +9,8 @@ import pytest
 from tests.gateway.said import Backend
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.addressing import addressed
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.engine.failures import crowded
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Prompt, Request, Sampling

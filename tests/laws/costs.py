@@ -127,7 +127,7 @@ def asked(world: World, name: str, value: JSON, number: int) -> None:
     request = world.dialect_registry.get(name).decode_request(value)
     world.estimate.estimate(request)
     world.names.RestoreNames(request, 64)
-    servers = (world.dialect.Target(), world.dialect.Target(**POOR))
+    servers = (world.target.Target(), world.target.Target(**POOR))
     for other, server in zip(targets(name, number), servers if number % 2 else servers[::-1], strict=True):
         world.forgiving(partial(sent, world, request, other, server))
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tests.laws.strategies import CACHE_MARKS, EXTRAS, WORDS, maybe
 from tests.laws.test_crossing import TARGET, misplaced
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import Part, Reasoning, Text, ToolCall, ToolResult

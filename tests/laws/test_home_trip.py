@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from tests.laws.essence import settled
 from tests.laws.strategies import requests, responses
 from tests.laws.vectors import Case, decoded, each
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall

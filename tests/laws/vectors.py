@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Dialect, Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.request import Request
@@ -25,6 +25,7 @@ from xenoglot.model.request import Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from xenoglot.codec.dialect import Dialect
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
 

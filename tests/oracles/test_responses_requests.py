@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.laws.strategies import requests
 from tests.laws.vectors import Case, each
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.responses import RESPONSES
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject

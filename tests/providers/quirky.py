@@ -24,7 +24,8 @@ from xenoglot.providers.probe_exchange import Reply
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.codec.dialect import Dialect, Target
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.target import Target
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request

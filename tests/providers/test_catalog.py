@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.architecture.tree import SOURCES, place
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.providers import catalog, listing
 from xenoglot.providers.provider import Face, Provider

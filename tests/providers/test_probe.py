@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from tests.providers.quirky import MODEL, Quirky, asked_of
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.providers import catalog
 from xenoglot.providers.probe import Options, ordered, probe

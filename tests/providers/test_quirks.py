@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.providers.catalog import target_of
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.scenes import answer, run, run_blocking, timeless, unpaired
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Reasoning, Text, ToolCall, ToolResult

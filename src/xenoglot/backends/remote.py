@@ -22,7 +22,6 @@ from xenoglot.backends.urls import endpoint
 from xenoglot.backends.verbatim import Composed, passed
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.ending import with_finish
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.framing import JSON_LINES
@@ -34,6 +33,7 @@ from xenoglot.codec.patterns import matches
 from xenoglot.codec.reading import Reading
 from xenoglot.codec.slices import count_values
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.unique_ids import UniqueIds
 from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
 from xenoglot.dialect_registry import get

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.backends.backend import Call
-    from xenoglot.codec.dialect import Dialect, Target
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.target import Target
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.patterns import matches
+from xenoglot.codec.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

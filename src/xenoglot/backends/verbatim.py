@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from xenoglot.codec.addressing import addressed
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.path_template import has_model
 from xenoglot.codec.slices import SLICE_BYTES
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json, encode_json, encode_large
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import Backend
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.client.options import headers_of
-from xenoglot.codec.dialect import Dialect, Headers, Target
+from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.patterns import matches
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog

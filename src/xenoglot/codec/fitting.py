@@ -15,8 +15,8 @@ from xenoglot.model.content import Opaque, Text
 from xenoglot.model.request import ToolChoice
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.request import OutputFormat, Request
 
 _UNKNOWN = "the server does not take it"

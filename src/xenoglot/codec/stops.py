@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.crossing import came_from
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect

@@ -11,8 +11,8 @@ from xenoglot.model.content import File, Image, Nested, Remote, Text, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.content import Part
     from xenoglot.model.request import Message
 

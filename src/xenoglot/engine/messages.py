@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.custom import PARAMETERS
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.names import qualified
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.turns import DEFAULT_SYSTEM, reduced

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.patterns import matches
+from xenoglot.codec.target import Target
 from xenoglot.gateway.schema import join, shown
 from xenoglot.gateway.syntax import url_problem
 from xenoglot.providers.provider import AuthForm

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 
 from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import MOST_VALUES
 from xenoglot.gateway.also import Also, Facts
 from xenoglot.gateway.connection_settings import Connections

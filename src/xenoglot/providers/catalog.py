@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.installed import Entry, entries
 from xenoglot.providers.addresses import needed

@@ -31,7 +31,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that a server does, or does not do.
 
     `face` is the dialect in which it was asked, empty where that does not matter. `detail` says how it does it. `sets`
-    are the fields of `codec.dialect.Target` that follow from it, the usual ones among them.
+    are the fields of `codec.target.Target` that follow from it, the usual ones among them.
     """
 
     face: str

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import to_text
 from xenoglot.dialect_registry import get
 from xenoglot.providers.probe_opening import own_form

@@ -57,7 +57,7 @@ class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row. `quirks` are fields of `codec.dialect.Target`, as in a configuration file's `target`: those not usual.
+    """One row. `quirks` are fields of `codec.target.Target`, as in a configuration file's `target`: those not usual.
 
     The first of the `faces` is the one that is taken where nothing is said. `key_env` is the variable that its own
     programs keep the key in; `None` where it needs none. `auth` is `None` where a key is shown as the dialect has it.

@@ -10,10 +10,10 @@ from msgspec.json import format as formatted
 from msgspec.structs import replace
 
 from xenoglot.codec.addressing import addressed, informed
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import XenoglotError

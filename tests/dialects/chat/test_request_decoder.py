@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.chat import CHAT
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo

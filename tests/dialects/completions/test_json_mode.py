@@ -2,8 +2,8 @@
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, OutputFormat, Prompt, Request

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject

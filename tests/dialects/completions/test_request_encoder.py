@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError

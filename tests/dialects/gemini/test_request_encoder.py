@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.gemini.wire import written
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.errors import WireError

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot import stream_translator
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.gateway.vault import kept, keys, restored
 from xenoglot.model.content import Extra, Reasoning, Text

@@ -1,8 +1,8 @@
 """Short ways to say what stands on the wire, and what became of it."""
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.model.json import JSON, JSONObject

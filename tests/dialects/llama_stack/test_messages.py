@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded, said
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.dialects.llama_stack.message_encoder import MISSING_RESULT
 from xenoglot.dialects.llama_stack.parts import media_type
 from xenoglot.errors import WireError

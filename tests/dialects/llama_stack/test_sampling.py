@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling

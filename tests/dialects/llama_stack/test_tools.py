@@ -3,8 +3,8 @@
 import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded, said
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.names import fit
+from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.json import JSON, JSONObject

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from xenoglot.codec.dialect import Dialect, Target
+from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.llama_stack import LLAMA_STACK
 from xenoglot.model.content import Part, Text

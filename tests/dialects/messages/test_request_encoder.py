@@ -3,8 +3,8 @@
 import pytest
 
 from tests.dialects.messages.wire import encoded, said
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.errors import WireError
 from xenoglot.model.content import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.errors import FailureError
 from xenoglot.model.content import (

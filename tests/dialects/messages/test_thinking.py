@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.model.content import Part, Text

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.ollama.wire import asked, encoded, said
-from xenoglot.codec.dialect import Target
+from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama import OLLAMA, OLLAMA_GENERATE
 from xenoglot.errors import WireError
 from xenoglot.model.content import (

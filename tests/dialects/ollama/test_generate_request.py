@@ -3,8 +3,8 @@
 import pytest
 
 from tests.dialects.ollama.wire import asked, encoded, said
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama import OLLAMA, OLLAMA_GENERATE
 from xenoglot.errors import WireError
 from xenoglot.model.content import Image, Inline, Text, ToolCall

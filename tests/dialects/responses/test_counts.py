@@ -1,7 +1,7 @@
 """Questions for a number of tokens, both ways."""
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.counts import decode_counted, encode_count, encode_count_request
 from xenoglot.dialects.responses.request_decoder import decode_count
 from xenoglot.model.content import Text

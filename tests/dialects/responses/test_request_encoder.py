@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialects.responses import RESPONSES
 from xenoglot.dialects.responses.input_encoder import MISSING_RESULT
 from xenoglot.errors import WireError

@@ -26,8 +26,8 @@ from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.content import CacheMark
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import OutputFormat, Request, Sampling

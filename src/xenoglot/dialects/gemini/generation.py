@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.ranges import (
     LEAST_SEED,
@@ -17,6 +16,7 @@ from xenoglot.codec.ranges import (
     MOST_TOKENS,
     ranged,
 )
+from xenoglot.codec.target import Target
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.dialects.gemini.thinking import encode_thinking, take_thinking

@@ -30,8 +30,8 @@ from xenoglot.model.content import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
 
 NAME_LIMIT = 64

@@ -15,9 +15,9 @@ from xenoglot.model.effort import budget_of, nearest
 from xenoglot.model.request import Thinking
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.reader import Reader
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Request
 

@@ -15,8 +15,8 @@ from xenoglot.dialects.llama_stack.tools import encode_choice, encode_tools
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 

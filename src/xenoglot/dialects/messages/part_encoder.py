@@ -36,8 +36,8 @@ from xenoglot.model.content import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.content import CacheMark, Citation, Extra
     from xenoglot.model.json import JSONObject
 

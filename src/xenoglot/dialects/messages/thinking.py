@@ -13,8 +13,8 @@ from xenoglot.dialects.messages.fields import EFFORTS, NAME, with_rest, with_sai
 from xenoglot.model.effort import LEAST_BUDGET, budget_of, effort_of, nearest
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Request, Thinking
 

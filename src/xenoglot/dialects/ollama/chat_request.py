@@ -19,8 +19,8 @@ from xenoglot.dialects.ollama.tools import decode_tools, encode_tools
 from xenoglot.model.content import Extra
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 

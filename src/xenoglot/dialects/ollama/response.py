@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.crossing import Crossing
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.leftovers import leave, need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama.answer import around, encode_end, encode_head, is_own, take_end, take_head
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs
 from xenoglot.dialects.ollama.message_decoder import take_parts

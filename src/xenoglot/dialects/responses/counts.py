@@ -11,8 +11,8 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.request_encoder import encode_request
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.crossing import Crossing
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.names import fit
 from xenoglot.codec.sealed import pack
+from xenoglot.codec.target import Target
 from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.responses.items import BODIES, JOINT
 from xenoglot.dialects.responses.leftovers import NAME, own_fields

@@ -24,8 +24,8 @@ from xenoglot.model.content import Opaque, Text, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Target
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Message, OutputFormat, Request, Sampling
 

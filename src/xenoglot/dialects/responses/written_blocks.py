@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.crossing import Crossing
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.loss import Losses, form_of
+from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.growth import Growth, missing
 from xenoglot.dialects.responses.item_encoder import encode_item, is_message, item_id
 from xenoglot.dialects.responses.leftovers import NAME
