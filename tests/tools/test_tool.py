@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Coroutine  # noqa: TC003  a tool reads its annotations when it is made
+from collections.abc import Callable, Coroutine  # at run time: a tool reads its annotations when it is made
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -15,7 +15,7 @@ import pytest
 from tests.tools.scenes import answer, call, results, run
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall
-from xenoglot.model.json import JSONObject  # noqa: TC001  as above
+from xenoglot.model.json import JSONObject  # the same
 from xenoglot.model.request import Tool
 from xenoglot.tools.tool import FunctionTool, GivenTool, LocalTool, ToolContext, ToolError, tool
 

@@ -18,7 +18,7 @@ from xenoglot.codec.crossing import ADDED
 from xenoglot.codec.ranges import MOST_TOKENS, bounded
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
-from xenoglot.model.json import JSONObject  # noqa: TC001  who reads the annotations of `Options` finds it
+from xenoglot.model.json import JSONObject  # at run time: `typing.get_type_hints(Options)` needs it
 from xenoglot.model.request import Effort, OutputFormat, Request, Sampling, Thinking
 
 if TYPE_CHECKING:

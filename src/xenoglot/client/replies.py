@@ -9,7 +9,7 @@ from xenoglot.codec.loss import Loss, Losses
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.embedding import Vector
-from xenoglot.model.json import JSONObject  # noqa: TC001  msgspec reads the annotations of a struct
+from xenoglot.model.json import JSONObject  # at run time: msgspec reads the annotations of a struct
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
