@@ -59,14 +59,7 @@ def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
     if (yield from _opened(form, section, alone=alone)):
         return
     while True:
-        yield from _repeated(form.open, section)
-        try:
-            yield from form.payload.read(section)
-        except MismatchError:
-            if not form.lines:
-                raise
-            section.leave()
-        section.settle()
+        yield from _call(form, section)
         if form.lines and (yield from _rest_of_line(form, section)):
             continue
         if (yield from section.accept(form.close)):
@@ -79,6 +72,18 @@ def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
         if (yield from section.accept(form.end)) or not (yield from _another(form, section)):
             section.drop_cut()
             return
+
+
+def _call(form: Calls, section: Section) -> Reading:
+    """Read the markers of one call and its payload; in a form of lines, what is no call is left as text."""
+    yield from _repeated(form.open, section)
+    try:
+        yield from form.payload.read(section)
+    except MismatchError:
+        if not form.lines:
+            raise
+        section.leave()
+    section.settle()
 
 
 def _opened(form: Calls, section: Section, *, alone: bool) -> Generator[None, None, bool]:
