@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.errors import WireError
-from xenoglot.model.content import Audio, File, Image, Inline, Remote, Stored, ToolResult
+from xenoglot.model.content import Audio, File, Image, Inline, Nested, Remote, Stored, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +72,8 @@ def _check(parts: Iterable[Part], path: str) -> None:
         match part:
             case ToolResult(content=content):
                 _check(content, f"{path}[{index}].content")
+            case File(source=Nested(parts=inner)):
+                _check(inner, f"{path}[{index}].source.content")  # as the dialect that has such files writes it
             case Image(source=source) | File(source=source) | Audio(source=source):
                 _check_source(source, f"{path}[{index}]")
             case _:

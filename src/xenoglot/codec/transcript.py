@@ -97,13 +97,11 @@ def _result(result: ToolResult, where: str, dialect: str, losses: Losses) -> str
         losses.emulated(where, "is_error", "the text begins with `[tool error]`")
     _beside(result, where, dialect, losses)
     head = "[tool error] " if result.is_error else ""
-    return head + _joined(result.content, where, dialect, losses, given=False)
+    return head + _joined(result.content, f"{where}.content", dialect, losses, given=False)
 
 
 def _joined(parts: Iterable[Part], where: str, dialect: str, losses: Losses, *, given: bool) -> str:
-    said = (
-        _words(part, f"{where}.content[{number}]", dialect, losses, given=given) for number, part in enumerate(parts)
-    )
+    said = (_words(part, f"{where}[{number}]", dialect, losses, given=given) for number, part in enumerate(parts))
     return "\n".join(text for text in said if text)
 
 
@@ -120,7 +118,7 @@ def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool)
             losses.approximated(where, "file", "its text stands among the words")
             return text
         case File(source=Nested(parts=parts)):
-            return _joined(parts, where, dialect, losses, given=given)
+            return _joined(parts, f"{where}.source.parts", dialect, losses, given=given)
         case Audio(transcript=str(words)) | Opaque(text=str(words)):
             losses.approximated(where, _kind(part), "its words stand for it")
             return words

@@ -23,13 +23,13 @@ UNFETCHED = "[a picture that could not be fetched]"
 def without_pictures(messages: Sequence[Message], target: Target, losses: Losses) -> tuple[Message, ...]:
     """Return the messages, each picture that the server cannot take replaced by a text that says so."""
     return tuple(
-        replace(message, content=_parts(message.content, f"$.messages[{index}]", target, losses))
+        replace(message, content=_parts(message.content, f"$.messages[{index}].content", target, losses))
         for index, message in enumerate(messages)
     )
 
 
 def _parts(parts: Sequence[Part], where: str, target: Target, losses: Losses) -> tuple[Part, ...]:
-    return tuple(_part(part, f"{where}.content[{index}]", target, losses) for index, part in enumerate(parts))
+    return tuple(_part(part, f"{where}[{index}]", target, losses) for index, part in enumerate(parts))
 
 
 def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
@@ -41,8 +41,8 @@ def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
             losses.dropped(where, "image", "the server fetches none: send its data; a text says that there was one")
             return Text(text=UNFETCHED, cache=part.cache)
         case ToolResult():
-            return replace(part, content=_parts(part.content, where, target, losses))
+            return replace(part, content=_parts(part.content, f"{where}.content", target, losses))
         case File(source=Nested(parts=inner) as source):
-            return replace(part, source=replace(source, parts=_parts(inner, where, target, losses)))
+            return replace(part, source=replace(source, parts=_parts(inner, f"{where}.source.parts", target, losses)))
         case _:
             return part

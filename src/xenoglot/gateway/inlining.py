@@ -79,7 +79,7 @@ class Inlining:
             return call
         images = await self._fetcher.images(urls)
         messages = tuple(
-            replace(message, content=_with(message.content, images, f"$.messages[{index}]", call.losses))
+            replace(message, content=_with(message.content, images, f"$.messages[{index}].content", call.losses))
             for index, message in enumerate(call.request.messages)
         )
         return replace(call, request=replace(call.request, messages=messages), body=None)
@@ -102,7 +102,7 @@ def _urls_of(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _with(parts: Sequence[Part], images: Mapping[str, Inline], where: str, losses: Losses) -> tuple[Part, ...]:
-    return tuple(_shown(part, images, f"{where}.content[{index}]", losses) for index, part in enumerate(parts))
+    return tuple(_shown(part, images, f"{where}[{index}]", losses) for index, part in enumerate(parts))
 
 
 def _shown(part: Part, images: Mapping[str, Inline], where: str, losses: Losses) -> Part:
@@ -111,8 +111,8 @@ def _shown(part: Part, images: Mapping[str, Inline], where: str, losses: Losses)
             losses.emulated(where, "image", "the server fetches none: its data was fetched for it")
             return replace(part, source=images[url])
         case ToolResult(content=inner):
-            return replace(part, content=_with(inner, images, where, losses))
+            return replace(part, content=_with(inner, images, f"{where}.content", losses))
         case File(source=Nested(parts=inner) as source):
-            return replace(part, source=replace(source, parts=_with(inner, images, where, losses)))
+            return replace(part, source=replace(source, parts=_with(inner, images, f"{where}.source.parts", losses)))
         case _:
             return part

@@ -80,7 +80,7 @@ class PartEncoder:
                 return list(self._result(part, where))
             case File(source=Nested(parts=inner)):
                 self._losses.approximated(where, "file", "written as the parts it is made of")
-                return self.parts(inner, where, role)
+                return self.parts(inner, f"{where}.source.parts", role)
             case Text() if APART in form_of(part.extra, NAME):
                 return split(self.text(part, where))
             case _:

@@ -293,7 +293,7 @@ class PartEncoder:
             case Plain(text=text, media_type=media_type):
                 return with_said({"type": "text", "data": text}, media_type=media_type if self._home else "text/plain")
             case Nested(parts=parts, form=form):
-                content = self.blocks(parts, f"{where}.source", "user")
+                content = self.blocks(parts, f"{where}.source.parts", "user")
                 text_alone = lone_text(content, spelled=form == "string")
                 return {"type": "content", "content": text_alone[0] if text_alone else content}
 
