@@ -41,6 +41,15 @@ def refusal(error: FailureError | LossError | WireError | RecursionError) -> Fai
 
 def invalid(error: WireError) -> Failure:
     """Return the failure that tells a client what is wrong with its request, and where."""
-    where = error.path.removeprefix("$").removeprefix(".")
-    message = f"{where}: {error.problem}" if where else error.problem
-    return Failure(kind="invalid_request", message=message, param=error.path)
+    return _failure(error.path, error.problem)
+
+
+def refused(path: str, problem: str) -> FailureError:
+    """Return the error of a request that asks for something impossible; `path` is where, like `$.logit_bias`."""
+    return FailureError(_failure(path, problem))
+
+
+def _failure(path: str, problem: str) -> Failure:
+    where = path.removeprefix("$").removeprefix(".")
+    message = f"{where}: {problem}" if where else problem
+    return Failure(kind="invalid_request", message=message, param=path)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.turns import as_turns
 from xenoglot.engine.calls import CallSpeech
 from xenoglot.engine.constrain import Constraint, constrain
 from xenoglot.engine.extras import demanded
-from xenoglot.engine.failures import refused
 from xenoglot.engine.limits import check_size
 from xenoglot.engine.manner import UNTAUGHT, Manner, manner_of, thinks
 from xenoglot.engine.messages import functions, messages

@@ -15,6 +15,7 @@ from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.echo import made_here
 from xenoglot.codec.fitting import check_tools
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
@@ -23,7 +24,7 @@ from xenoglot.engine.child import Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
-from xenoglot.engine.failures import CRASHED, overflow, refused
+from xenoglot.engine.failures import CRASHED, overflow
 from xenoglot.engine.fingerprint import fingerprint
 from xenoglot.engine.limits import note_losses, stop_words
 from xenoglot.engine.measures import Meter

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.custom import WRAPPED
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.names import qualified
 from xenoglot.engine.calls import Branch
 from xenoglot.engine.demands import demanded_form
 from xenoglot.engine.extras import demanded
-from xenoglot.engine.failures import refused
 from xenoglot.engine.forms import PLAIN
 from xenoglot.engine.grammar.free import free_object, free_text, written
 from xenoglot.engine.grammar.gbnf import Rules, either, literal, repeat

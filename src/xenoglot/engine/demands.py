@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.engine.failures import refused
+from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
 from xenoglot.engine.grammar.gbnf import GrammarTooLargeError, either, literal
 from xenoglot.engine.grammar.patterns import Bounds, PatternError, translate

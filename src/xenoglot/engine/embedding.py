@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import msgspec
 
 from xenoglot.backends.embedding import EmbeddingAnswer
+from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.child import Settings, spare_cores
 from xenoglot.engine.errors import EngineError
-from xenoglot.engine.failures import refused, unavailable
+from xenoglot.engine.failures import unavailable
 from xenoglot.engine.limits import LONGEST_TOKEN
 from xenoglot.engine.measures import MILLISECONDS, Meter, Timings
 from xenoglot.engine.process import EngineProcess

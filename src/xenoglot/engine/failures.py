@@ -20,13 +20,6 @@ def crowded(seconds: float) -> FailureError:
     return FailureError(Failure(kind="rate_limit", message=message, retry_after=seconds))
 
 
-def refused(path: str, problem: str) -> FailureError:
-    """Return the error of a request that asks for something impossible; `path` is where, like `$.logit_bias`."""
-    where = path.removeprefix("$").removeprefix(".")
-    message = f"{where}: {problem}" if where else problem
-    return FailureError(Failure(kind="invalid_request", message=message, param=path))
-
-
 def overflow(tokens: int, limit: int) -> FailureError:
     """Return the error of a prompt of `tokens` for a model that holds `limit`, answer included."""
     message = f"the prompt is {tokens} tokens, and the embedded model holds {limit}, its answer included"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.extras import unread
-from xenoglot.engine.failures import overflow, refused
+from xenoglot.engine.failures import overflow
 from xenoglot.engine.prompt import strings
 from xenoglot.engine.turns import ENGINE
 

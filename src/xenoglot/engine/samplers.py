@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.wire import to_text
-from xenoglot.engine.failures import refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

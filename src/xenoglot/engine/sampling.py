@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.biases import is_token
-from xenoglot.engine.failures import refused
+from xenoglot.codec.invalid_request import refused
 
 if TYPE_CHECKING:
     from xenoglot.engine.runtime import Facts

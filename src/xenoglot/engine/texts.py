@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.echo import is_marked, marked
-from xenoglot.engine.failures import overflow, refused
+from xenoglot.codec.invalid_request import refused
+from xenoglot.engine.failures import overflow
 from xenoglot.engine.limits import LONGEST_TOKEN
 from xenoglot.engine.turns import ENGINE
 from xenoglot.model.content import Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.engine.failures import refused
+from xenoglot.codec.invalid_request import refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

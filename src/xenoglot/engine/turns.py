@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.wire import to_text
-from xenoglot.engine.failures import refused
 from xenoglot.model.content import (
     Audio,
     File,

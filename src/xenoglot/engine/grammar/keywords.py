@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.wire import to_text
-from xenoglot.engine.failures import refused
 from xenoglot.engine.grammar.numbers import Interval
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
-from xenoglot.engine.failures import refused
+from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.grammar.keywords import wrong
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.engine.failures import refused
+from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.grammar.free import ITEMS, STRING_LENGTH, character, free_text, free_value, series, written
 from xenoglot.engine.grammar.gbnf import MOST_REPEATED, GrammarTooLargeError, either, literal, repeat
 from xenoglot.engine.grammar.keywords import (
