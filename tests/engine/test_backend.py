@@ -84,7 +84,8 @@ async def test_count_is_what_is_used(engine: Engine) -> None:
 
 
 async def test_the_model_is_listed(engine: Engine) -> None:
-    assert [model.id for model in await engine.models()] == ["smollm2-135m-instruct"]
+    (model,) = await engine.models()
+    assert (model.id, model.max_input_tokens) == ("smollm2-135m-instruct", SHAPE.context)
 
 
 async def test_stop_strings(engine: Engine) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.gateway.said import Backend
 from xenoglot.errors import FailureError
+from xenoglot.gateway.also import Facts
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.routing import Plan, Router, single
+from xenoglot.gateway.settings import Upstream
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.failure import Failure
 
@@ -63,6 +66,31 @@ async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list
     backends = {"one": Having("a", "b"), "silent": Having()}
     found = await available(Router(plans), backends)
     assert (list(found), [backend.asked for backend in backends.values()]) == (models, asked)
+
+
+@pytest.mark.parametrize(
+    ("plans", "listed"),
+    [
+        pytest.param([single("b", "told")], {"b": 4096}, id="the-first-row-that-tells-it"),
+        pytest.param([single("mine", "told", "b1")], {"mine": 4096}, id="by-the-name-at-the-server"),
+        pytest.param([single("other", "told")], {"other": None}, id="no-row-fits"),
+        pytest.param([single("b", "untold")], {"b": None}, id="no-facts"),
+        pytest.param([single("*", "one")], {"a": 8192, "b": 8192}, id="what-the-server-lists-comes-first"),
+    ],
+)
+async def test_findings_clients_3_context_windows_are_those_of_the_facts(
+    plans: list[Plan], listed: dict[str, int | None]
+) -> None:
+    facts = (
+        Facts(names=("b*",), text_syntax="hermes"),
+        Facts(names=("b", "b1"), context=4096),
+        Facts(names=("b*",), context=2048),
+    )
+    upstream = Upstream(dialect="chat", base_url="http://127.0.0.1:9")
+    upstreams = {"told": replace(upstream, facts=facts), "one": replace(upstream, facts=facts), "untold": upstream}
+    backends = {"told": Having("c"), "one": Having("a", "b"), "untold": Having("c")}
+    found = await available(Router(plans), backends, upstreams)
+    assert {model.id: model.max_input_tokens for model in found} == listed
 
 
 async def test_nobody_says_anything() -> None:

@@ -290,6 +290,33 @@ def test_a_gateway_that_is_named_is_asked(speaker: Speaker, record: Path, monkey
     assert found["env"]["GOOSE_MODEL"] == "large"
 
 
+@pytest.mark.parametrize(
+    ("upstream", "model", "context"),
+    [
+        pytest.param('facts = [{ names = ["large"], context = 32768 }]', "large", "32768", id="of-the-file"),
+        pytest.param('provider = "anthropic"', "claude-haiku-4-5", "200000", id="of-the-provider"),
+        pytest.param("", "large", None, id="unknown"),
+    ],
+)
+def test_findings_clients_3_the_context_window_is_looked_up(  # noqa: PLR0913, PLR0917  fixtures among them
+    speaker: Speaker,
+    record: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    upstream: str,
+    model: str,
+    context: str | None,
+) -> None:
+    """Without `--context` it is what the configuration says, as `xenoglot probe` writes it, or the provider's row."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    config = tmp_path / "gateway.toml"
+    named = f'[[models]]\nname = "{model}"\nupstream = "main"\n'
+    config.write_text(f'{named}[upstreams.main]\ndialect = "chat"\nbase_url = "{speaker.url}"\n{upstream}\n')
+    for given, expected in (([], context), (["--context", "1024"], "1024")):
+        assert main(["run", "claude", "--config", str(config), "--model", model, *given]) == 0
+        assert read(record)["env"].get("CLAUDE_CODE_MAX_CONTEXT_TOKENS") == expected
+
+
 def test_one_that_runs_where_the_file_says_is_asked(speaker: Speaker, record: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
         door = stack.enter_context(hosted(from_flags({}, upstream=speaker.url)))

@@ -20,7 +20,7 @@ from xenoglot.codec.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.asking import Asking
-from xenoglot.engine.child import Settings
+from xenoglot.engine.child import DEFAULT_CONTEXT, Settings
 from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
@@ -95,6 +95,7 @@ class Engine:
         self._settings = settings or Settings()
         self._process: Process = process or EngineProcess(weights, self._settings)
         self._runtime = Runtime(self._process, transport)
+        self._context = self._settings.context or weights.context or DEFAULT_CONTEXT
         self._asking = Asking(self._runtime, weights.name, self._settings.syntax)
         self._admission = Admission(self._settings.slots, self._settings.queue, self._settings.queue_seconds)
         pooling = replace(self._settings, pooling="mean")
@@ -203,8 +204,8 @@ class Engine:
         return True
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Return the one model it is."""
-        return (ModelInfo(id=self.name, owned_by="xenoglot"),)
+        """Return the one model it is; its context is what all requests at once have room in."""
+        return (ModelInfo(id=self.name, owned_by="xenoglot", max_input_tokens=self._context),)
 
     async def aclose(self) -> None:
         """End its processes."""

@@ -359,5 +359,5 @@ async def _available(exchange: Exchange, gateway: Gateway, record: Record) -> Se
 
 async def _allowed(gateway: Gateway, record: Record) -> Sequence[ModelInfo]:
     """Return the models that the client may ask for."""
-    models = await available(gateway.router, gateway.backends)
+    models = await available(gateway.router, gateway.backends, gateway.config.upstreams)
     return [model for model in models if record.client.allows(model.id)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError
+from xenoglot.gateway.provided import context_of
 from xenoglot.gateway.routing import ANY
 from xenoglot.model.catalog import ModelInfo
 
@@ -16,13 +17,18 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.routing import Router
+    from xenoglot.gateway.settings import Upstream
 
 PATIENCE = 10.0
 """Seconds that a backend has to say what it has; one that is slower is left out."""
 
 
-async def available(router: Router, backends: Mapping[str, Backend]) -> tuple[ModelInfo, ...]:
+async def available(
+    router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, Upstream] | None = None
+) -> tuple[ModelInfo, ...]:
     """Return the models, the named ones first.
+
+    A context window that its server does not list is the one in the facts of its upstream, if they have one.
 
     Raises:
         FailureError: nothing is named, and no backend says what it has.
@@ -37,7 +43,15 @@ async def available(router: Router, backends: Mapping[str, Backend]) -> tuple[Mo
     errors = [models for _, models in answers if isinstance(models, FailureError)]
     if errors and not found:
         raise errors[0]
-    return tuple(found.values())
+    return tuple(_with_window(model, router, upstreams or {}) for model in found.values())
+
+
+def _with_window(model: ModelInfo, router: Router, upstreams: Mapping[str, Upstream]) -> ModelInfo:
+    route = router.resolve(model.id)
+    if model.max_input_tokens is not None or route is None or route.backend not in upstreams:
+        return model
+    facts = upstreams[route.backend].facts
+    return replace(model, max_input_tokens=context_of(facts, route.model))
 
 
 def _asked(router: Router, backends: Mapping[str, Backend]) -> list[str]:

@@ -238,3 +238,11 @@ def syntax_of(facts: Iterable[Facts], model: str, usual: str) -> str:
         if one.text_syntax is not None and any(matches(pattern, model) for pattern in one.names):
             return one.text_syntax
     return usual
+
+
+def context_of(facts: Iterable[Facts], model: str) -> int | None:
+    """Return the most tokens that `model` takes, prompt and answer together; `None` where the facts do not tell."""
+    for one in facts:
+        if one.context is not None and any(matches(pattern, model) for pattern in one.names):
+            return one.context
+    return None

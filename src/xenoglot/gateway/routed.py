@@ -106,7 +106,8 @@ class Routed:
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return what can be asked for."""
-        return await available(self._gateway.router, self._gateway.backends)
+        gateway = self._gateway
+        return await available(gateway.router, gateway.backends, gateway.config.upstreams)
 
     async def aclose(self) -> None:
         """Nothing is held: the gateway belongs to whoever assembled it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.reader import Reader
 from xenoglot.model.catalog import ModelInfo
@@ -22,6 +22,10 @@ def authorize(key: str | None) -> Headers:
     return () if key is None else (("authorization", f"Bearer {key}"),)
 
 
+_WINDOWS: Final = ("context_length", "max_model_len", "context_window", "max_context_length")
+"""What servers call the context window: OpenRouter and Together, vLLM and SGLang, Groq, Mistral and LM Studio."""
+
+
 def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
     """Return the models of a list; see `encode_model` for its fields.
 
@@ -34,7 +38,7 @@ def decode_models(body: JSON) -> tuple[ModelInfo, ...]:
             display_name=item.take_if("name", str),
             created=item.count("created") or None,
             owned_by=item.take_if("owned_by", str) or None,
-            max_input_tokens=item.count("context_length") or item.count("max_model_len"),
+            max_input_tokens=next(filter(None, map(item.count, _WINDOWS)), None),
         )
         for item in Reader(body).objects("data")
         if (name := item.take_if("id", str)) is not None
