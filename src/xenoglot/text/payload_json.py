@@ -205,7 +205,8 @@ class Named(Struct, frozen=True, kw_only=True):
             if whole:
                 section.complete()
         section.end()
-        yield from section.accept(self.suffix)
+        if not (yield from section.accept(self.suffix)):
+            section.drop_cut(self.suffix)
 
     def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
         """Return one text for each call."""
