@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.text.scanner import is_token
 from xenoglot.text.section import CutError, MismatchError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Attempt:
         self.marked = any(len(marker) > 1 for marker in form.markers)
         self.over = False
         tagged = all(marker[0] in "<[" for marker in form.markers)  # and no fence, whose end may begin another
-        alone = (alone and tagged) or all(_is_token(marker) for marker in form.markers)
+        alone = (alone and tagged) or all(is_token(marker) for marker in form.markers)
         self._reading = _read(form, section, alone=alone)
 
     def advance(self, *, ended: bool) -> None:
@@ -93,11 +94,6 @@ def _opened(form: Calls, section: Section, *, alone: bool) -> Generator[None, No
         if alone and markers and (yield from _is_empty(form, section)):
             return True
     return False
-
-
-def _is_token(marker: str) -> bool:
-    """Return whether only a tokenizer writes `marker`; tags without bars may be spoken of."""
-    return marker[:1] == "<" and marker[1:2] in ("|", "\uff5c")
 
 
 def _is_empty(form: Calls, section: Section) -> Generator[None, None, bool]:

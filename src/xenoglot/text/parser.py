@@ -221,6 +221,7 @@ class Parser:
         """Remove the end of a thought that never began: once, where no words are before it, or an end is behind it.
 
         Such an end is that of the line, or of the words: a call. A call that ended a thought left it without its own.
+        What only a tokenizer writes is removed wherever it stands.
         """
         behind = place + len(marker)
         following, call = self._table.words.find(self._text, behind, ended=ended)
@@ -231,6 +232,8 @@ class Parser:
         at_end = self._text[behind : behind + 1] in ("", "\n", "\r")
         at_call = following == behind and bool(self._table.forms(call))
         if self._mused or not (at_start or at_end or at_call):
+            if marker in self._table.ends:
+                return self._take_dropped(place, marker, at_start=at_start, ended=ended)
             self._checked = place + 1
             return True
         self._say(0 if at_start else place)

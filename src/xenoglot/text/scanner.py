@@ -57,3 +57,8 @@ class Markers:
                 return start
             start += 1
         return len(text)
+
+
+def is_token(marker: str) -> bool:
+    """Return whether only a tokenizer writes `marker`; tags without bars may be spoken of."""
+    return marker[:1] == "<" and marker[1:2] in ("|", "\uff5c")

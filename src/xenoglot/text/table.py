@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from xenoglot.text.scanner import Markers
+from xenoglot.text.scanner import Markers, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ class Table:
         self.dropped = frozenset(syntax.dropped) | self.headers
         self.strays = frozenset(syntax.strays)
         self.orphans = frozenset(close for thoughts in syntax.thoughts for close in thoughts.close)
+        self.ends = frozenset(filter(is_token, self.orphans))  # those that no text speaks of
         self._syntax = syntax
         self._calls = (*syntax.calls, *syntax.slips) if calls else ()
         begins = {marker for form in self._calls for marker in form.markers}
