@@ -261,7 +261,8 @@ class _Call:
         section, unclosed = self._section, self._unclosed()
         garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
         abrupt = self._form.parameter if self._form.abrupt else ()
-        closers = (*closers, *garbled, *unclosed, *abrupt)
+        ends = () if self._form.loose else self._form.call_end
+        closers = (*closers, *garbled, *unclosed, *abrupt, *ends)
         plain = re.compile("[^" + "".join({re.escape(closer[0]) for closer in closers}) + "]+")
         while True:
             try:
@@ -274,17 +275,38 @@ class _Call:
             if text := section.run(plain):
                 value.add(text)
             elif closer := (yield from section.accept(closers, blanks=False)):
-                if closer in garbled:
-                    closer += yield from self._garbled()
-                found, passed = (closer, "") if closer in unclosed or closer in abrupt else (yield from self._behind())
+                found, passed = yield from self._closed(closer, garbled, (*unclosed, *abrupt))
                 if found is not None:
                     value.end()
                     return found
-                value.add(closer + passed)
+                value.add(passed)
             elif section.at_cut(closers):
                 section.take(len(section.rest))
             else:
                 value.add(section.take(1))
+
+    def _closed(
+        self, closer: str, garbled: tuple[str, ...], others: tuple[str, ...]
+    ) -> Generator[None, None, tuple[str | None, str]]:
+        """Return the tag with which the call goes on at `closer` (`None`: it ended no value), and all that was read."""
+        if closer in others:
+            return closer, closer
+        if closer in self._form.call_end:
+            found, passed = yield from self._last(closer)
+        else:
+            closer += (yield from self._garbled()) if closer in garbled else ""
+            found, passed = yield from self._behind()
+        return found, closer + passed
+
+    def _last(self, end: str) -> Generator[None, None, tuple[str | None, str]]:
+        """Return `end`, that of the call, if only markup follows: the value has none of its own. And what was read."""
+        section, passed = self._section, ""
+        try:
+            while (yield from section.peek()).isspace() or (yield from section.at_stop()):
+                passed += section.run(_BLANK) or section.take_stop()
+        except CutError:
+            return end if section.stopped else None, passed
+        return None, passed
 
     def _garbled(self) -> Generator[None, None, str]:
         """Read the rest of an end whose name is not the one that it should be; return it."""

@@ -215,6 +215,11 @@ class Section:
             yield
         return False
 
+    def take_stop(self) -> str:
+        """Read the marker that ends the call, which must be there."""
+        _, marker = self.stops.find(self._text[self._at : self._at + self.stops.longest], 0, ended=True)
+        return self.take(len(marker))
+
     def at_cut(self, options: Sequence[str] = ()) -> bool:
         """Return whether the text ends here, or behind blanks, within one of `options` or a marker that ends the call.
 
