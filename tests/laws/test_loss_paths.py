@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.laws.test_crossing import TARGET, misplaced
-from xenoglot.codec.dialect import Target
 from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
