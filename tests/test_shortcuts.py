@@ -43,8 +43,8 @@ KNOWN = {
     "xenoglot.dialects.responses.plain.plain_tool": "messages",
     "xenoglot.dialects.responses.plain.write_plain": "messages",
     "xenoglot.gateway.native_repeat.is_kept": "heads",
-    "xenoglot.gateway.passing.is_worth_waiting": "callbacks",
-    "xenoglot.gateway.passing.passage": "callbacks",
+    "xenoglot.gateway.passing.FastPath.awaits_body": "callbacks",
+    "xenoglot.gateway.passing.FastPath.passage": "callbacks",
 }
 NONE = frozenset[str]()
 OFF = f"from xenoglot.dialects.chat.plain import plain_message; print(plain_message({HELLO}) is None)"

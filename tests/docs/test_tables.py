@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
+from tests.gateway.serving import endpoints
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.loss import How, Losses
@@ -19,7 +20,6 @@ from xenoglot.gateway import (
     config,
     connection_settings,
     embedded,
-    endpoint,
     fetch_settings,
     respond,
     settings,
@@ -154,7 +154,7 @@ def test_every_limit_is_explained() -> None:
 
 
 def test_every_endpoint_is_there() -> None:
-    rows = [[code(row.method), code(row.path), row.policy] for row in endpoint.endpoints()]
+    rows = [[code(row.method), code(row.path), row.policy] for row in endpoints()]
     assert sorted(columns("gateway.md", "Endpoints", 3)) == sorted(rows)
 
 

@@ -187,7 +187,7 @@ def test_c29_after_a_crash_nobody_pays_twice(house: House, keeper: Keeper, clien
         mark = await keeper.store.recall(owner, key, ONCE)
         caller.transport.abort()
         await gone(house)
-        await within_reason(lambda: not house.gateway._tasks, "the request is over")
+        await within_reason(lambda: not house.gateway.requests.tasks, "the request is over")
         assert await keeper.store.swap((owner, key, ONCE), None, mark, 1000.0)
 
         keeper.now = lambda: 1000.0 + UNSURE - 1
@@ -241,7 +241,7 @@ def test_c29_a_client_that_leaves_frees_its_key(house: House, keeper: Keeper, cl
         await within_reason(lambda: FIRST.encode() in caller.reader.raw, "the first word comes")
         caller.transport.abort()
         await gone(house)
-        await within_reason(lambda: not house.gateway._tasks, "the request is over")
+        await within_reason(lambda: not house.gateway.requests.tasks, "the request is over")
         assert await kept(keeper) == []
         fine(client, await ask(house, client, streamed=True), streamed=True)
 
@@ -333,7 +333,7 @@ def test_c29_k19_a_store_that_fails_costs_nobody_an_answer(
 
 
 def test_c29_where_nothing_is_kept_the_client_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(house.gateway, "keeper", None)
+    monkeypatch.setattr(house.gateway.idempotency, "keeper", None)
 
     async def scene() -> None:
         script(house, streamed=False)

@@ -13,10 +13,9 @@ from tests.architecture.tree import MODULES
 from tests.docs.pages import table
 from tests.faults.direct import ask
 from tests.gateway.said import CHAT, HELLO, Broken
-from tests.gateway.serving import config_for
+from tests.gateway.serving import config_for, endpoints
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config import check
-from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys
@@ -191,29 +190,29 @@ async def test_r16_what_is_not_allowed_is_told_as_what_is_not_there() -> None:
 
 
 def test_r15_r16_a_tenant_is_one_owner_and_nobody_elses() -> None:
-    ring = Gateway(CONFIG, {"own": Scripted(HELLO)}).keyring
+    ring = Gateway(CONFIG, {"own": Scripted(HELLO)}).auth.keyring
     owners = [ring.owner([FORMS["x-api-key"](key)]) for key in (TENANT, DIGESTED, "shop", USER, OTHER, USER[:-1] + "s")]
     assert owners[0] == owners[1]
     assert len(set(owners)) == 5
 
 
 def test_r10_keys_are_nowhere_but_in_the_environment() -> None:
-    ring = Gateway(CONFIG, {"own": Scripted(HELLO)}).keyring
+    ring = Gateway(CONFIG, {"own": Scripted(HELLO)}).auth.keyring
     held = repr([getattr(ring, name) for name in ring.__slots__])
     assert [key for key in (USER, TENANT, DIGESTED, ADMIN, BOTH) if key in held] == []
 
 
 async def test_r11_a_wrong_key_reaches_nothing_and_changes_no_state() -> None:
     gateway = Gateway(CONFIG, {"own": Broken()})
-    gateway.throttle = Throttle(Patience(burst=5, sources=8))
+    gateway.auth.throttle = Throttle(Patience(burst=5, sources=8))
     for guess in range(50):
         for peer in (f"192.0.2.{guess}", "198.51.100.1"):
             key = FORMS["x-api-key"](f"guess-{guess}")
             asked = await ask(gateway, "POST", "/v1/responses", CHAT, [key], peer=peer)
             assert asked.status in {401, 429}
-    assert len(gateway.throttle._buckets) == 8
-    assert len(gateway.throttle._guests) == 0
-    assert gateway._tasks == set()
+    assert len(gateway.auth.throttle._buckets) == 8
+    assert len(gateway.auth.throttle._guests) == 0
+    assert gateway.requests.tasks == set()
 
 
 async def shown(gateway: Gateway, key: str, peer: str) -> int:
@@ -250,7 +249,7 @@ async def test_s16_guessing_is_slow_and_nobody_else_suffers() -> None:
 
 async def test_s16_the_one_refused_is_told_when_to_come_again() -> None:
     gateway = Gateway(CONFIG, {"own": Scripted(HELLO)}, clock=Clock())
-    gateway.throttle = Throttle(Patience(burst=1, per_second=0.1))
+    gateway.auth.throttle = Throttle(Patience(burst=1, per_second=0.1))
     asked = [
         await ask(gateway, "POST", "/v1/messages", CHAT, [FORMS["x-api-key"]("guess")], peer="2001:db8::1")
         for _ in range(2)

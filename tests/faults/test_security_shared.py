@@ -17,7 +17,7 @@ from tests.engine.test_bert import checkpoint
 from tests.faults.direct import Asked, ask
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.said import HELLO
-from tests.gateway.serving import config_for
+from tests.gateway.serving import config_for, endpoints
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.transport import Transport
@@ -30,7 +30,6 @@ from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.weights import Weights, from_path
 from xenoglot.gateway.assembly import discreet
 from xenoglot.gateway.embedded import Embedded, EmbeddedModel
-from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.gateway import Gateway
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys

@@ -167,7 +167,7 @@ class House:
 
     def running(self) -> int:
         """Return how many requests are under way."""
-        return len(self.gateway._tasks)
+        return len(self.gateway.requests.tasks)
 
     def busy(self) -> int:
         """Return how many connections to upstreams are in use."""

@@ -15,8 +15,9 @@ from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
 from tests.shortcuts import switched
-from xenoglot.gateway import gateway, native, passing
+from xenoglot.gateway import native
 from xenoglot.gateway.limits import MemoryLimiter
+from xenoglot.gateway.passing import FastPath
 from xenoglot.policy.breaker import Breaker
 from xenoglot.testing.script import Body, End, Head, Until
 
@@ -109,7 +110,7 @@ class Play:
         for caller in self.callers:
             caller.transport.abort()
         await turns()
-        await within_reason(lambda: not house.gateway.passages, "nothing is under way")
+        await within_reason(lambda: not house.gateway.requests.passages, "nothing is under way")
 
 
 def told(caller: Caller) -> Told | None:
@@ -164,7 +165,7 @@ class Ways:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        found, have_served = passing.passage, native.Connection.have_served
+        found, have_served = FastPath.passage, native.Connection.have_served
 
         def passage(*arguments: object) -> object:
             taken = found(*arguments)  # type: ignore[arg-type]  # as they came
@@ -175,7 +176,7 @@ class Ways:
             self.counts["tasks"] += 1
             have_served(connection, *arguments)  # type: ignore[arg-type]  # as above
 
-        patch.setattr(gateway, "passage", passage)
+        patch.setattr(FastPath, "passage", passage)
         patch.setattr(native.Connection, "have_served", counted)
 
 
@@ -203,7 +204,7 @@ def alike(
         without = played(house, scene)
         assert passages is None or ways.counts["passages"] == passages
     with monkeypatch.context() as patch, switched(on=others):
-        patch.setattr(gateway, "passage", lambda *_: None)
+        patch.setattr(FastPath, "passage", lambda *_: None)
         with_tasks = played(house, scene)
     assert without == with_tasks
     return without

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from msgspec.structs import replace
 
+from tests.gateway.said import HELLO
 from tests.gateway.serving_asgi import ASGIServer
+from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.access import configure_logging
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.routes import Endpoint
     from xenoglot.model.json import JSON
     from xenoglot.store.store import Store
 
@@ -195,6 +198,11 @@ def read_until(connection: socket.socket, mark: bytes) -> bytes:
         assert piece, f"closed before {mark!r}: {data!r}"
         data += piece
     return data
+
+
+def endpoints() -> tuple[Endpoint, ...]:
+    """Return the rows of the route table."""
+    return Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)}).routes.endpoints
 
 
 def config_for(*names: str, **changes: object) -> Config:

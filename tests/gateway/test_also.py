@@ -23,11 +23,11 @@ from xenoglot.backends.backend import Call
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import passing
 from xenoglot.gateway.also import Also
 from xenoglot.gateway.assembly import remote
 from xenoglot.gateway.config import check
 from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.passing import FastPath
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
@@ -85,7 +85,7 @@ def test_bytes_pass_untouched_in_a_further_dialect_findings_i(
 ) -> None:
     main, also, path, sent, whole, pieces, streamed = SPOKEN[case]
     if task:
-        monkeypatch.setattr(passing, "_PASSABLE", ())
+        monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     body = sent % (b"true" if stream else b"false")
     steps = Respond(headers=streamed if stream else JSON_TYPE, body=pieces if stream else whole)
     settings: JSONObject = {"also": also} if also else {}
@@ -168,7 +168,7 @@ def test_an_error_is_told_in_the_dialect_and_not_translated_again() -> None:
 @pytest.mark.parametrize("task", [False, True], ids=["passage", "task"])
 def test_a_stream_that_breaks_off_never_looks_whole_u14(monkeypatch: pytest.MonkeyPatch, *, task: bool) -> None:
     if task:
-        monkeypatch.setattr(passing, "_PASSABLE", ())
+        monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     steps = (Head(headers=LINES), Body(data=CUT), Close())
     with (
         Upstream(on("/api/generate", *steps)) as server,

@@ -369,12 +369,13 @@ class TestEnds:
         with client_of(running, "alice") as client:
             batch = send(client, jsonl(line("a"), line("b")))
             wait(lambda: len(backend.asked) == 1)
-            keys, gateway = running.gateway.keyring, running.gateway
-            gateway.keyring = keyring(replace(config, secrets=Secrets({"CLIENTS": "bob"})))
+            auth, gateway = running.gateway.auth, running.gateway
+            keys = auth.keyring
+            auth.keyring = keyring(replace(config, secrets=Secrets({"CLIENTS": "bob"})))
             backend.left = 99
             backend.go_on()
             wait(lambda: not gateway.runner().works)
-            gateway.keyring = keys
+            auth.keyring = keys
             done = until(client, batch.id, *OVER)
             assert told(client, done.error_file_id)["b"]["response"]["status_code"] == 401
             assert len(backend.asked) == 1

@@ -12,7 +12,7 @@ import pytest
 from tests.codec.test_unique_ids import STREAMED, WHOLE
 from tests.gateway.test_reasoning_requests import House, asked
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.gateway import passing
+from xenoglot.gateway.passing import FastPath
 from xenoglot.model.content import ToolCall
 from xenoglot.testing import Respond, Rule, Upstream
 
@@ -36,7 +36,7 @@ def answer(received: Received) -> tuple[Respond, ...]:
 @pytest.mark.parametrize("task", [False, True], ids=["passage", "task"])
 def test_ids_of_a_conversation(monkeypatch: pytest.MonkeyPatch, *, task: bool, stream: bool) -> None:
     if task:
-        monkeypatch.setattr(passing, "_PASSABLE", ())
+        monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     turns: list[JSON] = [{"role": "user", "content": "Hi"}]
     ids: list[str] = []
     with Upstream(Rule(steps=answer)) as server, House(server) as running:

@@ -96,14 +96,14 @@ async def test_k14_another_gateway_looks_anew() -> None:
 
 async def test_s16_patience_with_a_source_is_asked_each_time() -> None:
     gateway, seen = gateway_for("A"), Seen()
-    gateway.observer.clock = float  # time stands
+    gateway.auth.clock = float  # time stands
     assert await status(gateway, seen, key("key-a")) == 200
-    gateway.throttle = Throttle(Patience(burst=1))
+    gateway.auth.throttle = Throttle(Patience(burst=1))
     source = source_of(ELSEWHERE)
     assert source is not None
-    gateway.throttle.refused(source, 0.0)
+    gateway.auth.throttle.refused(source, 0.0)
     assert await status(gateway, seen, key("key-a")) == 429
-    gateway.throttle = Throttle()
+    gateway.auth.throttle = Throttle()
     assert await status(gateway, seen, key("key-a")) == 200
 
 

@@ -12,8 +12,8 @@ import pytest
 from tests.gateway.test_reasoning_requests import House
 from tests.shortcuts import switched
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import native, passing
 from xenoglot.gateway.config import check
+from xenoglot.gateway.passing import FastPath
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def test_the_answer_says_that_no_model_was_called() -> None:
 def test_whatever_is_no_housekeeping_needs_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bool] = []
 
-    def passage(*arguments: object) -> Passage | None:
-        found = passing.passage(*arguments)  # type: ignore[arg-type]  # as it was called
+    passage = FastPath.passage
+
+    def noted(*arguments: object) -> Passage | None:
+        found = passage(*arguments)  # type: ignore[arg-type]  # as it was called
         made.append(found is not None)
         return found
 
-    monkeypatch.setattr(native, "passage", passage)
+    monkeypatch.setattr(FastPath, "passage", noted)
     long: list[anthropic.types.MessageParam] = [{"role": "user", "content": "quota " * 4000}]
     with (
         switched(on=True),

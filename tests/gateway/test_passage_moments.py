@@ -14,8 +14,9 @@ import pytest
 from tests.backends.wire import turns
 from tests.faults.house import PING, House, asking, push, within_reason
 from tests.gateway.passages import GO_ON, LIMITED, MOMENTS, PAIRS, alike, passages_at, played, some_modes
-from xenoglot.gateway import assembly, gateway, identify
+from xenoglot.gateway import assembly, identify
 from xenoglot.gateway.config import check
+from xenoglot.gateway.passing import FastPath
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -79,7 +80,7 @@ def test_everything_is_stopped(  # noqa: PLR0913, PLR0917  as above
         caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
         play.house.server.native.stop_now()
         await play.over(caller)
-        play.house.gateway._stopping = False
+        play.house.gateway.requests._stopping = False
 
     trace = alike(house, monkeypatch, scene, passages=passages_at(moment))
     assert [line["failure"] for line in trace.lines] == ["overloaded"]
@@ -159,7 +160,7 @@ def test_a_drain(  # noqa: PLR0913, PLR0917  as above
     for lane in (True, False):
         with ExitStack() as stack, monkeypatch.context() as patch:
             if not lane:
-                patch.setattr(gateway, "passage", lambda *_: None)
+                patch.setattr(FastPath, "passage", lambda *_: None)
             server: JSONObject = {"drain_seconds": 3.0, "ping_interval": PING}
             traces.append(played(House(more={"keys": LIMITED, "server": server}).start(stack), scene))
     assert traces[0] == traces[1]

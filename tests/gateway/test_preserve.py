@@ -466,9 +466,9 @@ def test_for_whom_it_is_kept(
 def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *, kept: bool) -> None:
     """findings-clients-5: on by default, for a gateway on loopback."""
     upstream = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=preserve)
-    gateway = Gateway(config_for(upstreams={"u": upstream}, server=Server(host=host)), {})
+    services = Gateway(config_for(upstreams={"u": upstream}, server=Server(host=host)), {}).services
     route = Route(backend="u", model="m", preserve=preserve)
-    assert (preserves(gateway, route, "messages"), preserves(gateway, route, "chat")) == (kept, False)
+    assert (preserves(services, route, "messages"), preserves(services, route, "chat")) == (kept, False)
 
 
 def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,9 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway import passing
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.config import check
+from xenoglot.gateway.passing import FastPath
 from xenoglot.gateway.server import Server, bind, loop_factory
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.fold import fold
@@ -154,7 +154,7 @@ def test_reasoning_is_returned_where_it_was_requested_clients_0(
 ) -> None:
     (body, shown), client = ASKED[case], case.partition("-")[0]
     if task:
-        monkeypatch.setattr(passing, "_PASSABLE", ())
+        monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     response, told = asked(house, client, body, stream=stream)
     (candidate,) = response.candidates
     thoughts = [part for part in candidate.content if isinstance(part, Reasoning)]

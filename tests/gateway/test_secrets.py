@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.said import BEGUN, HELLO, MESSAGES, PATHS, Broken, Hanging
-from tests.gateway.serving import config_for, read_until, run
+from tests.gateway.serving import config_for, endpoints, read_until, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Server, Upstream
 from xenoglot.model.events import Failed

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Counting, Limited
-from tests.gateway.serving import AccessLines, Running, config_for, run
+from tests.gateway.serving import AccessLines, Running, config_for, endpoints, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.config import Config
-from xenoglot.gateway.endpoint import endpoints
 from xenoglot.gateway.guard import Secrets
 from xenoglot.gateway.settings import Keys, Model, Server
 from xenoglot.model.failure import Failure

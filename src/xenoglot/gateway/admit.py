@@ -7,13 +7,14 @@ from urllib.parse import parse_qsl
 
 from xenoglot.gateway.keys import KEY_HEADERS, WRONG, Client
 from xenoglot.model.failure import Failure
-from xenoglot.policy.throttle import source_of
+from xenoglot.policy.throttle import Throttle, source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xenoglot.gateway.entry import Entry
     from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keys import Policy
+    from xenoglot.gateway.keys import Keyring, Policy
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})
 """Parameters of a query in which some clients send a key, in lower case."""
@@ -26,28 +27,33 @@ IN_URL = Failure(
 TOO_MANY = "rate limit: too many wrong API keys came from this address"
 
 
-def admitted(exchange: Exchange, policy: Policy, gateway: Gateway) -> Client | Failure:
-    """Return who sent the request, or why it may not pass a route of this `policy`. It changes nothing but counts."""
-    keyring, throttle = gateway.keyring, gateway.throttle
-    if not keyring.needs_key(policy):
-        return keyring.admit(exchange.headers, policy)
-    if shows_key(exchange.query):
-        return IN_URL
-    found = keyring.admit(exchange.headers, policy)
-    source, now, wait = source_of(exchange.peer), gateway.observer.clock(), 0.0
-    if source is not None and isinstance(found, Client):
-        wait = throttle.taken(source, found.owner, now)
-    elif source is not None and found == WRONG:
-        wait = throttle.refused(source, now)
-    return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
+class AuthService:
+    """Tells who clients are by their keys, and slows down sources of wrong ones. `clock` gives seconds."""
 
+    def __init__(self, keyring: Keyring, clock: Callable[[], float]) -> None:
+        self.keyring = keyring
+        self.throttle = Throttle()
+        self.clock = clock
 
-def is_let_in_again(entry: Entry, gateway: Gateway) -> bool:
-    """Return whether a request with the head of one that was let in may come in as that did, counting it as well."""
-    if entry.leave is not gateway.leave:
-        return False
-    source = entry.source
-    return source is None or not gateway.throttle.taken(source, entry.client.owner, gateway.observer.clock())
+    def admitted(self, exchange: Exchange, policy: Policy) -> Client | Failure:
+        """Return who sent the request, or why it may not pass a route of this `policy`. It changes only counts."""
+        keyring = self.keyring
+        if not keyring.needs_key(policy):
+            return keyring.admit(exchange.headers, policy)
+        if shows_key(exchange.query):
+            return IN_URL
+        found = keyring.admit(exchange.headers, policy)
+        source, now, wait = source_of(exchange.peer), self.clock(), 0.0
+        if source is not None and isinstance(found, Client):
+            wait = self.throttle.taken(source, found.owner, now)
+        elif source is not None and found == WRONG:
+            wait = self.throttle.refused(source, now)
+        return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
+
+    def is_let_in_again(self, entry: Entry) -> bool:
+        """Return whether a request with the head of one that was let in may come in as that did, counting it too."""
+        source = entry.source
+        return source is None or not self.throttle.taken(source, entry.client.owner, self.clock())
 
 
 def shows_key(query: str) -> bool:

@@ -11,23 +11,23 @@ from xenoglot.gateway.preserve import preserving
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.routing import Route
+    from xenoglot.gateway.upstream_services import UpstreamServices
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
 
-def answering(gateway: Gateway, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
+def answering(services: UpstreamServices, route: Route, dialect: Dialect, request: Request, owner: str) -> Backend:
     """Return who answers a `request` of `owner`'s, a client of `dialect`."""
-    answer = _at_once(gateway, route, dialect, request)
-    return preserving(gateway, route, dialect.name, owner) if answer is None else Scripted(answer, name=route.backend)
+    answer = _at_once(services, route, dialect, request)
+    return preserving(services, route, dialect.name, owner) if answer is None else Scripted(answer, name=route.backend)
 
 
-def _at_once(gateway: Gateway, route: Route, dialect: Dialect, request: Request) -> Response | None:
+def _at_once(services: UpstreamServices, route: Route, dialect: Dialect, request: Request) -> Response | None:
     """Return the answer that needs no model; a server that knows such requests itself is to do what they say."""
     if dialect.answer_at_once is None:
         return None
-    upstream = gateway.config.upstreams.get(route.backend)
+    upstream = services.models.upstream(route)
     if upstream is not None and (
         upstream.speaks(dialect.name, route.model)
         or dialects.get(upstream.dialect).answer_at_once is dialect.answer_at_once

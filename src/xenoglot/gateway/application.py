@@ -39,6 +39,10 @@ class Push(Protocol):
         """The client has taken what it was sent: resume the upstream."""
         ...
 
+    def stop(self) -> None:
+        """Abort, and tell the client."""
+        ...
+
 
 class PushExchange(Exchange, Protocol):
     """An exchange that can be served without a task once all of its body is here."""

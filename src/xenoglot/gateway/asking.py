@@ -2,133 +2,126 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reasoning_filter import ReasoningFilter, reasoning_filter
 from xenoglot.gateway.answering import answering
 from xenoglot.gateway.begin import begun, gathered
-from xenoglot.gateway.continuation import begun_request, continued
+from xenoglot.gateway.continuation import Said, begun_request, continued
 from xenoglot.gateway.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.limits_scopes import expected_tokens
+from xenoglot.gateway.observe import Record
 from xenoglot.gateway.reading import reading
-from xenoglot.gateway.routing import apply_caps, apply_defaults
+from xenoglot.gateway.routing import Plan, apply_caps, apply_defaults
+from xenoglot.gateway.upstream_services import UpstreamServices
 from xenoglot.model.content import Text
 from xenoglot.model.fold import unfold
+from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.policy.estimate import estimate
 from xenoglot.policy.local_answers import local_answer
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.continuation import Said
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.hold import Hold
-    from xenoglot.gateway.observe import Record
-    from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.gateway.routing import Route
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
-    from xenoglot.model.request import Request
     from xenoglot.policy.local_answers import LocalAnswer
     from xenoglot.policy.needs import Need
 
 
-class Asking:
+class Asking(Struct):
     """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
 
     `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
     to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
-    the headers that a server of the dialect may see, where that is known. `size` is that of what the client wrote.
+    the headers that a server of the dialect may see. `size` is that of what the client wrote.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
-        self,
-        gateway: Gateway,
-        plan: Plan,
-        dialect: Dialect,
-        headers: Sequence[tuple[str, str]],
-        record: Record,
-        request: Request,
-        body: bytes | None,
-        passed: tuple[tuple[str, str], ...] | None = None,
-        size: int = 0,
-    ) -> None:
-        self.losses = Losses(strict=plan.route.on_loss == "refuse")
-        record.losses = () if plan.route.on_loss == "ignore" else self.losses
-        self._gateway = gateway
-        self._plan = plan
-        self._dialect = dialect
-        self._headers = headers
-        self._passed = passed_on(headers, dialect) if passed is None else passed
-        self._record = record
-        self._request = request
-        self._body = body
-        self._bytes = size
-        self._said: Said | None = None
-        self._kept_losses = 0
-        self._estimated: int | None = None
+    services: UpstreamServices
+    plan: Plan
+    dialect: Dialect
+    headers: Sequence[tuple[str, str]]
+    passed: tuple[tuple[str, str], ...]
+    record: Record
+    request: Request
+    body: bytes | None
+    size: int = 0
+    losses: Losses = Losses()
+    _said: Said | None = None
+    _kept_losses: int = 0
+    _estimated: int | None = None
+
+    def __post_init__(self) -> None:
+        """Begin to note losses."""
+        self.losses = Losses(strict=self.plan.route.on_loss == "refuse")
+        self.record.losses = () if self.plan.route.on_loss == "ignore" else self.losses
 
     @property
     def model(self) -> str:
         """What the model is called where it is asked first."""
-        return self._plan.routes[0].model
+        return self.plan.routes[0].model
 
     @property
     def alone(self) -> bool:
         """Whether there is one target that can answer, and no other."""
-        return len(self._plan.routes) == 1
+        return len(self.plan.routes) == 1
 
     def reasoning_filter(self) -> ReasoningFilter | None:
         """Return what removes the reasoning that the client did not ask for; `None` where all of it is returned.
 
         Between equal dialects the upstream decides: bytes may pass untouched there, so events are not filtered either.
         """
-        settings = self._gateway.config.clients.get(self._dialect.name)
+        settings = self.services.clients.get(self.dialect.name)
         wish = None if settings is None else settings.reasoning
         if wish == "always":
             return None
-        if wish != "never" and reasoning_filter(self._dialect, self._request, self.losses) is None:
+        if wish != "never" and reasoning_filter(self.dialect, self.request, self.losses) is None:
             return None
         return ReasoningFilter(self.losses, self._translates)
 
     def _translates(self) -> bool:
         """Whether the answer of the target that is asked now is not in the client's dialect, or is read from text."""
-        upstream = self._gateway.config.upstreams.get(self._record.backend or "")
-        if upstream is None or not upstream.speaks(self._dialect.name, self._record.target or ""):
+        upstream = self.services.models.upstreams.get(self.record.backend or "")
+        if upstream is None or not upstream.speaks(self.dialect.name, self.record.target or ""):
             return True
-        target = (self._record.backend, self._record.target)
-        routes = [route for route in self._plan.routes if (route.backend, route.model) == target]
+        target = (self.record.backend, self.record.target)
+        routes = [route for route in self.plan.routes if (route.backend, route.model) == target]
         return any(route.text_syntax != OFF or route.emulate.tools for route in routes)
 
     def prompt_tokens(self) -> int:
         """Return about how many tokens the prompt is."""
         if self._estimated is None:
-            self._estimated = estimate(self._request)
+            self._estimated = estimate(self.request)
         return self._estimated
 
     def tokens(self) -> int:
         """Return what the request is expected to cost."""
-        return expected_tokens(self._request, self.prompt_tokens(), self._gateway.dispatcher.scopes.output_tokens)
+        return expected_tokens(self.request, self.prompt_tokens(), self.services.dispatcher.scopes.output_tokens)
 
     async def _measure(self) -> None:
         """Estimate the prompt of a large request in a thread, where its tokens decide who answers or are limited."""
-        plan, scopes = self._plan, self._gateway.dispatcher.scopes
-        if self._estimated is not None or self._bytes < LARGE:
+        plan, scopes = self.plan, self.services.dispatcher.scopes
+        if self._estimated is not None or self.size < LARGE:
             return
         if any(route.when.counts or scopes.of_upstream(route.backend) for route in plan.routes) or scopes.of_request(
-            plan.name, self._record.client.owner
+            plan.name, self.record.client.owner
         ):
-            self._estimated = await offload(self._bytes, lambda: estimate(self._request))
+            self._estimated = await offload(self.size, lambda: estimate(self.request))
 
     async def answer(
         self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
@@ -150,8 +143,8 @@ class Asking:
         if hold is None or begun is None:
             answer, hold = await dispatch.run(routes)
         else:
-            asked = (self._record.backend, self._record.target)
-            first = next(route for route in self._plan.routes if (route.backend, route.model) == asked)
+            asked = (self.record.backend, self.record.target)
+            first = next(route for route in self.plan.routes if (route.backend, route.model) == asked)
             routes = (first, *(route for route in routes if route is not first))
             answer, hold = await dispatch.go_on_from(routes, hold, lambda: self._begun(begun()), waited)
         if self._continues and isinstance(answer, EventAnswer):
@@ -160,31 +153,31 @@ class Asking:
 
     def _local(self) -> EventAnswer | None:
         """Return the answer to a housekeeping request that the configuration wants answered without a model."""
-        found = answered_here(self._gateway, self._dialect, self._request)
+        found = answered_here(self.services, self.dialect, self.request)
         if found is None:
             return None
-        self._record.answered_locally(found.kind)
+        self.record.answered_locally(found.kind)
         content = (Text(text=found.text),) if found.text else ()
         usage = Usage(input_tokens=self.prompt_tokens(), output_tokens=len(found.text) // 4 + 1, estimated=True)
         candidate = Candidate(content=content, finish=Finish(reason="stop"))
-        batches = _one_batch(list(unfold(Response(candidates=(candidate,), usage=usage, model=self._request.model))))
+        batches = _one_batch(list(unfold(Response(candidates=(candidate,), usage=usage, model=self.request.model))))
         return EventAnswer(batches=batches, aclose=batches.aclose)
 
     def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
         """Return who sends the request on its way, and to whom."""
-        dispatcher, plan = self._gateway.dispatcher, self._plan
-        routes, group = routes_for(self._gateway, plan, self._request, self._headers, self.prompt_tokens)
-        demand = Demand(plan, self._record, self.tokens, group)
+        dispatcher, plan = self.services.dispatcher, self.plan
+        routes, group = routes_for(self.services, plan, self.request, self.headers, self.prompt_tokens)
+        demand = Demand(plan, self.record, self.tokens, group)
         return Dispatch(dispatcher, demand, self._ask), routes
 
     @property
     def _continues(self) -> bool:
         """Whether another target may go on with the answer: there is one, it is streamed, and it is words."""
-        if not self._plan.continues:
+        if not self.plan.continues:
             return False
-        request, sampling = self._request, self._request.sampling
+        request, sampling = self.request, self.request.sampling
         words = request.output is None or request.output.kind == "text"
-        one = all((asked.n or 1) == 1 for asked in (sampling, *(route.defaults for route in self._plan.routes)))
+        one = all((asked.n or 1) == 1 for asked in (sampling, *(route.defaults for route in self.plan.routes)))
         plain = words and one and request.prompt is None and not sampling.logprobs and not sampling.top_logprobs
         return request.stream and plain
 
@@ -194,7 +187,7 @@ class Asking:
         """Return the rest of an answer, by a target that continues a turn; the one that failed is asked last."""
         self._said, self._kept_losses = said, len(self.losses)
         able = [route for route in routes if self._goes_on(route)]
-        failed = (self._record.backend, self._record.target)
+        failed = (self.record.backend, self.record.target)
         able.sort(key=lambda route: (route.backend, route.model) == failed)
         try:
             answer = await dispatch.go_on(able, hold, failure)
@@ -206,39 +199,39 @@ class Asking:
         raise TypeError("a call without a body of its own is answered in events")
 
     def _goes_on(self, route: Route) -> bool:
-        backend = self._gateway.backend(route.backend)
+        backend = self.services.models.backend(route)
         plain = reading(backend, route) is backend
         return plain and isinstance(backend, Continuer) and backend.continues(route.model)
 
     async def _ask(self, route: Route, key: int) -> Answer:
         self.losses.rewind(self._kept_losses)
-        self._record.told = min(self._record.told, self._kept_losses)
+        self.record.told = min(self.record.told, self._kept_losses)
         call = self.call(route, key)
-        backend = answering(self._gateway, route, self._dialect, call.request, self._record.client.owner)
+        backend = answering(self.services, route, self.dialect, call.request, self.record.client.owner)
         return await self._begun(backend.answer(call))
 
     async def _begun(self, answering: Awaitable[Answer]) -> Answer:
         """Return an answer once it has begun; a whole one, once it is all there."""
         answer = await answering
         try:
-            return await (begun(answer, self._plan.hold_back) if self._request.stream else gathered(answer))
+            return await (begun(answer, self.plan.hold_back) if self.request.stream else gathered(answer))
         except BaseException:
             await answer.aclose()
             raise
 
     def call(self, route: Route, key: int) -> Call:
         """Return the request as `route` has it, to be asked with this key of its target's."""
-        request = self._request if self._said is None else begun_request(self._request, self._said)
+        request = self.request if self._said is None else begun_request(self.request, self._said)
         named = request if request.model == route.model else replace(request, model=route.model)
         asked = apply_caps(apply_defaults(named, route), route, self.losses)
         return Call(
             request=asked,
             losses=self.losses,
-            dialect=self._dialect.name,
-            body=self._body if asked.sampling is self._request.sampling and not self._continues else None,
-            headers=self._passed,
+            dialect=self.dialect.name,
+            body=self.body if asked.sampling is self.request.sampling and not self._continues else None,
+            headers=self.passed,
             key=key,
-            size=self._bytes,
+            size=self.size,
         )
 
 
@@ -251,9 +244,9 @@ def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tup
     return tuple([header for header in headers if header[0] in dialect.forward])
 
 
-def answered_here(gateway: Gateway, dialect: Dialect, request: Request) -> LocalAnswer | None:
+def answered_here(services: UpstreamServices, dialect: Dialect, request: Request) -> LocalAnswer | None:
     """Return the answer to a housekeeping request that the configuration wants answered without a model."""
-    settings = gateway.config.clients.get(dialect.name)
+    settings = services.clients.get(dialect.name)
     kinds = () if settings is None else settings.local_answers
     return local_answer(request, kinds) if kinds else None
 
@@ -266,22 +259,22 @@ class Order(NamedTuple):
 
 
 def routes_for(
-    gateway: Gateway,
+    services: UpstreamServices,
     plan: Plan,
     request: Request,
     headers: Sequence[tuple[str, str]],
     size: Callable[[], int] | None = None,
 ) -> Order:
     """Return who may answer a `request` that came with `headers`; `size` gives its prompt's, where it is known."""
-    dispatcher = gateway.dispatcher
+    dispatcher = services.dispatcher
     group = group_of(plan, request, headers, len(dispatcher.ward.of(plan.route).busy))
-    fit = fitting(plan, request, size or (lambda: estimate(request)), partial(_lacks, gateway))
+    fit = fitting(plan, request, size or (lambda: estimate(request)), partial(_lacks, services))
     return Order(ordered(dispatcher, plan, fit, group), group)
 
 
-def _lacks(gateway: Gateway, route: Route) -> frozenset[Need]:
+def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
     """Return what the target of `route` cannot do, by itself or with what is done for it here."""
-    backend = gateway.backend(route.backend)
+    backend = services.models.backend(route)
     if not isinstance(backend, Lacking):
         return frozenset()
     emulated = {"tools": route.emulate.tools, "structured": route.emulate.acts}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from xenoglot.errors import FailureError
-from xenoglot.gateway.keeper import OFF
+from xenoglot.gateway.batches_settings import Batches
+from xenoglot.gateway.bodies import BodyReader
+from xenoglot.gateway.keeper import OFF, Keeper
 from xenoglot.gateway.routes import Endpoint
 from xenoglot.model.failure import Failure
 
@@ -15,9 +20,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.batches_asked import BatchAct, FileAct
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.context import RequestContext
 
 DISABLED = Failure(kind="not_found", message="the gateway takes no files and batches: see `enabled` under [batches]")
 
@@ -42,48 +45,54 @@ _FILE_ACTS: tuple[tuple[str, str, FileAct], ...] = (
 )
 
 
-def rows(dialect: Dialect) -> Iterator[Endpoint]:
-    """Yield what is served of a dialect's files and batches."""
-    batching = dialect.batching
-    if batching is None:
-        return
-    acts = _BATCH_ACTS if batching.files_path is not None else (*_BATCH_ACTS, *_OWN_RESULTS)
-    for method, path, act in acts:
-        yield Endpoint(
-            method=method,
-            path=batching.path + path,
-            policy="key",
-            handler=partial(_batch, act),
-            dialect=dialect,
-            once=act == "create",
-        )
-    for method, path, file_act in _FILE_ACTS if batching.files_path is not None else ():
-        yield Endpoint(
-            method=method,
-            path=f"{batching.files_path}{path}",
-            policy="key",
-            handler=partial(_file, file_act),
-            dialect=dialect,
-            form=file_act == "upload",
-        )
+class BatchEndpoints(Struct, frozen=True):
+    """Serves files and batches. `notify` tells what runs batches that there is news."""
 
+    keeper: Keeper | None
+    bodies: BodyReader
+    settings: Batches
+    notify: Callable[[], object]
 
-async def _batch(act: BatchAct, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    _must_be_on(gateway)
-    from xenoglot.gateway import batches_endpoints  # noqa: PLC0415  see above
+    def rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+        """Yield what is served of a dialect's files and batches."""
+        batching = dialect.batching
+        if batching is None:
+            return
+        acts = _BATCH_ACTS if batching.files_path is not None else (*_BATCH_ACTS, *_OWN_RESULTS)
+        for method, path, act in acts:
+            yield Endpoint(
+                method=method,
+                path=batching.path + path,
+                policy="key",
+                handler=partial(self._batch, act),
+                dialect=dialect,
+                once=act == "create",
+            )
+        for method, path, file_act in _FILE_ACTS if batching.files_path is not None else ():
+            yield Endpoint(
+                method=method,
+                path=f"{batching.files_path}{path}",
+                policy="key",
+                handler=partial(self._file, file_act),
+                dialect=dialect,
+                form=file_act == "upload",
+            )
 
-    await batches_endpoints.serve(act, exchange, dialect, gateway, record)
+    async def _batch(self, act: BatchAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway import batches_asked, batches_endpoints  # noqa: PLC0415  see above
 
+        await batches_endpoints.serve(act, batches_asked.Asked(ctx, keeper, self.bodies, self.settings), self.notify)
 
-async def _file(act: FileAct, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    _must_be_on(gateway)
-    from xenoglot.gateway import files_endpoints  # noqa: PLC0415  see above
+    async def _file(self, act: FileAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway import batches_asked, files_endpoints  # noqa: PLC0415  see above
 
-    await files_endpoints.serve(act, exchange, dialect, gateway, record)
+        await files_endpoints.serve(act, batches_asked.Asked(ctx, keeper, self.bodies, self.settings))
 
-
-def _must_be_on(gateway: Gateway) -> None:
-    if gateway.keeper is None:
-        raise FailureError(OFF)
-    if not gateway.config.batches.enabled:
-        raise FailureError(DISABLED)
+    def _must_be_on(self) -> Keeper:
+        if self.keeper is None:
+            raise FailureError(OFF)
+        if not self.settings.enabled:
+            raise FailureError(DISABLED)
+        return self.keeper

@@ -12,11 +12,10 @@ from xenoglot.store.records import Window
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.batches_settings import Batches
+    from xenoglot.gateway.bodies import BodyReader
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.gateway.keeper import Keeper
-    from xenoglot.gateway.observe import Record
     from xenoglot.store.records import Order
 
 BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
@@ -35,13 +34,15 @@ _LONGEST_NUMBER = 9
 class Asked:
     """What is asked, by whom."""
 
-    def __init__(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, keeper: Keeper) -> None:
-        self.exchange = exchange
-        self.dialect = dialect
-        self.gateway = gateway
-        self.record = record
+    def __init__(self, ctx: RequestContext, keeper: Keeper, bodies: BodyReader, settings: Batches) -> None:
+        self.ctx = ctx
+        self.exchange = ctx.exchange
+        self.dialect = ctx.dialect
+        self.record = ctx.record
         self.keeper = keeper
-        self.owner = record.client.owner
+        self.bodies = bodies
+        self.settings = settings
+        self.owner = ctx.client.owner
 
     @property
     def name(self) -> str:
@@ -56,7 +57,7 @@ class Asked:
 
     async def pass_body(self) -> None:
         """Read the body, in which nothing is wanted: now the client's leaving is noticed."""
-        await self.exchange.read_body(self.gateway.config.server.body_limit)
+        await self.bodies.read(self.exchange)
 
     def limit(self, usual: int, most: int) -> int:
         """Return how many of a list are wanted.

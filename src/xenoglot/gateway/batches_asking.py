@@ -15,8 +15,15 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway.bodies import request_in
+from xenoglot.gateway.admit import AuthService
+from xenoglot.gateway.batches_settings import Batches
+from xenoglot.gateway.bodies import BodyReader
+from xenoglot.gateway.context import RequestContext
 from xenoglot.gateway.exchange import BodyTooLargeError
+from xenoglot.gateway.hold import Dispatcher
+from xenoglot.gateway.keeper import Keeper
+from xenoglot.gateway.observe import Observer
+from xenoglot.gateway.routes import Routes
 from xenoglot.gateway.state_jobs import BROKEN
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
@@ -27,8 +34,6 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.batch import Batch
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.observe import Record
     from xenoglot.gateway.routes import Endpoint
     from xenoglot.model.json import JSON
     from xenoglot.store.batches import Request
@@ -41,6 +46,19 @@ _WHOLE_ALONE = ("stream", "background")
 """What no request of a batch may want: its answer is one whole, and made when it is made."""
 
 _logger = logging.getLogger("xenoglot.gateway")
+
+
+class BatchServices(Struct, frozen=True, kw_only=True):
+    """What it takes to have batches answered; after `drain_seconds` a gateway that stops waits no longer."""
+
+    keeper: Keeper
+    settings: Batches
+    drain_seconds: float
+    dispatcher: Dispatcher
+    bodies: BodyReader
+    routes: Routes
+    observer: Observer
+    auth: AuthService
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -122,17 +140,17 @@ def model_of(request: Request) -> str:
         return ""
 
 
-async def ask(gateway: Gateway, batch: Batch, request: Request) -> Told:
+async def ask(services: BatchServices, batch: Batch, request: Request) -> Told:
     """Answer one request of a batch as its client's; whatever happens is told as an answer of the endpoint."""
-    row = gateway.routes.find(batch.endpoint).rows.get("POST")
-    record = gateway.observer.record("POST")
+    row = services.routes.find(batch.endpoint).rows.get("POST")
+    record = services.observer.record("POST")
     dialect = dialects.get(batch.kind)
     if row is not None and row.dialect is not None:
         record.route, dialect = row.path, row.dialect
     record.dialect = dialect.name
     exchange = LineExchange(batch.endpoint, [("content-type", "application/json"), *batch.headers], request.body)
     try:
-        outcome = await _answered(exchange, row, gateway, record, batch.owner)
+        outcome = await _answered(services, row, RequestContext(exchange, dialect, record), exchange, batch.owner)
         if isinstance(outcome, Outcome):
             size = sum(map(len, exchange.written))
             told = await offload(size, lambda: line(batch, request.number, request.name, outcome))
@@ -142,7 +160,7 @@ async def ask(gateway: Gateway, batch: Batch, request: Request) -> Told:
         said = Outcome(status=status, body=body, request_id=record.request_id)
         return Told(line=line(batch, request.number, request.name, said), failure=outcome, asked=record.tries > 0)
     finally:
-        gateway.observer.write(record)
+        services.observer.write(record)
 
 
 def line(batch: Batch, number: int, name: str, outcome: Outcome) -> bytes:
@@ -161,11 +179,12 @@ def left(batch: Batch, number: int, name: str, why: Unanswered) -> bytes:
 
 
 async def _answered(
-    exchange: LineExchange, row: Endpoint | None, gateway: Gateway, record: Record, owner: str
+    services: BatchServices, row: Endpoint | None, ctx: RequestContext, exchange: LineExchange, owner: str
 ) -> Outcome | Failure:
     """Have an endpoint answer; return the answer, or why there is none."""
+    record = ctx.record
     try:
-        await _answer(exchange, row, gateway, record, owner)
+        await _answer(services, row, ctx, owner)
         return Outcome(status=exchange.status, body=await exchange.answer(), request_id=record.request_id)
     except FailureError as error:
         failure = error.failure
@@ -183,16 +202,15 @@ async def _answered(
     return failure
 
 
-async def _answer(exchange: LineExchange, row: Endpoint | None, gateway: Gateway, record: Record, owner: str) -> None:
-    client = gateway.keyring.client_of(owner)
+async def _answer(services: BatchServices, row: Endpoint | None, ctx: RequestContext, owner: str) -> None:
+    client = services.auth.keyring.client_of(owner)
     if client is None:
         raise FailureError(REVOKED)
-    record.client = client
+    ctx.record.client = client
     if row is None or row.dialect is None:
         raise FailureError(NOT_SERVED)
-    data = await exchange.read_body(0)
-    body = await request_in(data, gateway)
+    body = await services.bodies.request(await services.bodies.read(ctx.exchange))
     for field in _WHOLE_ALONE:
         if isinstance(body, dict) and body.get(field):
             raise WireError(f"$.{field}", "is not for a request of a batch: its answer is one whole")
-    await row.handler(exchange, row.dialect, gateway, record)
+    await row.handler(ctx)

@@ -12,8 +12,7 @@ from xenoglot.codec.batch import Batch
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.asking import passed_on
-from xenoglot.gateway.batches_asked import Asked, size_of, wider
-from xenoglot.gateway.bodies import json_in
+from xenoglot.gateway.batches_asked import size_of, wider
 from xenoglot.gateway.files_endpoints import results
 from xenoglot.gateway.keeper import OFF, is_id
 from xenoglot.gateway.respond import send_json
@@ -21,14 +20,10 @@ from xenoglot.store.batches import Request
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.codec.batch import BatchWords, Wanted
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.batches_asked import BatchAct
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.batches_asked import Asked, BatchAct
     from xenoglot.model.json import JSON, JSONObject
 
 USUAL_PAGE: Final = 20
@@ -44,27 +39,30 @@ JSONL: Final = "application/x-jsonl"
 OK: Final = 200
 
 
-async def serve(act: BatchAct, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Answer one request about batches.
+async def serve(act: BatchAct, asked: Asked, notify: Callable[[], object]) -> None:
+    """Answer one request about batches; `notify` tells what runs them that there is news.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent.
     """
-    batching, keeper = dialect.batching, gateway.keeper
-    if keeper is None or batching is None:
+    batching = asked.dialect.batching
+    if batching is None:
         raise FailureError(OFF)
-    words, asked = batching.words(), Asked(exchange, dialect, gateway, record, keeper)
+    words = batching.words()
     if act == "create":
         batch, size = await _create(asked, words)
-        gateway.runner().tell()
-        keeper.sweep(size)
-        await send_json(exchange, record, words.show(batch))
+        notify()
+        asked.keeper.sweep(size)
+        await send_json(asked.ctx, words.show(batch))
         return
     await asked.pass_body()
     if act == "results":
         await _results(asked, words)
     else:
-        await send_json(exchange, record, await _told(act, asked, words))
+        told = await _told(act, asked, words)
+        if act == "cancel":
+            notify()
+        await send_json(asked.ctx, told)
 
 
 async def _told(act: BatchAct, asked: Asked, words: BatchWords) -> JSON:
@@ -100,7 +98,6 @@ async def _cancel(asked: Asked, words: BatchWords) -> Batch:
     if batch.over and words.over is not None:
         raise FailureError(words.over(batch))
     now = await asked.keeper.need(asked.keeper.store.batches.cancel(batch.owner, batch.id, asked.keeper.now()))
-    asked.gateway.runner().tell()
     if now is None:
         raise FailureError(words.unknown(asked.name))
     return now
@@ -140,8 +137,8 @@ async def _create(asked: Asked, words: BatchWords) -> tuple[Batch, int]:
         WireError: it is none that could be answered.
         FailureError: its file is not there, or there is no room.
     """
-    data = await asked.exchange.read_body(asked.gateway.config.server.body_limit)
-    body = await json_in(data, asked.gateway)
+    data = await asked.bodies.read(asked.exchange)
+    body = await asked.bodies.json(data)
     wanted = await offload(len(data), lambda: words.decode(body))
     _check(asked, wanted)
     now = asked.keeper.now()
@@ -181,7 +178,7 @@ def _check(asked: Asked, wanted: Wanted) -> None:
     Raises:
         WireError: there is none, or they are.
     """
-    most = asked.gateway.config.batches.max_requests
+    most = asked.settings.max_requests
     if len(wanted.requests) > most:
         raise WireError("$.requests", f"expected at most {most}, got {len(wanted.requests)}")
     endpoint = endpoint_at(wanted.endpoint)

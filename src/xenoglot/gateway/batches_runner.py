@@ -26,8 +26,7 @@ from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
     from xenoglot.codec.batch import Batch
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keeper import Keeper
+    from xenoglot.gateway.batches_asking import BatchServices
     from xenoglot.store.batches import Key
 
 LOOK_SECONDS: Final = 5.0
@@ -46,11 +45,11 @@ _logger = logging.getLogger("xenoglot.gateway")
 class Runner:
     """Runs batches for one gateway, from `begin` on."""
 
-    def __init__(self, gateway: Gateway, keeper: Keeper) -> None:
+    def __init__(self, services: BatchServices) -> None:
         self.process = secrets.token_hex(12)
-        self.keeper = keeper
-        self.gateway = gateway
-        self.room = asyncio.Semaphore(gateway.config.batches.concurrency)
+        self.keeper = services.keeper
+        self._services = services
+        self._room = asyncio.Semaphore(services.settings.concurrency)
         """What requests under way take a place of."""
         self.works: dict[Key, Work] = {}
         self.stopped: float | None = None
@@ -90,7 +89,7 @@ class Runner:
     async def aclose(self) -> None:
         """Stop; what is under way has as long as the drain takes."""
         self.stop()
-        drain = self.gateway.config.server.drain_seconds
+        drain = self._services.drain_seconds
         left = (self.stopped or 0.0) + drain - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(0.0, left)):
@@ -120,7 +119,7 @@ class Runner:
 
     def _start(self, batch: Batch) -> None:
         key = (batch.owner, batch.id)
-        self.works[key] = work = Work(self, batch)
+        self.works[key] = work = Work(self._services, batch, self.process, self._room)
         work.task.add_done_callback(lambda _: self._forget(key))
         if self.stopped is not None:
             work.halt("stopped")

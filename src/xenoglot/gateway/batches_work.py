@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.batch import Batch, Ending, Phase
-    from xenoglot.gateway.batches_asking import Told
-    from xenoglot.gateway.batches_runner import Runner
+    from xenoglot.gateway.batches_asking import BatchServices, Told
     from xenoglot.model.failure import FailureKind
     from xenoglot.store.batches import Request
 
@@ -52,14 +51,16 @@ class LostError(Exception):
 
 
 class Work:
-    """One batch under way; `task` ends when nothing more is done here."""
+    """One batch under way for `process`, each request in a place of `room`; `task` ends when nothing more is done."""
 
-    def __init__(self, runner: Runner, batch: Batch) -> None:
+    def __init__(self, services: BatchServices, batch: Batch, process: str, room: asyncio.Semaphore) -> None:
         self.batch = batch
-        self._runner = runner
-        self._dispatcher = runner.gateway.dispatcher
-        self._keeper = runner.keeper
-        self._store = runner.keeper.store.batches
+        self._services = services
+        self._process = process
+        self._room = room
+        self._dispatcher = services.dispatcher
+        self._keeper = services.keeper
+        self._store = services.keeper.store.batches
         self._halted: Halt | None = None
         self._asking: set[asyncio.Task[None]] = set()
         self._waiting = Waiting()
@@ -113,7 +114,7 @@ class Work:
         if self._halted == "lost":
             raise LostError
         if self._halted == "stopped":
-            await self._keeper.within(self._store.release(self._runner.process, self.batch))
+            await self._keeper.within(self._store.release(self._process, self.batch))
             return
         await self._end()
 
@@ -126,8 +127,8 @@ class Work:
 
     async def _read(self) -> None:
         """Read the requests of the batch out of its file."""
-        config = self._runner.gateway.config
-        batch = await read_input(self._keeper, self.batch, config.batches.max_requests, config.server.body_limit)
+        most, longest = self._services.settings.max_requests, self._services.bodies.limit
+        batch = await read_input(self._keeper, self.batch, most, longest)
         if batch.mistakes:
             await self._keeper.within(self._store.clear(batch.owner, batch.id))
             batch = replace(batch, total=0, ending="failed")
@@ -152,7 +153,7 @@ class Work:
                 if number is None:
                     number = await anext(places, None)
                 if number is not None:
-                    await self._runner.room.acquire()
+                    await self._room.acquire()
                     self._begin(number)
                 elif self._asking or self._waiting:
                     await self._change()
@@ -185,7 +186,7 @@ class Work:
 
     def _asked(self, task: asyncio.Task[None]) -> None:
         self._asking.discard(task)
-        self._runner.room.release()
+        self._room.release()
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("batch %s: %s", self.batch.id, whereabouts(error))
             self.halt("lost")
@@ -197,7 +198,7 @@ class Work:
             return
         model = model_of(request)
         if not self._waiting.rests(model, self._dispatcher.clock()):
-            told = await ask(self._runner.gateway, self.batch, request)
+            told = await ask(self._services, self.batch, request)
             wait = self._wait(number, told)
             if wait is None:
                 await self._keep(request, told)
@@ -207,7 +208,7 @@ class Work:
 
     async def _keep(self, request: Request, told: Told) -> None:
         result = Result("ok" if told.failure is None else "error", told.line, told.usage)
-        if not await self._patiently(lambda: self._store.settle(self._runner.process, self.batch, request, result)):
+        if not await self._patiently(lambda: self._store.settle(self._process, self.batch, request, result)):
             self.halt("lost")
 
     def _wait(self, number: int, told: Told) -> float | None:
@@ -251,7 +252,7 @@ class Work:
             moments=self.batch.moments | {ending: now},
             files={file.part: file.id for file in made if file.part is not None},
         )
-        if not await self._keeper.within(self._store.finish(self._runner.process, over, made, now)):
+        if not await self._keeper.within(self._store.finish(self._process, over, made, now)):
             raise LostError
 
     async def _leave(self, why: Unanswered) -> None:
@@ -260,7 +261,7 @@ class Work:
         batch = self.batch
         while found := await self._keeper.within(self._store.unanswered(batch.owner, batch.id, number, PAGE)):
             results = [(number, left(batch, number, name, why)) for number, name in found]
-            if not await self._keeper.within(self._store.leave(self._runner.process, batch, results)):
+            if not await self._keeper.within(self._store.leave(self._process, batch, results)):
                 raise LostError
 
     async def _files(self, now: float) -> list[StoredFile]:
@@ -298,7 +299,7 @@ class Work:
         """
         moments = batch.moments if phase == batch.phase else batch.moments | {phase: self._keeper.now()}
         self.batch = replace(batch, phase=phase, moments=moments)
-        if not await self._keeper.within(self._store.save(self._runner.process, self.batch)):
+        if not await self._keeper.within(self._store.save(self._process, self.batch)):
             raise LostError
 
 

@@ -10,20 +10,18 @@ well, the patience with wrong keys, is asked each time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.gateway.context import Handler
 from xenoglot.gateway.keys import Client
-
-if TYPE_CHECKING:
-    from xenoglot.gateway.routes import Handler  # noqa: TC004  an alias for the checker alone: no entry is ever decoded
 
 
 class Entry(Struct, frozen=True, kw_only=True):
     """A request that was let in by the gateway whose `leave` it is, to the `route` that `handler` serves.
 
+    `generates` is whether the handler does nothing but have a model answer, so that it may be left out.
     `source` is where wrong keys would be counted, `hops` how many gateways it has come through, `passed`
     which of its headers a server of the dialect may see.
     """
@@ -31,6 +29,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     leave: object
     route: str
     handler: Handler
+    generates: bool
     variables: Mapping[str, str]
     dialect: Dialect
     client: Client

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.batches_asked import FILE, NAMELESS, ORDERS, Asked, size_of, wider
+from xenoglot.gateway.batches_asked import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.exchange import BodyTooLargeError, Flowing
 from xenoglot.gateway.keeper import OFF
 from xenoglot.gateway.respond import send_json
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.codec.batch import FileWords
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.batches_asked import FileAct
+    from xenoglot.gateway.batches_asked import Asked, FileAct
     from xenoglot.gateway.exchange import Exchange
     from xenoglot.gateway.files_form import Form
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keeper import Keeper
-    from xenoglot.gateway.observe import Record
     from xenoglot.model.json import JSON
 
 NO_FORMS: Final = Failure(
@@ -48,26 +45,26 @@ RESULTS: Final = 64
 OK: Final = 200
 
 
-async def serve(act: FileAct, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+async def serve(act: FileAct, asked: Asked) -> None:
     """Answer one request about files.
 
     Raises:
         FailureError: there is no answer, and nothing has been sent.
     """
-    batching, keeper = dialect.batching, gateway.keeper
-    if keeper is None or batching is None or batching.file_words is None:
+    batching = asked.dialect.batching
+    if batching is None or batching.file_words is None:
         raise FailureError(OFF)
-    words, asked = batching.file_words(), Asked(exchange, dialect, gateway, record, keeper)
+    words = batching.file_words()
     if act == "upload":
         file = await _upload(asked, words)
-        await send_json(exchange, record, words.show(file))
-        keeper.sweep(file.size)
+        await send_json(asked.ctx, words.show(file))
+        asked.keeper.sweep(file.size)
         return
     await asked.pass_body()
     if act == "content":
         await _content(asked, await _known(asked, words))
     else:
-        await send_json(exchange, record, await _told(act, asked, words))
+        await send_json(asked.ctx, await _told(act, asked, words))
 
 
 async def _told(act: FileAct, asked: Asked, words: FileWords) -> JSON:
@@ -146,7 +143,7 @@ def _form(content_type: str) -> Form:
 
 async def _keep(asked: Asked, form: Form, name: str) -> int:
     """Keep the bytes of the file in a form, as they come; return how many they are."""
-    most = asked.gateway.config.batches.max_bytes
+    most = asked.settings.max_bytes
     keeper, size, number = asked.keeper, 0, 0
     buffer = bytearray()
 

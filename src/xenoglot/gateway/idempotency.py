@@ -22,8 +22,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from xenoglot.errors import FailureError
+from xenoglot.gateway.bodies import BodyReader
+from xenoglot.gateway.keeper import Keeper
 from xenoglot.gateway.respond import fail
 from xenoglot.gateway.state_exchange import Reread
 from xenoglot.model.failure import Failure
@@ -32,12 +35,9 @@ from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.context import Handler, RequestContext
     from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
-    from xenoglot.gateway.routes import Handler
     from xenoglot.store.records import Place
 
 HEADER = "idempotency-key"
@@ -115,37 +115,42 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Entry).decode
 
 
-def once(handler: Handler, headers: Sequence[tuple[str, str]]) -> Handler:
-    """Return what answers a request with these `headers`: `handler`, but once for each key, where there is one."""
-    return partial(serve, handler) if any(name == HEADER for name, _ in headers) else handler
+class Idempotency(Struct):
+    """Has each request with a key answered once. Without a `keeper`, clients are told that keys are not heeded."""
 
+    keeper: Keeper | None
+    bodies: BodyReader
 
-async def serve(handler: Handler, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Answer one request that has a key, or give the answer that it had.
+    def once(self, handler: Handler, headers: Sequence[tuple[str, str]]) -> Handler:
+        """Return what answers a request with these `headers`: `handler`, but once for each key, where there is one."""
+        return partial(self._serve, handler) if any(name == HEADER for name, _ in headers) else handler
 
-    Raises:
-        FailureError: there is no answer, and nothing has been sent.
-    """
-    key = _key(exchange.headers)
-    data = await exchange.read_body(gateway.config.server.body_limit)
-    keeper = gateway.keeper
-    if keeper is None:
-        await handler(_Unguarded(exchange, data), dialect, gateway, record)
-        return
-    place = (record.client.owner, sha256(key.encode()).hexdigest(), ONCE)
-    mark = Entry(mark=secrets.token_hex(8), asked=_digest(exchange, data), at=keeper.now())
-    try:
-        found = await _begin(keeper, place, mark)
-    except StoreError as error:
-        _logger.warning("request %s: its idempotency key is not heeded: %s", record.request_id, error)
-        await handler(_Unguarded(exchange, data), dialect, gateway, record)
-        return
-    if found is None:
-        await _answer(handler, _Recording(exchange, data, keeper, place, mark), dialect, gateway, record)
-    elif found.asked != mark.asked:
-        await fail(exchange, dialect, OTHER, record, status=UNPROCESSABLE)
-    else:
-        await _again(exchange, found, record)
+    async def _serve(self, handler: Handler, ctx: RequestContext) -> None:
+        """Answer one request that has a key, or give the answer that it had.
+
+        Raises:
+            FailureError: there is no answer, and nothing has been sent.
+        """
+        exchange, record, keeper = ctx.exchange, ctx.record, self.keeper
+        key = _key(exchange.headers)
+        data = await self.bodies.read(exchange)
+        if keeper is None:
+            await handler(replace(ctx, exchange=_Unguarded(exchange, data)))
+            return
+        place = (ctx.client.owner, sha256(key.encode()).hexdigest(), ONCE)
+        mark = Entry(mark=secrets.token_hex(8), asked=_digest(exchange, data), at=keeper.now())
+        try:
+            found = await _begin(keeper, place, mark)
+        except StoreError as error:
+            _logger.warning("request %s: its idempotency key is not heeded: %s", record.request_id, error)
+            await handler(replace(ctx, exchange=_Unguarded(exchange, data)))
+            return
+        if found is None:
+            await _answer(handler, ctx, _Recording(exchange, data, keeper, place, mark))
+        elif found.asked != mark.asked:
+            await fail(ctx, OTHER, status=UNPROCESSABLE)
+        else:
+            await _again(exchange, found, record)
 
 
 async def _begin(keeper: Keeper, place: Place, mark: Entry) -> Entry | None:
@@ -174,10 +179,10 @@ def _read(packed: bytes) -> Entry | None:
         return None
 
 
-async def _answer(handler: Handler, recording: _Recording, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+async def _answer(handler: Handler, ctx: RequestContext, recording: _Recording) -> None:
     """Have the request answered; whatever is not whole in the end is as if it had not been asked."""
     try:
-        await handler(recording, dialect, gateway, record)
+        await handler(replace(ctx, exchange=recording))
     finally:
         if not recording.kept:
             await asyncio.shield(asyncio.ensure_future(recording.forget()))
@@ -278,7 +283,7 @@ class _Recording(Reread):
             told = {"headers": self._headers, "body": b"".join(self._pieces)}
         over = {"at": self._keeper.now(), "status": self._status}
         try:
-            await self._swap(msgspec.structs.replace(self._mark, **over, **told))
+            await self._swap(replace(self._mark, **over, **told))
         except StoreError as error:
             _logger.error("an answer with an idempotency key is not kept: %s", error)  # noqa: TRY400  no texts
         self._keeper.sweep()

@@ -3,24 +3,85 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.reader import expected
 from xenoglot.errors import FailureError
+from xenoglot.gateway.bodies import BodyReader
+from xenoglot.gateway.model_router import ModelRouter, unknown_model
 from xenoglot.gateway.provided import context_of
+from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.routing import ANY
+from xenoglot.gateway.settings import Upstream
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from xenoglot.backends.backend import Backend
+    from xenoglot.codec.dialect import Inquiry
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.gateway.routing import Router
-    from xenoglot.gateway.settings import Upstream
 
 PATIENCE = 10.0
 """Seconds that a backend has to say what it has; one that is slower is left out."""
+
+
+class ModelsEndpoint(Struct, frozen=True):
+    """Tells which models clients can ask for."""
+
+    models: ModelRouter
+    bodies: BodyReader
+    upstreams: Mapping[str, Upstream]
+
+    async def list_models(self, ctx: RequestContext) -> None:
+        """Tell all models that the client may ask for."""
+        await send_json(ctx, ctx.dialect.encode_models(await self._available(ctx)))
+
+    async def one_model(self, ctx: RequestContext) -> None:
+        """Tell one of them.
+
+        Raises:
+            FailureError: it is not here, or not for this client.
+        """
+        name = unquote(ctx.exchange.variables["model"])
+        for model in await self._available(ctx):
+            if model.id == name:
+                await send_json(ctx, ctx.dialect.encode_model(model))
+                return
+        raise FailureError(unknown_model(name))
+
+    async def inquire(self, inquiry: Inquiry, ctx: RequestContext) -> None:
+        """Answer what else a dialect's clients ask, from the list of models.
+
+        Raises:
+            FailureError: it is of a model that is not here.
+            WireError: the body is no object.
+        """
+        body = await self.bodies.read(ctx.exchange)
+        asked = await self.bodies.json(body) if body.strip() else {}
+        if not isinstance(asked, dict):
+            raise expected("$", "object", asked)
+        said = asked | {name: unquote(value) for name, value in ctx.exchange.variables.items()}
+        answer = inquiry.answer(said, await self._allowed(ctx))
+        if answer is None:
+            name = said.get("model")
+            raise FailureError(unknown_model(name if isinstance(name, str) else ""))
+        await send_json(ctx, answer)
+
+    async def _available(self, ctx: RequestContext) -> Sequence[ModelInfo]:
+        await self.bodies.read(ctx.exchange)  # nothing is in it; now the client's leaving is noticed
+        return await self._allowed(ctx)
+
+    async def _allowed(self, ctx: RequestContext) -> Sequence[ModelInfo]:
+        """Return the models that the client may ask for."""
+        models = await available(self.models.router, self.models.backends, self.upstreams)
+        return [model for model in models if ctx.client.allows(model.id)]
 
 
 async def available(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot import dialect_registry as dialects
+from xenoglot.gateway.context import RequestContext
 from xenoglot.gateway.native_head import FIELDS_TOO_LARGE, UNAVAILABLE
 from xenoglot.gateway.respond import advice, fail, send
+from xenoglot.gateway.routes import USUAL_DIALECT
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -29,16 +32,17 @@ async def refuse(exchange: Exchange, refused: Refused, routes: Routes, observer:
         kind=kind, message=str(refused), retry_after=RETRY_SECONDS if refused.status == UNAVAILABLE else None
     )
     rows = routes.find(exchange.path).rows if exchange.path else {}
-    dialects = [row.dialect for row in rows.values() if row.dialect is not None]
+    spoken = [row.dialect for row in rows.values() if row.dialect is not None]
     if not rows and (near := routes.nearest(exchange.path)):
-        dialects.append(near)
+        spoken.append(near)
     try:
-        if dialects:
-            record.dialect = dialects[0].name
-            await fail(exchange, dialects[0], failure, record, status=refused.status)
+        if spoken:
+            record.dialect = spoken[0].name
+            await fail(RequestContext(exchange, spoken[0], record), failure, status=refused.status)
         else:
             record.failed(failure)
             text = f"{refused}\n".encode()
-            await send(exchange, record, refused.status, text, media_type=TEXT, more=advice(failure))
+            ctx = RequestContext(exchange, dialects.get(USUAL_DIALECT), record)
+            await send(ctx, refused.status, text, media_type=TEXT, more=advice(failure))
     finally:
         observer.write(record)

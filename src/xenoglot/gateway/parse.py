@@ -5,38 +5,43 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import ConfigurationError, FailureError, WireError
+from xenoglot.gateway.bodies import BodyReader
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.model.json import JSONObject
     from xenoglot.text.payload_repaired import Repair
 
 PARSE = "/v1/parse"
 
 
-async def serve(exchange: Exchange, _dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Parse a text.
+class ParseEndpoint(Struct, frozen=True):
+    """Parses texts."""
 
-    Raises:
-        FailureError: the request is not lawful.
-    """
-    body = await exchange.read_body(gateway.config.server.body_limit)
-    try:
-        parsed = await asyncio.to_thread(_parsed, body, gateway.config.server.body_values)  # a long text takes its time
-    except WireError as error:
-        raise FailureError(invalid(error)) from None
-    except ConfigurationError as error:
-        raise FailureError(Failure(kind="invalid_request", message=str(error), param="$.syntax")) from None
-    await send_json(exchange, record, parsed)
+    bodies: BodyReader
+
+    async def serve(self, ctx: RequestContext) -> None:
+        """Parse a text.
+
+        Raises:
+            FailureError: the request is not lawful.
+        """
+        body = await self.bodies.read(ctx.exchange)
+        try:
+            parsed = await asyncio.to_thread(_parsed, body, self.bodies.most_values)  # a long text takes its time
+        except WireError as error:
+            raise FailureError(invalid(error)) from None
+        except ConfigurationError as error:
+            raise FailureError(Failure(kind="invalid_request", message=str(error), param="$.syntax")) from None
+        await send_json(ctx, parsed)
 
 
 def _parsed(body: bytes, most: int) -> JSONObject:

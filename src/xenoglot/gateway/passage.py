@@ -16,37 +16,29 @@ from __future__ import annotations
 import asyncio
 from asyncio import CancelledError
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xenoglot.backends import hops
 from xenoglot.backends.refusal import unreachable
 from xenoglot.backends.transport import TransportError
 from xenoglot.errors import FailureError
-from xenoglot.gateway import relay
 from xenoglot.gateway.exchange import ClientGoneError
 from xenoglot.gateway.passage_stream import BytesPassing, EventsPassing
 from xenoglot.gateway.passage_whole import WholePassing
+from xenoglot.gateway.relay import RelayEndpoint, StartedCall
+from xenoglot.gateway.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.telling import OK, Telling
-from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from xenoglot.backends.backend import Answer, Call
-    from xenoglot.backends.remote import Remote
+    from xenoglot.backends.backend import Answer
     from xenoglot.backends.transport import Reply
     from xenoglot.backends.transport_exchange import Exchange as Asked
-    from xenoglot.backends.verbatim import Composed
     from xenoglot.gateway.application import PushExchange
     from xenoglot.gateway.asking import Asking
-    from xenoglot.gateway.entry import Entry
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.hold import Hold
-    from xenoglot.gateway.observe import Record
-    from xenoglot.gateway.preserve import Recorder
-    from xenoglot.model.request import Request
-
-CANCELLED = Failure(kind="cancelled", message="the client left")
+    from xenoglot.gateway.context import RequestContext
+    from xenoglot.gateway.push_sink import Attempt
 
 
 class Way(Protocol):
@@ -63,63 +55,54 @@ class Way(Protocol):
         ...
 
 
+class PushServices(NamedTuple):
+    """What requests need that are served without a task: who does the rest in one, and what knows of both."""
+
+    relay: RelayEndpoint
+    requests: RequestRunner
+
+
 class Passage:
-    """One request on its way: begun by `start`, over when it is no longer among the gateway's `passages`."""
+    """One request on its way: begun by `start`, over when it is no longer among those in flight."""
 
     __slots__ = (
         "_asked",
+        "_attempt",
         "_broken_off",
-        "_call",
-        "_composed",
-        "_dialect",
+        "_ctx",
         "_dialling",
-        "_gateway",
-        "_hops",
-        "_remote",
+        "_hold",
+        "_relay",
+        "_requests",
         "_silence",
         "_way",
         "asking",
         "client",
-        "hold",
+        "dialect",
+        "interval",
         "loop",
         "record",
-        "recorder",
         "reply",
-        "request",
         "started",
         "telling",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
-        self,
-        client: PushExchange,
-        entry: Entry,
-        gateway: Gateway,
-        record: Record,
-        request: Request,
-        asking: Asking,
-        hold: Hold,
-        remote: Remote,
-        call: Call,
-        composed: Composed,
-        recorder: Recorder | None = None,
+    def __init__(
+        self, client: PushExchange, ctx: RequestContext, services: PushServices, asking: Asking, attempt: Attempt
     ) -> None:
         self.client = client
-        self.record = record
-        self.request = request
+        self.dialect = ctx.dialect
+        self.record = ctx.record
         self.asking = asking
-        self.hold = hold
-        self.telling = Telling(entry.dialect, record, request, asking)
+        self.telling = Telling(asking)
         self.loop = asyncio.get_running_loop()
         self.reply: Reply | None = None
-        self._dialect = entry.dialect
-        self._hops = entry.hops
-        self._gateway = gateway
-        self._remote = remote
-        self._call = call
-        self._composed = composed
-        self.recorder = recorder
-        """What stores what the client may strip of the answer; `None` where that is not kept."""
+        self._ctx = ctx
+        self._relay, self._requests = services
+        self._attempt = attempt
+        self._hold = attempt.hold
+        self.interval = self._relay.ping_interval
+        """Seconds of silence after which a client wants a sign of life."""
         self.started = self.loop.time()
         """When the target was asked, by the loop's clock."""
         self._asked: Asked | None = None
@@ -131,13 +114,13 @@ class Passage:
 
     def start(self) -> None:
         """Ask the target."""
-        self._gateway.passages.add(self)
+        attempt = self._attempt
+        self._requests.passages.add(self)
         self.client.passage = self
-        if self.request.stream:
-            interval = self._gateway.config.server.ping_interval
-            self._silence = self.loop.call_later(interval, self.hand_over)
+        if self.asking.request.stream:
+            self._silence = self.loop.call_later(self.interval, self.hand_over)
         try:
-            asked = self._remote.start(self._call, self._composed)
+            asked = attempt.remote.start(attempt.call, attempt.composed)
         except TransportError as error:
             self._leave_to(partial(_unreached, error))
         except Exception as bug:  # noqa: BLE001  the task that is given it tells the log
@@ -146,7 +129,7 @@ class Passage:
             if asked is not None:
                 self._attend(asked)
             else:
-                self._dialling = self.loop.create_task(self._remote.dial(self._call, self._composed))
+                self._dialling = self.loop.create_task(attempt.remote.dial(attempt.call, attempt.composed))
                 self._dialling.add_done_callback(self._dialled)
 
     # What the upstream's connection tells.
@@ -167,8 +150,8 @@ class Passage:
         self._detach()
         self._release()
         self.record.failed(CANCELLED)
-        self._gateway.observer.write(self.record)
-        self._gateway.passed(self)
+        self._requests.observer.write(self.record)
+        self._requests.passed(self)
 
     def held_up(self) -> None:
         """The client takes less than it is sent."""
@@ -209,9 +192,9 @@ class Passage:
         """The response is complete, or broken off."""
         self._detach()
         self._way = self._asked = None  # or they would hold each other, for the collector to find
-        self.hold.over()
-        self._gateway.observer.write(self.record)
-        self._gateway.passed(self)
+        self._hold.over()
+        self._requests.observer.write(self.record)
+        self._requests.passed(self)
         self.client.served()
 
     def began(self) -> None:
@@ -219,17 +202,7 @@ class Passage:
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
-        self.hold.began(self.loop.time() - self.started)
-
-    @property
-    def interval(self) -> float:
-        """Seconds of silence after which a client wants a sign of life."""
-        return self._gateway.config.server.ping_interval
-
-    @property
-    def alive(self) -> bytes:
-        """What is a sign of life in the middle of bytes that are passed on."""
-        return self._dialect.alive
+        self._hold.began(self.loop.time() - self.started)
 
     def _look(self) -> None:
         asked, way = self._asked, self._way
@@ -247,18 +220,20 @@ class Passage:
         """Return how the answer passes, whose head is here; `None` where that is not for us to see."""
         if asked.head is None or asked.head.status != OK or asked.head.values(b"content-encoding"):
             return None
+        attempt, streams = self._attempt, self.asking.request.stream
+        remote = attempt.remote
         try:
-            reply = self.reply = self._remote.reply(asked)
+            reply = self.reply = remote.reply(asked)
         except TransportError:
             return None
-        if self._remote.streams(reply) != self.request.stream:
+        if remote.streams(reply) != streams:
             return None
-        limits, verbatim = self._remote.limits(reply), self._composed.verbatim
-        if not self.request.stream:
-            return WholePassing(self, self._remote, self._dialect, reply, limits, self._call, verbatim=verbatim)
-        if verbatim:
-            return BytesPassing(self, reply, limits, self._remote.watch())
-        return EventsPassing(self, reply, limits, self._remote.reader(self._call), self.recorder)
+        limits = remote.limits(reply)
+        if not streams:
+            return WholePassing(self, attempt, reply, limits)
+        if attempt.composed.verbatim:
+            return BytesPassing(self, reply, limits, remote.watch())
+        return EventsPassing(self, reply, limits, remote.reader(attempt.call), attempt.recorder)
 
     def _attend(self, asked: Asked) -> None:
         self._asked = asked
@@ -291,8 +266,9 @@ class Passage:
                 self._asked = await dialling
             except TransportError as error:
                 raise FailureError(unreachable(error)) from None
-        answer = await self._remote.resumed(self._asked, self._call, self._composed)
-        return answer if self.recorder is None else self.recorder.watched(answer)
+        attempt = self._attempt
+        answer = await attempt.remote.resumed(self._asked, attempt.call, attempt.composed)
+        return answer if attempt.recorder is None else attempt.recorder.watched(answer)
 
     def _leave_to(self, begun: Callable[[], Awaitable[Answer]]) -> None:
         """Have a task go on from what `begun` gives, which is the answer of the target that was asked."""
@@ -303,19 +279,9 @@ class Passage:
             if self.client.gone or self._broken_off:
                 self._release()
                 raise ClientGoneError("the client left before it was answered") if self.client.gone else CancelledError
-            hops.arrive(self._hops)
+            hops.arrive(self._ctx.hops)
             waited = self.loop.time() - self.started
-            await relay.go_on(
-                self.client,
-                self._dialect,
-                self._gateway,
-                self.record,
-                self.request,
-                self.asking,
-                self.hold,
-                begun,
-                waited,
-            )
+            await self._relay.go_on(self._ctx, self.asking, StartedCall(self._hold, begun, waited))
 
         self._resume(go_on)
 
@@ -323,10 +289,10 @@ class Passage:
         """Have a task do the rest; until it has begun, the gateway knows of this one."""
 
         async def rest() -> None:
-            self._gateway.passed(self)
+            self._requests.passed(self)
             await work()
 
-        self.client.resume(lambda: self._gateway.serve(self.client, self._dialect, self.record, rest()))
+        self.client.resume(lambda: self._requests.serve(self._ctx, rest()))
 
     def _detach(self) -> None:
         """Be called no more."""
@@ -350,9 +316,9 @@ class Passage:
             self._asked.abandon()
         way, self._way = self._way, None
         if way is not None and way.begun:
-            self.hold.over()
+            self._hold.over()
         else:
-            self.hold.drop()
+            self._hold.drop()
 
 
 async def _unreached(error: TransportError) -> Answer:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.transport import Reply, TransportError
-    from xenoglot.gateway.passage import Passage
     from xenoglot.gateway.preserve import Recorder
+    from xenoglot.gateway.push_sink import Sink
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.limits import RateLimits
@@ -38,10 +38,10 @@ class _StreamPassing(Generic[Stage_]):
     _tells_events: ClassVar[bool]
     """Whether the client is told the events; else the bytes that they are seen in, which begin by themselves."""
 
-    def __init__(self, passage: Passage, reply: Reply, limits: RateLimits | None, stage: Stage_) -> None:
+    def __init__(self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Stage_) -> None:
         self.begun: bool = False
         """Whether the answer has begun; from then on it is consumed."""
-        self._passage: Passage = passage
+        self._passage: Sink = passage
         self._client = passage.client
         self._record = passage.record
         self._telling = passage.telling
@@ -187,7 +187,7 @@ class EventsPassing(_StreamPassing[Reader]):
     _tells_events = True
 
     def __init__(
-        self, passage: Passage, reply: Reply, limits: RateLimits | None, stage: Reader, recorder: Recorder | None = None
+        self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Reader, recorder: Recorder | None = None
     ) -> None:
         super().__init__(passage, reply, limits, stage)
         self._recording = None if recorder is None else Recording(recorder)
@@ -231,7 +231,7 @@ class BytesPassing(_StreamPassing[Watch]):
 
     _tells_events = False
 
-    def __init__(self, passage: Passage, reply: Reply, limits: RateLimits | None, stage: Watch) -> None:
+    def __init__(self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Watch) -> None:
         super().__init__(passage, reply, limits, stage)
         self._ends = self._telling.framing.ends
         self._told = False
@@ -269,7 +269,8 @@ class BytesPassing(_StreamPassing[Watch]):
         self._passage.over()
 
     def _sign(self) -> bytes:
-        return self._passage.alive if self._told and self._passage.alive else super()._sign()
+        alive = self._passage.dialect.alive
+        return alive if self._told and alive else super()._sign()
 
 
 def _is_silent(events: Sequence[Event]) -> bool:

@@ -12,11 +12,8 @@ from xenoglot.gateway.telling import JSON_TYPE, OK
 from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
-    from xenoglot.backends.backend import Call
-    from xenoglot.backends.remote import Remote
     from xenoglot.backends.transport import Reply
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.passage import Passage
+    from xenoglot.gateway.push_sink import Attempt, Sink
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
 
@@ -26,24 +23,15 @@ class WholePassing:
 
     begun = False
 
-    def __init__(  # noqa: PLR0913, PLR0917  what an answer is made of
-        self,
-        passage: Passage,
-        remote: Remote,
-        dialect: Dialect,
-        reply: Reply,
-        limits: RateLimits | None,
-        call: Call,
-        *,
-        verbatim: bool,
-    ) -> None:
+    def __init__(self, passage: Sink, attempt: Attempt, reply: Reply, limits: RateLimits | None) -> None:
         self._passage = passage
-        self._remote = remote
-        self._dialect = dialect
+        self._remote = attempt.remote
+        self._dialect = passage.dialect
         self._reply = reply
         self._limits = limits
-        self._call = call
-        self._verbatim = verbatim
+        self._call = attempt.call
+        self._verbatim = attempt.composed.verbatim
+        self._recorder = attempt.recorder
 
     def look(self) -> None:
         """Pass the answer on if it is all here; leave one that fails to those who can try again."""
@@ -65,8 +53,8 @@ class WholePassing:
             self._passage.hand_over()
             return
         self._begin()
-        if self._passage.recorder is not None:
-            self._passage.recorder.note(response)
+        if self._recorder is not None:
+            self._recorder.note(response)
         try:
             body = self._body(data, response)
         except (FailureError, LossError, WireError, RecursionError) as error:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from xenoglot.backends.backend import Answer, Backend, Call
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.routing import Route
+    from xenoglot.gateway.upstream_services import UpstreamServices
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
     from xenoglot.model.request import Message, Request
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-def preserves(gateway: Gateway, route: Route, dialect: str) -> bool:
+def preserves(services: UpstreamServices, route: Route, dialect: str) -> bool:
     """Whether what clients of `dialect` strip of the answers on `route` is kept.
 
     Not set, it is on loopback, for clients of other dialects than that of the upstream.
     """
-    upstream = gateway.config.upstreams.get(route.backend)
+    upstream = services.models.upstream(route)
     wish = route.preserve
     if wish is None:
-        wish = "translated" if upstream is not None and gateway.config.server.loopback else False
-    if gateway.keeper is None or not wish:
+        wish = "translated" if upstream is not None and services.loopback else False
+    if services.keeper is None or not wish:
         return False
     return wish is True or upstream is None or not upstream.speaks(dialect, route.model)
 
 
-def preserving(gateway: Gateway, route: Route, dialect: str, owner: str) -> Backend:
+def preserving(services: UpstreamServices, route: Route, dialect: str, owner: str) -> Backend:
     """Return who answers clients of `dialect` on `route`; where the route preserves, with a memory for `owner`."""
-    backend = reading(gateway.backend(route.backend), route)
-    if gateway.keeper is None or not preserves(gateway, route, dialect):
+    backend = reading(services.models.backend(route), route)
+    if services.keeper is None or not preserves(services, route, dialect):
         return backend
-    return Preserving(backend, gateway.keeper, owner, route.backend)
+    return Preserving(backend, services.keeper, owner, route.backend)
 
 
 def may_lack(keeper: Keeper, request: Request, place: str) -> bool:

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.offload import offload, weight_of
@@ -24,10 +26,11 @@ from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.invalid_request import invalid, refusing
 from xenoglot.codec.ranges import bounded
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.asking import Asking
-from xenoglot.gateway.bodies import request_in
+from xenoglot.gateway.asking import Asking, passed_on
+from xenoglot.gateway.bodies import BodyReader
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.telling import JSON_TYPE, OK, Telling
+from xenoglot.gateway.upstream_services import UpstreamServices
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.fold import Folder
 
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
     from xenoglot.codec.writing import Writing
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.hold import Hold
     from xenoglot.gateway.identify import Identify
     from xenoglot.gateway.observe import Record
@@ -54,56 +57,75 @@ MOST_EVENTS: Final = 1024
 """Events that are written at once: some 5 ms."""
 
 
-async def serve(
-    exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, said: JSON | None = None
-) -> None:
-    """Answer one request posted to `dialect.path`; `said` is its body, where somebody has read it already.
+class StartedCall(NamedTuple):
+    """A call that was begun without a task: nothing of its answer has been sent, and it has `waited` so many seconds.
 
-    Raises:
-        FailureError: there is no answer, and nothing has been sent: the caller writes the error.
+    `answer` gives the answer of the target that was called, whose reservation is `hold`.
     """
-    body = await exchange.read_body(gateway.config.server.body_limit)
-    size, path = len(body), record.route or ""
-    value = await _value(body, gateway) if said is None else said
-    if "model" not in exchange.variables:
-        value = with_model(value, dialect.model_field, gateway, record.client)
-    request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
-    framing = framing_of(dialect, exchange.query)
-    record.asked(request.model, stream=request.stream)
-    plan = gateway.plan(request.model, dialect.default_tag, client=record.client)
-    record.routed(plan.route)
-    record.framing = framing
-    with refusing():
-        untouched: bytes | None = None
-        if framing is dialect.framing or not request.stream:
-            untouched = await offload(size, lambda: _untouched(body, value, dialect, gateway, plan))
-        asking = Asking(gateway, plan, dialect, exchange.headers, record, request, untouched, size=size)
-        relay = _Relay(exchange, dialect, gateway, record, request, asking)
-        await (relay.stream() if request.stream else relay.whole())
+
+    hold: Hold
+    answer: Callable[[], Awaitable[Answer]]
+    waited: float
 
 
-async def go_on(  # noqa: PLR0913, PLR0917  what a request is made of
-    exchange: Exchange,
-    dialect: Dialect,
-    gateway: Gateway,
-    record: Record,
-    request: Request,
-    asking: Asking,
-    hold: Hold,
-    begun: Callable[[], Awaitable[Answer]],
-    waited: float,
-) -> None:
-    """Answer a request that was begun without a task, of which nothing has been sent, and which has `waited` so long.
+class RelayEndpoint(Struct, frozen=True):
+    """Has models answer; the client gets a heartbeat after `ping_interval` seconds of silence."""
 
-    `begun` gives the answer of the target that was asked, which is held by `hold`.
+    services: UpstreamServices
+    bodies: BodyReader
+    ping_interval: float
 
-    Raises:
-        FailureError: as `serve` does.
-    """
-    relay = _Relay(exchange, dialect, gateway, record, request, asking, waited)
-    relay.ask = partial(asking.answer, hold, begun, waited)
-    with refusing():
-        await (relay.stream() if request.stream else relay.whole())
+    async def serve(self, ctx: RequestContext, said: JSON | None = None) -> None:
+        """Answer one request posted to `dialect.path`; `said` is its body, where somebody has read it already.
+
+        Raises:
+            FailureError: there is no answer, and nothing has been sent: the caller writes the error.
+        """
+        exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
+        models = self.services.models
+        body = await self.bodies.read(exchange)
+        size, path = len(body), ctx.route
+        value = await self._value(body) if said is None else said
+        if "model" not in exchange.variables:
+            value = with_model(value, dialect.model_field, models.router, ctx.client)
+        request = await offload(size, lambda: decode_request(dialect, value, path, exchange.variables))
+        framing = framing_of(dialect, exchange.query)
+        record.asked(request.model, stream=request.stream)
+        plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
+        record.routed(plan.route)
+        record.framing = framing
+        with refusing():
+            untouched: bytes | None = None
+            if framing is dialect.framing or not request.stream:
+                untouched = await offload(size, lambda: self._untouched(body, value, dialect, plan))
+            headers = exchange.headers
+            passed = passed_on(headers, dialect)
+            asking = Asking(self.services, plan, dialect, headers, passed, record, request, untouched, size)
+            relay = _Relay(exchange, asking, self.ping_interval)
+            await (relay.stream() if request.stream else relay.whole())
+
+    async def go_on(self, ctx: RequestContext, asking: Asking, begun: StartedCall) -> None:
+        """Answer a request that was `begun` without a task.
+
+        Raises:
+            FailureError: as `serve` does.
+        """
+        relay = _Relay(ctx.exchange, asking, self.ping_interval, begun.waited)
+        relay.ask = partial(asking.answer, begun.hold, begun.answer, begun.waited)
+        with refusing():
+            await (relay.stream() if asking.request.stream else relay.whole())
+
+    def _untouched(self, body: bytes, value: JSON, dialect: Dialect, plan: Plan) -> bytes:
+        """Return the client's own bytes for a server of its dialect, who must read in them what was read here (C13)."""
+        upstreams = [self.services.models.upstream(route) for route in plan.routes]
+        alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
+        return unambiguous(body, value) if alike else body
+
+    async def _value(self, body: bytes) -> JSON:
+        try:
+            return await self.bodies.request(body)
+        except WireError as error:
+            raise FailureError(invalid(error)) from None
 
 
 def decode_request(dialect: Dialect, said: JSON, path: str, variables: Mapping[str, str]) -> Request:
@@ -118,20 +140,6 @@ def decode_request(dialect: Dialect, said: JSON, path: str, variables: Mapping[s
         raise FailureError(invalid(error)) from None
 
 
-def _untouched(body: bytes, value: JSON, dialect: Dialect, gateway: Gateway, plan: Plan) -> bytes:
-    """Return the client's own bytes for a server of its dialect, who must read in them what was read here (C13)."""
-    upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
-    alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
-    return unambiguous(body, value) if alike else body
-
-
-async def _value(body: bytes, gateway: Gateway) -> JSON:
-    try:
-        return await request_in(body, gateway)
-    except WireError as error:
-        raise FailureError(invalid(error)) from None
-
-
 def framing_of(dialect: Dialect, query: str) -> Framing:
     """Return how the client wants its stream."""
     if dialect.bare_framing is None or dialect.stream_query in query.split("&"):
@@ -142,25 +150,15 @@ def framing_of(dialect: Dialect, query: str) -> Framing:
 class _Relay:
     """One request on its way through."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  what a request is made of
-        self,
-        exchange: Exchange,
-        dialect: Dialect,
-        gateway: Gateway,
-        record: Record,
-        request: Request,
-        asking: Asking,
-        waited: float = 0.0,
-    ) -> None:
+    def __init__(self, exchange: Exchange, asking: Asking, interval: float, waited: float = 0.0) -> None:
         self.ask: Callable[[], Awaitable[Answer]] = asking.answer
         """What gives the answer as it begins."""
         self._exchange = exchange
-        self._dialect = dialect
+        self._dialect = asking.dialect
         self._waited = waited
-        self._interval = gateway.config.server.ping_interval
-        self._record = record
-        self._request = request
-        self._telling = Telling(dialect, record, request, asking)
+        self._interval = interval
+        self._record = asking.record
+        self._telling = Telling(asking)
 
     async def whole(self) -> None:
         """Answer in one piece."""

@@ -16,9 +16,7 @@ from xenoglot.model.request import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.model.failure import Failure, FailureKind
     from xenoglot.model.json import JSON
 
@@ -47,50 +45,38 @@ FUTILE: frozenset[FailureKind] = frozenset(
 """Kinds that come again however often the request is sent."""
 
 
-async def send(  # noqa: PLR0913  the parts of a response
-    exchange: Exchange,
-    record: Record,
-    status: int,
-    body: bytes,
-    *,
-    media_type: str,
-    more: Sequence[tuple[str, str]] = (),
+async def send(
+    ctx: RequestContext, status: int, body: bytes, *, media_type: str, more: Sequence[tuple[str, str]] = ()
 ) -> None:
     """Send a whole answer."""
+    exchange, record = ctx.exchange, ctx.record
     record.begin(status)
     length = ("content-length", str(len(body)))
     await exchange.start(status, [("content-type", media_type), length, *record.headers(), *more])
     await exchange.end(body)
 
 
-async def send_json(
-    exchange: Exchange, record: Record, body: JSON, status: int = 200, more: Sequence[tuple[str, str]] = ()
-) -> None:
+async def send_json(ctx: RequestContext, body: JSON, status: int = 200, more: Sequence[tuple[str, str]] = ()) -> None:
     """Send a JSON value."""
-    await send(exchange, record, status, encode_json(body), media_type="application/json", more=more)
+    await send(ctx, status, encode_json(body), media_type="application/json", more=more)
 
 
-async def fail(  # noqa: PLR0913  the parts of a refusal
-    exchange: Exchange,
-    dialect: Dialect,
-    failure: Failure,
-    record: Record,
-    *,
-    status: int | None = None,
-    more: Sequence[tuple[str, str]] = (),
+async def fail(
+    ctx: RequestContext, failure: Failure, *, status: int | None = None, more: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """Send `failure` as `dialect` writes it; `status` stands where HTTP has a word of its own for the case.
+    """Send `failure` as the request's dialect writes it; `status` stands where HTTP has a word of its own for the case.
 
     Nothing may have been sent before; see `break_off` for the case that it was.
     """
-    record.failed(failure)
-    told = replace(failure, request_id=record.request_id, status=status or failure.status)
-    usual, body = dialect.encode_error(told)
-    await send_json(exchange, record, body, status or usual, (*advice(failure), *more))
+    ctx.record.failed(failure)
+    told = replace(failure, request_id=ctx.record.request_id, status=status or failure.status)
+    usual, body = ctx.dialect.encode_error(told)
+    await send_json(ctx, body, status or usual, (*advice(failure), *more))
 
 
-async def break_off(exchange: Exchange, dialect: Dialect, failure: Failure, record: Record) -> None:
+async def break_off(ctx: RequestContext, failure: Failure) -> None:
     """Say in the middle of a stream that it failed, in the dialect's own event, and end it as nothing whole ends."""
+    exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
     record.failed(failure)
     framing = dialect.framing
     encoder = Pipeline(dialect.stream_encoder(Request(model=record.model or ""), Losses()), framing.encoder())

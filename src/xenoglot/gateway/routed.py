@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer
-from xenoglot.backends.embedding import Embedder, none_made
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.alone import alone
 from xenoglot.gateway.asking import Asking, passed_on
 from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.dispatch import Dispatch, ordered
+from xenoglot.gateway.embedding import embed
 from xenoglot.gateway.hold import Demand
 from xenoglot.gateway.listing import available
 from xenoglot.gateway.reading import reading
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.config import Config
     from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.gateway.routing import Plan
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
 
@@ -70,10 +68,11 @@ class Routed:
         record = gateway.observer.record("POST")
         record.asked(request.model, stream=request.stream)
         record.routed(plan.route)
-        asking = Asking(gateway, plan, dialect, call.headers, record, request, call.body)
+        passed = passed_on(call.headers, dialect)
+        asking = Asking(gateway.services, plan, dialect, call.headers, passed, record, request, call.body)
         asking.losses = call.losses
         answer = await asking.answer()
-        observe = Telling(dialect, record, request, asking).observe
+        observe = Telling(asking).observe
         if isinstance(answer, ByteAnswer):
             return replace(answer, pieces=_pieces(answer, observe))
         return replace(answer, batches=_batches(answer, observe))
@@ -82,7 +81,7 @@ class Routed:
         """Return the tokens of the prompt by the first target's count."""
         route = self._plan(call.request.model, call.losses).route
         asked = replace(call, request=replace(call.request, model=route.model), body=None)
-        return await reading(self._gateway.backend(route.backend), route).count(asked)
+        return await reading(self._gateway.models.backend(route), route).count(asked)
 
     async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
         """Return a vector for each input.
@@ -91,14 +90,11 @@ class Routed:
             FailureError: there are none, or nobody there makes any.
         """
         gateway, model = self._gateway, call.request.model
-        plan = gateway.embedding_plan(model)
+        plan = gateway.models.embedding_plan(model)
         dialect = get(call.dialect or USUAL)
         asked = replace(call, dialect=dialect.name, headers=passed_on(call.headers, dialect))
-        able = [route for route in plan.routes if isinstance(gateway.backend(route.backend), Embedder)]
-        ask = partial(self._embed, asked)
         record = gateway.observer.record("POST")
-        dispatch = Dispatch(gateway.dispatcher, Demand(plan, record), ask)
-        answer, hold = await dispatch.run(ordered(gateway.dispatcher, plan, able or plan.routes))
+        answer, hold = await embed(gateway.services, Demand(plan, record), asked)
         if answer.embeddings.usage is not None:
             record.used(answer.embeddings.usage)
         hold.over(whole=True)
@@ -113,17 +109,10 @@ class Routed:
         """Nothing is held: the gateway belongs to whoever assembled it."""
 
     def _plan(self, model: str, losses: Losses) -> Plan:
-        plan = self._gateway.plan(model or self.name)
+        plan = self._gateway.models.plan(model or self.name)
         if plan.route.on_loss == "refuse":
             losses.strict = True
         return plan
-
-    async def _embed(self, call: EmbeddingCall, route: Route, key: int) -> EmbeddingAnswer:
-        backend = self._gateway.backend(route.backend)
-        if not isinstance(backend, Embedder):
-            raise none_made(call.request.model)
-        call.losses.rewind(0)
-        return await backend.embed(replace(call, request=replace(call.request, model=route.model), key=key))
 
 
 async def _batches(

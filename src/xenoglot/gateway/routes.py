@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
+from xenoglot.gateway.context import Handler
 from xenoglot.gateway.keys import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.observe import Record
+    from collections.abc import Sequence
 
 VERSION = "/v1"
 """Left out by some clients, whose base URL is meant to have it."""
@@ -28,7 +25,8 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 _WITH_SLASHES = "model"
 """The variable that may have slashes in it wherever it stands: names of models do."""
 
-Handler: TypeAlias = "Callable[[Exchange, Dialect, Gateway, Record], Awaitable[None]]"
+USUAL_DIALECT: Final = "chat"
+"""Whose errors and lists are written where nothing tells which a client speaks."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -36,7 +34,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
     shows one of those who administer (`admin`; where there are none, that is as `key`). `once` says that an idempotency
-    key is heeded, `form` that what is posted is a form with files and no JSON.
+    key is heeded, `form` that what is posted is a form with files and no JSON, `generates` that a model answers.
     """
 
     method: str
@@ -46,6 +44,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     dialect: Dialect | None = None
     once: bool = False
     form: bool = False
+    generates: bool = False
 
 
 class Found(Struct, frozen=True):

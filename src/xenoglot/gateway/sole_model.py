@@ -9,13 +9,12 @@ from xenoglot.gateway.embedded import EMBEDDED, EMBEDDING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keys import Client
     from xenoglot.gateway.routing import Plan, Router
     from xenoglot.model.json import JSON
 
 
-def with_model(body: JSON, field: str, gateway: Gateway, client: Client, *, embeds: bool = False) -> JSON:
+def with_model(body: JSON, field: str, router: Router, client: Client, *, embeds: bool = False) -> JSON:
     """Return `body` with the name of the sole model under `field`, if the body has no name there.
 
     With `embeds` the request is for embeddings. Where several models could be meant, the body is returned as it is, and
@@ -23,7 +22,7 @@ def with_model(body: JSON, field: str, gateway: Gateway, client: Client, *, embe
     """
     if not isinstance(body, dict) or body.get(field) is not None:
         return body
-    model = sole_model(gateway.router, client, embeds=embeds)
+    model = sole_model(router, client, embeds=embeds)
     return body if model is None else {**body, field: model}
 
 

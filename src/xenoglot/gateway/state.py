@@ -16,6 +16,7 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, offload
@@ -23,13 +24,13 @@ from xenoglot.codec.slices import size_seen
 from xenoglot.codec.state import Kept
 from xenoglot.codec.wire import encode_json, encode_large
 from xenoglot.errors import FailureError
-from xenoglot.gateway import relay, state_jobs
-from xenoglot.gateway.bodies import read_request, request_in
 from xenoglot.gateway.exchange import BodyTooLargeError
-from xenoglot.gateway.keeper import NOT_KEPT, is_id
+from xenoglot.gateway.keeper import NOT_KEPT, Keeper, is_id
+from xenoglot.gateway.relay import RelayEndpoint
 from xenoglot.gateway.remembered import Remembered, keep, stored
 from xenoglot.gateway.sole_model import with_model
 from xenoglot.gateway.state_exchange import KeptExchange
+from xenoglot.gateway.state_jobs import BackgroundJobs
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import UNDONE, StoreError, Window
 
@@ -38,10 +39,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.state import State, Wish
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keeper import Keeper
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.gateway.settings import Upstream
     from xenoglot.model.json import JSON, JSONObject
 
@@ -57,49 +55,89 @@ NO_BACKGROUND = Failure(
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-async def serve(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Answer one request for a model in a dialect that speaks of state.
+class Intake(Struct, frozen=True):
+    """Resolves what requests say of state, and has them answered."""
 
-    Raises:
-        BodyTooLargeError: the request with its history is too large.
-        FailureError: there is no answer, and nothing has been sent.
-        WireError: what it says of state is not what the dialect allows.
-    """
-    keeper, state = gateway.keeper, dialect.state
-    if state is None:
-        await relay.serve(exchange, dialect, gateway, record)
-        return
-    limit = gateway.config.server.body_limit
-    data = await exchange.read_body(limit)
-    size = len(data)
-    body = read_request(data, gateway.config.server.body_values) if size < LARGE else await request_in(data, gateway)
-    body = with_model(body, dialect.model_field, gateway, record.client)
-    wish = await offload(size, lambda: state.wish(body))
-    if state.require is not None:
-        state.require(body)
-    if wish.stateless:
-        await relay.serve(exchange, dialect, gateway, record, body)
-        return
-    upstream = _upstream_alike(body, dialect, gateway)
-    if keeper is None and upstream is None:
-        _need_nothing(wish, state)
-    if keeper is None or (upstream is not None and upstream.state == "native"):
-        await relay.serve(exchange, dialect, gateway, record, body)
-        return
-    owner = record.client.owner
-    created = int(keeper.now()) if wish.background else None
-    kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
-    async with keeper.holding(owner, wish, kept.id, state):
-        remembered = await _remember(owner, kept, state, keeper, alike=upstream is not None)
-        asked = _within(await _encoded(remembered.prepared, size), limit)
-        if not wish.background:
-            record.answer_id = kept.id
-            store = _storing(record, keeper, dialect, state, remembered) if wish.keep else None
-            shown = KeptExchange(exchange, asked, dialect.framing, state, kept, store)
-            await relay.serve(shown, dialect, gateway, record)
+    relay: RelayEndpoint
+    jobs: BackgroundJobs
+    keeper: Keeper | None
+
+    async def serve(self, ctx: RequestContext) -> None:
+        """Answer one request for a model in a dialect that speaks of state.
+
+        Raises:
+            BodyTooLargeError: the request with its history is too large.
+            FailureError: there is no answer, and nothing has been sent.
+            WireError: what it says of state is not what the dialect allows.
+        """
+        keeper, dialect, state, bodies = self.keeper, ctx.dialect, ctx.dialect.state, self.relay.bodies
+        if state is None:
+            await self.relay.serve(ctx)
             return
-        job = await state_jobs.start(exchange, dialect, gateway, record, remembered)
-    await state_jobs.tell(exchange, dialect, gateway, record, job)
+        data = await bodies.read(ctx.exchange)
+        size = len(data)
+        body = bodies.small_request(data) if size < LARGE else await bodies.request(data)
+        body = with_model(body, dialect.model_field, self.relay.services.models.router, ctx.client)
+        wish = await offload(size, lambda: state.wish(body))
+        if state.require is not None:
+            state.require(body)
+        if wish.stateless:
+            await self.relay.serve(ctx, body)
+            return
+        upstream = self._upstream_alike(body, dialect)
+        if keeper is None and upstream is None:
+            _need_nothing(wish, state)
+        if keeper is None or (upstream is not None and upstream.state == "native"):
+            await self.relay.serve(ctx, body)
+            return
+        created = int(keeper.now()) if wish.background else None
+        kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
+        async with keeper.holding(ctx.client.owner, wish, kept.id, state):
+            remembered = await _remember(ctx.client.owner, kept, state, keeper, alike=upstream is not None)
+            asked = _within(await _encoded(remembered.prepared, size), bodies.limit)
+            if not wish.background:
+                ctx.record.answer_id = kept.id
+                shown = KeptExchange(ctx.exchange, asked, dialect.framing, state, kept)
+                shown.store = _storing(ctx, keeper, state, remembered) if wish.keep else None
+                await self.relay.serve(replace(ctx, exchange=shown))
+                return
+            job = await self.jobs.start(ctx, remembered)
+        await self.jobs.tell(ctx, job)
+
+    async def recall(self, body: JSON, size: int, ctx: RequestContext) -> tuple[JSON, int]:
+        """Return the body of a request that is only counted, with the items that an answer to it would be given.
+
+        `size` is what the client sent, in bytes; returned with the body is that of the whole. The lookups, and their
+        errors, are those of a request that is answered; nothing is kept or held for it.
+
+        Raises:
+            BodyTooLargeError: the request with its history is too large.
+            FailureError: it refers to something that is not kept.
+            WireError: what it says of state is not what the dialect allows.
+        """
+        keeper, state = self.keeper, ctx.dialect.state
+        if state is None:
+            return body, size
+        wish = replace(await offload(size, lambda: state.wish(body)), keep=False, background=False)
+        if wish.stateless or not isinstance(body, dict):
+            return body, size
+        upstream = self._upstream_alike(body, ctx.dialect)
+        if keeper is None and upstream is None:
+            _need_nothing(wish, state)
+        if keeper is None or (upstream is not None and upstream.state == "native"):
+            return body, size
+        kept = Kept(id="", wish=wish, request=body)
+        async with keeper.holding(ctx.client.owner, wish, kept.id, state):
+            remembered = await _remember(ctx.client.owner, kept, state, keeper, alike=False)
+        whole = _within(await _encoded(remembered.prepared, size), self.relay.bodies.limit)
+        return remembered.prepared, len(whole)
+
+    def _upstream_alike(self, body: JSON, dialect: Dialect) -> Upstream | None:
+        """Return the upstream that will answer, if it speaks the client's dialect."""
+        model, models = body.get("model"), self.relay.services.models
+        route = models.router.resolve(model) if isinstance(model, str) else None
+        upstream = None if route is None else models.upstream(route)
+        return upstream if upstream is not None and upstream.dialect == dialect.name else None
 
 
 async def _encoded(body: JSONObject, size: int) -> bytes:
@@ -111,35 +149,6 @@ async def _encoded(body: JSONObject, size: int) -> bytes:
     size = max(size, size_seen(body))
     encode = encode_json if size < LARGE else encode_large
     return await offload(size, lambda: encode(body))
-
-
-async def recall(body: JSON, size: int, dialect: Dialect, gateway: Gateway, owner: str) -> tuple[JSON, int]:
-    """Return the body of a request that is only counted, with the items that an answer to it would be given.
-
-    `size` is what the client sent, in bytes; returned with the body is that of the whole. The lookups, and their
-    errors, are those of a request that is answered; nothing is kept or held for it.
-
-    Raises:
-        BodyTooLargeError: the request with its history is too large.
-        FailureError: it refers to something that is not kept.
-        WireError: what it says of state is not what the dialect allows.
-    """
-    keeper, state = gateway.keeper, dialect.state
-    if state is None:
-        return body, size
-    wish = replace(await offload(size, lambda: state.wish(body)), keep=False, background=False)
-    if wish.stateless or not isinstance(body, dict):
-        return body, size
-    upstream = _upstream_alike(body, dialect, gateway)
-    if keeper is None and upstream is None:
-        _need_nothing(wish, state)
-    if keeper is None or (upstream is not None and upstream.state == "native"):
-        return body, size
-    kept = Kept(id="", wish=wish, request=body)
-    async with keeper.holding(owner, wish, kept.id, state):
-        remembered = await _remember(owner, kept, state, keeper, alike=False)
-    whole = _within(await _encoded(remembered.prepared, size), gateway.config.server.body_limit)
-    return remembered.prepared, len(whole)
 
 
 def _need_nothing(wish: Wish, state: State) -> None:
@@ -170,7 +179,7 @@ def _within(body: bytes, limit: int) -> bytes:
 
 
 def _storing(
-    record: Record, keeper: Keeper, dialect: Dialect, state: State, remembered: Remembered
+    ctx: RequestContext, keeper: Keeper, state: State, remembered: Remembered
 ) -> Callable[[JSONObject | None], Awaitable[list[tuple[str, str]]]]:
     """Return what stores an answer; without one it sees whether that could be done. It gives headers if it cannot."""
 
@@ -179,21 +188,13 @@ def _storing(
             if answer is None:
                 await keeper.within(keeper.store.ready())
             else:
-                await keep(keeper, stored(remembered, dialect, state, answer, keeper.now()), remembered, state)
+                await keep(keeper, stored(remembered, ctx.dialect, state, answer, keeper.now()), remembered, state)
         except StoreError as error:
-            _logger.error("request %s: the answer is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
+            _logger.error("request %s: the answer is not kept: %s", ctx.record.request_id, error)  # noqa: TRY400  no texts
             return [NOT_KEPT]
         return []
 
     return store
-
-
-def _upstream_alike(body: JSON, dialect: Dialect, gateway: Gateway) -> Upstream | None:
-    """Return the upstream that will answer, if it speaks the client's dialect."""
-    model = body.get("model")
-    route = gateway.router.resolve(model) if isinstance(model, str) else None
-    upstream = None if route is None else gateway.config.upstreams.get(route.backend)
-    return upstream if upstream is not None and upstream.dialect == dialect.name else None
 
 
 async def _remember(owner: str, kept: Kept, state: State, keeper: Keeper, *, alike: bool) -> Remembered:

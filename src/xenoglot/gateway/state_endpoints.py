@@ -7,15 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import parse_qs, unquote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway import state_jobs
-from xenoglot.gateway.bodies import json_in
-from xenoglot.gateway.keeper import OFF, is_id
+from xenoglot.gateway.admit import AuthService
+from xenoglot.gateway.bodies import BodyReader
+from xenoglot.gateway.keeper import OFF, Keeper, is_id
 from xenoglot.gateway.observe import LOSSES
 from xenoglot.gateway.respond import send_json
 from xenoglot.gateway.routes import Endpoint
+from xenoglot.gateway.state_jobs import BackgroundJobs, cancel
 from xenoglot.store.records import UNDONE, Conversation, Window
 
 if TYPE_CHECKING:
@@ -23,10 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.state import Conversations, State
-    from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keeper import Keeper
-    from xenoglot.gateway.observe import Record
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.records import Order, Stored
 
@@ -40,18 +39,17 @@ LONGEST_PAGE = 100
 class Asked:
     """What is asked, by whom, of what."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  what every handler gets, and who is asked
-        self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, keeper: Keeper, state: State
-    ) -> None:
-        self.exchange = exchange
-        self.dialect = dialect
-        self.gateway = gateway
-        self.record = record
+    def __init__(self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: Keeper, state: State) -> None:
+        self.ctx = ctx
+        self.exchange = ctx.exchange
+        self.dialect = ctx.dialect
         self.keeper = keeper
         self.state = state
-        self.owner = gateway.keyring.owner(exchange.headers)
+        self.owner = endpoints.auth.keyring.owner(ctx.exchange.headers)
+        self.jobs = endpoints.jobs
         self.more: list[tuple[str, str]] = []
         """Headers of the response."""
+        self._bodies = endpoints.bodies
 
     @property
     def name(self) -> str:
@@ -65,8 +63,8 @@ class Asked:
 
     async def body(self) -> JSON:
         """Return what was posted; `None` if nothing was."""
-        data = await self.exchange.read_body(self.gateway.config.server.body_limit)
-        return await json_in(data, self.gateway) if data.strip() else None
+        data = await self._bodies.read(self.exchange)
+        return await self._bodies.json(data) if data.strip() else None
 
     def window(self) -> Window:
         """Return which part of a list is wanted.
@@ -90,53 +88,58 @@ class Asked:
 _ORDERS: dict[str, Order] = {"asc": "asc", "desc": "desc"}
 
 
-def rows(dialect: Dialect) -> Iterator[Endpoint]:
-    """Yield what is served of what a dialect keeps."""
-    state = dialect.state
-    if state is None:
-        return
-    one = f"{state.path}/{{id}}"
-    yield _row("GET", one, dialect, _retrieve)
-    yield _row("DELETE", one, dialect, _delete)
-    yield _row("GET", f"{one}/{state.items_path}", dialect, _list_items)
-    if state.background is not None:
-        yield _row("POST", f"{one}/cancel", dialect, _cancel)
-    if state.update is not None:
-        yield _row("GET", state.path, dialect, _list)
-        yield _row("POST", one, dialect, partial(_update, state.update))
-    if state.conversations is not None:
-        yield from _conversation_rows(dialect, state.conversations)
+class StoredEndpoints(Struct, frozen=True):
+    """Serves stored answers and conversations."""
 
+    keeper: Keeper | None
+    bodies: BodyReader
+    auth: AuthService
+    jobs: BackgroundJobs
 
-def _conversation_rows(dialect: Dialect, spoken: Conversations) -> Iterator[Endpoint]:
-    one = f"{spoken.path}/{{id}}"
-    for method, path, told in (
-        ("POST", spoken.path, _create_conversation),
-        ("GET", one, _retrieve_conversation),
-        ("POST", one, _update_conversation),
-        ("DELETE", one, _delete_conversation),
-        ("GET", f"{one}/items", _list_conversation),
-        ("POST", f"{one}/items", _add_items),
-        ("GET", f"{one}/items/{{item}}", _retrieve_item),
-        ("DELETE", f"{one}/items/{{item}}", _delete_item),
-    ):
-        yield _row(method, path, dialect, partial(told, spoken))
+    def rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+        """Yield what is served of what a dialect keeps."""
+        state = dialect.state
+        if state is None:
+            return
+        one = f"{state.path}/{{id}}"
+        yield self._row("GET", one, dialect, _retrieve)
+        yield self._row("DELETE", one, dialect, _delete)
+        yield self._row("GET", f"{one}/{state.items_path}", dialect, _list_items)
+        if state.background is not None:
+            yield self._row("POST", f"{one}/cancel", dialect, _cancel)
+        if state.update is not None:
+            yield self._row("GET", state.path, dialect, _list)
+            yield self._row("POST", one, dialect, partial(_update, state.update))
+        if state.conversations is not None:
+            yield from self._conversation_rows(dialect, state.conversations)
 
+    def _conversation_rows(self, dialect: Dialect, spoken: Conversations) -> Iterator[Endpoint]:
+        one = f"{spoken.path}/{{id}}"
+        for method, path, told in (
+            ("POST", spoken.path, _create_conversation),
+            ("GET", one, _retrieve_conversation),
+            ("POST", one, _update_conversation),
+            ("DELETE", one, _delete_conversation),
+            ("GET", f"{one}/items", _list_conversation),
+            ("POST", f"{one}/items", _add_items),
+            ("GET", f"{one}/items/{{item}}", _retrieve_item),
+            ("DELETE", f"{one}/items/{{item}}", _delete_item),
+        ):
+            yield self._row(method, path, dialect, partial(told, spoken))
 
-def _row(method: str, path: str, dialect: Dialect, told: Told) -> Endpoint:
-    return Endpoint(method=method, path=path, policy="key", handler=partial(_tell, told), dialect=dialect)
+    def _row(self, method: str, path: str, dialect: Dialect, told: Told) -> Endpoint:
+        return Endpoint(method=method, path=path, policy="key", handler=partial(self._tell, told), dialect=dialect)
 
-
-async def _tell(told: Told, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
-    """Find out what is asked, and send what is told; `None` was sent already."""
-    if gateway.keeper is None or dialect.state is None:
-        raise FailureError(OFF)
-    asked = Asked(exchange, dialect, gateway, record, gateway.keeper, dialect.state)
-    if exchange.method != "POST":
-        await asked.body()  # nothing is in it; now the client's leaving is noticed
-    answer = await told(asked)
-    if answer is not None:
-        await send_json(exchange, record, answer, more=asked.more)
+    async def _tell(self, told: Told, ctx: RequestContext) -> None:
+        """Find out what is asked, and send what is told; `None` was sent already."""
+        if self.keeper is None or ctx.dialect.state is None:
+            raise FailureError(OFF)
+        asked = Asked(ctx, self, self.keeper, ctx.dialect.state)
+        if ctx.exchange.method != "POST":
+            await asked.body()  # nothing is in it; now the client's leaving is noticed
+        answer = await told(asked)
+        if answer is not None:
+            await send_json(ctx, answer, more=asked.more)
 
 
 async def _known(asked: Asked) -> Stored:
@@ -161,21 +164,21 @@ async def _retrieve(asked: Asked) -> JSON:
         raise FailureError(asked.state.not_followed(asked.name))
     after = _count(asked.query("starting_after"), "starting_after", -1)
     key = (answer.owner, answer.id)
-    await state_jobs.follow(asked.exchange, asked.dialect, asked.gateway, asked.record, key, after)
+    await asked.jobs.follow(asked.ctx, key, after)
     return None
 
 
 async def _delete(asked: Asked) -> JSON:
     answer = await _known(asked)
     if answer.background and answer.status in UNDONE:
-        await state_jobs.cancel(asked.keeper, asked.state, answer)
+        await cancel(asked.keeper, asked.state, answer)
     await asked.keeper.need(asked.keeper.store.delete(asked.owner, asked.name))
     return asked.state.deleted(asked.name)
 
 
 async def _cancel(asked: Asked) -> JSON:
     await asked.body()
-    return (await state_jobs.cancel(asked.keeper, asked.state, await _known(asked))).response
+    return (await cancel(asked.keeper, asked.state, await _known(asked))).response
 
 
 async def _update(change: Callable[[JSONObject, JSON], JSONObject], asked: Asked) -> JSON:

@@ -64,14 +64,13 @@ class KeptExchange(Reread):
     `store` is asked whether it can be done before a stream's head leaves; it gives headers where it cannot.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  what a kept answer is made of
-        self, exchange: Exchange, body: bytes, framing: Framing, state: State, kept: Kept, store: Store | None
-    ) -> None:
+    def __init__(self, exchange: Exchange, body: bytes, framing: Framing, state: State, kept: Kept) -> None:
         super().__init__(exchange, body)
+        self.store: Store | None = None
+        """What stores the answer, where that is wanted."""
         self._framing = framing
         self._state = state
         self._kept = kept
-        self._store = store
         self._stored = False
         self._head: tuple[int, Headers] | None = None
         self._decoder = framing.decoder()
@@ -84,7 +83,7 @@ class KeptExchange(Reread):
         if dict(headers).get("content-type") != self._framing.media_type:
             self._head = (status, [header for header in headers if header[0] != "content-length"])
             return
-        await self._exchange.start(status, [*headers, *(await self._store(None) if self._store is not None else ())])
+        await self._exchange.start(status, [*headers, *(await self.store(None) if self.store is not None else ())])
 
     async def write(self, data: bytes) -> None:
         """Send what the client gets for a piece of the stream."""
@@ -101,7 +100,7 @@ class KeptExchange(Reread):
             return
         status, headers = self._head
         answer = self._state.show(decode_answer(data), self._kept)
-        more = await self._store(answer) if self._store is not None else ()
+        more = await self.store(answer) if self.store is not None else ()
         body = encode_json(answer)
         await self._exchange.start(status, [*headers, ("content-length", str(len(body))), *more])
         await self._exchange.end(body)
@@ -116,9 +115,9 @@ class KeptExchange(Reread):
     async def _keep(self) -> None:
         """Store the answer once it is whole."""
         answer = self._showing.answer
-        if answer is not None and not self._stored and self._store is not None:
+        if answer is not None and not self._stored and self.store is not None:
             self._stored = True
-            await self._store(answer)
+            await self.store(answer)
 
 
 def _comments(data: bytes, *, first: bool) -> list[bytes]:

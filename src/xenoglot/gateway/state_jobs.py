@@ -14,6 +14,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import invalid
@@ -21,9 +22,9 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.sse import ServerSentEvent, encode_event
 from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway import relay
-from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, settled
-from xenoglot.gateway.observe import LOSSES
+from xenoglot.gateway.keeper import LEASE, OFF, UNREACHABLE, Keeper, settled
+from xenoglot.gateway.observe import LOSSES, Observer
+from xenoglot.gateway.relay import RelayEndpoint, decode_request
 from xenoglot.gateway.remembered import add_to_conversation, stored
 from xenoglot.gateway.respond import send_json
 from xenoglot.model.failure import Failure
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing import Framing
     from xenoglot.codec.state import Background, State
+    from xenoglot.gateway.context import RequestContext
     from xenoglot.gateway.exchange import Exchange
-    from xenoglot.gateway.gateway import Gateway
-    from xenoglot.gateway.keeper import Keeper
     from xenoglot.gateway.observe import Record
     from xenoglot.gateway.remembered import Remembered
 
@@ -89,11 +89,11 @@ class Job:
         """Set when there is more of the answer; another takes its place then."""
         return self._changed
 
-    def run(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    def run(self, jobs: BackgroundJobs, ctx: RequestContext) -> None:
         """Begin."""
         self._keeper.jobs[self.key] = self
         self._keeper.beat()
-        self._task = asyncio.get_running_loop().create_task(self._run(exchange, dialect, gateway, record))
+        self._task = asyncio.get_running_loop().create_task(self._run(jobs, ctx))
         self._task.add_done_callback(self._forget)  # one that is cancelled before its first step runs no `finally`
 
     def cancel(self) -> None:
@@ -130,9 +130,10 @@ class Job:
         self._count += len(events)
         self._tell()
 
-    async def _run(self, exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> None:
+    async def _run(self, jobs: BackgroundJobs, ctx: RequestContext) -> None:
+        record = ctx.record
         try:
-            self.failure = await _relayed(exchange, dialect, gateway, record)
+            self.failure = await jobs.relayed(ctx)
         except asyncio.CancelledError:
             self.failure = STOPPED
             record.failed(STOPPED)
@@ -143,7 +144,7 @@ class Job:
                 _logger.error("request %s: the end is not kept: %s", record.request_id, error)  # noqa: TRY400  no texts
             finally:
                 self._forget()
-                gateway.observer.write(record)
+                jobs.observer.write(record)
 
     async def _patiently(self, write: Callable[[], Awaitable[object]]) -> None:
         """Have the store do it, once it can; neither the client nor who stops the gateway waits for that.
@@ -234,72 +235,109 @@ class JobExchange:
         """Nothing: whether there is an end tells."""
 
 
-async def start(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, remembered: Remembered) -> Job:
-    """Store that there will be an answer, and begin to make it.
+class BackgroundJobs(Struct, frozen=True):
+    """Begins jobs, and has clients follow their answers."""
 
-    Raises:
-        FailureError: there will be none: the request is wrong, nobody answers to its model, or the store fails.
-    """
-    keeper, spoken, background = _speaking(dialect, gateway)
-    request = relay.decode_request(dialect, remembered.prepared, record.route or "", exchange.variables)
-    route = gateway.route(request.model, client=record.client)
-    record.asked(request.model, stream=remembered.kept.request.get("stream") is True)
-    record.routed(route)
-    now = keeper.now()
-    empty = Response(id=remembered.kept.id, model=request.model, created=remembered.kept.created)
-    body = spoken.show(dialect.encode_response(empty, request, Losses()), remembered.kept)
-    queued = replace(
-        stored(remembered, dialect, spoken, spoken.mark(body, "queued", None), now),
-        streamed=bool(record.stream),
-        process=keeper.process,
-        lease=now + LEASE,
-    )
-    job = Job(keeper, spoken, dialect.framing, remembered, queued)
-    await keeper.need(keeper.store.put(queued))
-    opening = background.opening(queued.response)
-    try:
-        await job.add(opening)
-    except StoreError:
-        raise FailureError(UNREACHABLE) from None
-    own = gateway.observer.record(exchange.method)
-    own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
-    job.run(JobExchange(exchange, dialect.framing, job), dialect, gateway, own)
-    keeper.sweep()
-    return job
+    keeper: Keeper | None
+    relay: RelayEndpoint
+    observer: Observer
 
+    async def start(self, ctx: RequestContext, remembered: Remembered) -> Job:
+        """Store that there will be an answer, and begin to make it.
 
-async def tell(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, job: Job) -> None:
-    """Answer the request that began a job: with its stream, or with the news that it is queued."""
-    if job.answer.streamed:
-        await follow(exchange, dialect, gateway, record, job.key, -1)
-    else:
-        await send_json(exchange, record, job.answer.response)
+        Raises:
+            FailureError: there will be none: the request is wrong, nobody answers to its model, or the store fails.
+        """
+        keeper, spoken, background = self._speaking(ctx.dialect)
+        exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
+        request = decode_request(dialect, remembered.prepared, ctx.route, exchange.variables)
+        route = self.relay.services.models.route(request.model, client=ctx.client)
+        record.asked(request.model, stream=remembered.kept.request.get("stream") is True)
+        record.routed(route)
+        now = keeper.now()
+        empty = Response(id=remembered.kept.id, model=request.model, created=remembered.kept.created)
+        body = spoken.show(dialect.encode_response(empty, request, Losses()), remembered.kept)
+        queued = replace(
+            stored(remembered, dialect, spoken, spoken.mark(body, "queued", None), now),
+            streamed=bool(record.stream),
+            process=keeper.process,
+            lease=now + LEASE,
+        )
+        job = Job(keeper, spoken, dialect.framing, remembered, queued)
+        await keeper.need(keeper.store.put(queued))
+        opening = background.opening(queued.response)
+        try:
+            await job.add(opening)
+        except StoreError:
+            raise FailureError(UNREACHABLE) from None
+        own = self.observer.record(exchange.method)
+        own.route, own.dialect, own.client, own.answer_id = record.route, record.dialect, record.client, queued.id
+        job.run(self, replace(ctx, exchange=JobExchange(exchange, dialect.framing, job), record=own))
+        keeper.sweep()
+        return job
 
-
-async def follow(  # noqa: PLR0913, PLR0917  what every handler gets, whom to follow, and from where on
-    exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record, key: tuple[str, str], after: int
-) -> None:
-    """Send the stream of an answer from behind the number `after` on, to its end."""
-    keeper, spoken, _ = _speaking(dialect, gateway)
-    unbuffered = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
-    record.begin(OK)
-    await exchange.start(OK, [("content-type", dialect.framing.media_type), *unbuffered, *record.headers()])
-    quiet = 0.0
-    while True:
-        changed = None if (job := keeper.jobs.get(key)) is None else job.changed
-        done = await _is_done(keeper, key, spoken)
-        frames = await keeper.need(keeper.store.frames(*key, after, FRAMES))
-        if frames:
-            after, quiet = frames[-1][0], 0.0
-            await exchange.write(b"".join(data for _, data in frames))
-        elif done:
-            break
+    async def tell(self, ctx: RequestContext, job: Job) -> None:
+        """Answer the request that began a job: with its stream, or with the news that it is queued."""
+        if job.answer.streamed:
+            await self.follow(ctx, job.key, -1)
         else:
-            quiet += await _wait(changed)
-            if quiet >= gateway.config.server.ping_interval:
-                quiet = 0.0
-                await exchange.write(_COMMENT)
-    await exchange.end(await _last_comment(keeper, key, spoken))
+            await send_json(ctx, job.answer.response)
+
+    async def follow(self, ctx: RequestContext, key: tuple[str, str], after: int) -> None:
+        """Send the stream of an answer from behind the number `after` on, to its end."""
+        keeper, spoken, _ = self._speaking(ctx.dialect)
+        exchange, media_type = ctx.exchange, ctx.dialect.framing.media_type
+        unbuffered = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+        ctx.record.begin(OK)
+        await exchange.start(OK, [("content-type", media_type), *unbuffered, *ctx.record.headers()])
+        quiet = 0.0
+        while True:
+            changed = None if (job := keeper.jobs.get(key)) is None else job.changed
+            done = await _is_done(keeper, key, spoken)
+            frames = await keeper.need(keeper.store.frames(*key, after, FRAMES))
+            if frames:
+                after, quiet = frames[-1][0], 0.0
+                await exchange.write(b"".join(data for _, data in frames))
+            elif done:
+                break
+            else:
+                quiet += await _wait(changed)
+                if quiet >= self.relay.ping_interval:
+                    quiet = 0.0
+                    await exchange.write(_COMMENT)
+        await exchange.end(await _last_comment(keeper, key, spoken))
+
+    async def relayed(self, ctx: RequestContext) -> Failure | None:
+        """Have the relay answer; return why there is no answer, if it says so."""
+        record = ctx.record
+        try:
+            await self.relay.serve(ctx)
+        except FailureError as error:
+            record.failed(error.failure)
+            return error.failure
+        except WireError as error:
+            record.failed(invalid(error))
+            return invalid(error)
+        except StoreError as error:
+            record.failed(BROKEN)
+            _logger.error("request %s: the store fails: %s", record.request_id, error)  # noqa: TRY400  no texts
+            return BROKEN
+        except Exception as error:  # noqa: BLE001  the outermost shell of a task: nobody else would own up to a bug
+            record.failed(BROKEN)
+            _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
+            return BROKEN
+        return None
+
+    def _speaking(self, dialect: Dialect) -> tuple[Keeper, State, Background]:
+        """Return who keeps, and what the dialect has to say of it.
+
+        Raises:
+            FailureError: nothing is kept here.
+        """
+        spoken = dialect.state
+        if self.keeper is None or spoken is None or spoken.background is None:
+            raise FailureError(OFF)
+        return self.keeper, spoken, spoken.background
 
 
 async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: State) -> bytes:
@@ -328,27 +366,6 @@ async def cancel(keeper: Keeper, spoken: State, answer: Stored) -> Stored:
     return await keeper.get(answer.owner, answer.id, spoken) or answer
 
 
-async def _relayed(exchange: Exchange, dialect: Dialect, gateway: Gateway, record: Record) -> Failure | None:
-    """Have the relay answer; return why there is no answer, if it says so."""
-    try:
-        await relay.serve(exchange, dialect, gateway, record)
-    except FailureError as error:
-        record.failed(error.failure)
-        return error.failure
-    except WireError as error:
-        record.failed(invalid(error))
-        return invalid(error)
-    except StoreError as error:
-        record.failed(BROKEN)
-        _logger.error("request %s: the store fails: %s", record.request_id, error)  # noqa: TRY400  no texts
-        return BROKEN
-    except Exception as error:  # noqa: BLE001  the outermost shell of a task: nobody else would own up to a bug
-        record.failed(BROKEN)
-        _logger.error("request %s failed: %s", record.request_id, whereabouts(error))  # noqa: TRY400  no texts
-        return BROKEN
-    return None
-
-
 async def _is_done(keeper: Keeper, key: tuple[str, str], spoken: State) -> bool:
     """Whether no more will be made of an answer."""
     if key in keeper.jobs:
@@ -368,15 +385,3 @@ async def _wait(changed: asyncio.Event | None) -> float:
     except TimeoutError:
         return LOOK_SECONDS
     return 0.0
-
-
-def _speaking(dialect: Dialect, gateway: Gateway) -> tuple[Keeper, State, Background]:
-    """Return who keeps, and what the dialect has to say of it.
-
-    Raises:
-        FailureError: nothing is kept here.
-    """
-    spoken = dialect.state
-    if gateway.keeper is None or spoken is None or spoken.background is None:
-        raise FailureError(OFF)
-    return gateway.keeper, spoken, spoken.background

@@ -21,14 +21,11 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.asking import Asking
-    from xenoglot.gateway.observe import Record
     from xenoglot.gateway.usage_estimate import UsageEstimate
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
-    from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
 OK = 200
@@ -37,16 +34,16 @@ _UNBUFFERED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 
 
 class Telling:
-    """One answer and the client that asked for it, in `dialect`."""
+    """One answer and the client that asked for it, in its dialect."""
 
     __slots__ = ("_asking", "_dialect", "_record", "_request", "framing", "losses")
 
-    def __init__(self, dialect: Dialect, record: Record, request: Request, asking: Asking) -> None:
-        self.framing = record.framing or dialect.framing
+    def __init__(self, asking: Asking) -> None:
+        self.framing = asking.record.framing or asking.dialect.framing
         self.losses = asking.losses
-        self._dialect = dialect
-        self._record = record
-        self._request = request
+        self._dialect = asking.dialect
+        self._record = asking.record
+        self._request = asking.request
         self._asking = asking
 
     def observe(self, events: Sequence[Event]) -> None:

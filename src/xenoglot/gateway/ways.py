@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.gateway import Gateway
     from xenoglot.gateway.keys import Client
     from xenoglot.gateway.routing import Plan, Route
+    from xenoglot.gateway.upstream_services import UpstreamServices
     from xenoglot.model.request import Request
 
 MOST = 1024
@@ -48,11 +48,11 @@ class Way(NamedTuple):
     alone: bool
     alike: bool
 
-    def first(self, gateway: Gateway, request: Request, headers: Sequence[tuple[str, str]]) -> Turn:
+    def first(self, services: UpstreamServices, request: Request, headers: Sequence[tuple[str, str]]) -> Turn:
         """Return who is to be asked first for what a client who sent `headers` asks."""
         if self.alone:
             return Turn(self.aheads[0], None, last=True)
-        routes, group = routes_for(gateway, self.plan, request, headers)
+        routes, group = routes_for(services, self.plan, request, headers)
         index = next(index for index, route in enumerate(self.plan.routes) if route is routes[0])
         return Turn(self.aheads[index], group, last=len(routes) == 1)
 
@@ -68,10 +68,10 @@ class Turn(NamedTuple):
 class Ways:
     """The ways of one gateway's names."""
 
-    __slots__ = ("_gateway", "_known")
+    __slots__ = ("_known", "_services")
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, services: UpstreamServices) -> None:
+        self._services = services
         self._known: dict[tuple[str, str, tuple[str, ...]], Way] = {}
         """By the name, the dialect, and the names that the client may ask for."""
 
@@ -85,13 +85,13 @@ class Ways:
         return self._known.get(place) or self._found(place, dialect, client)
 
     def _found(self, place: tuple[str, str, tuple[str, ...]], dialect: Dialect, client: Client) -> Way:
-        gateway, model = self._gateway, place[0]
-        plan = gateway.plan(model, dialect.default_tag, client=client)
+        services, model = self._services, place[0]
+        plan = services.models.plan(model, dialect.default_tag, client=client)
         at_once = not plan.continues and plan.hold_back.seconds == 0 and dialect.answer_at_once is None
         aheads = tuple(self._ahead(route, model, dialect) if at_once else None for route in plan.routes)
-        keys = len(gateway.dispatcher.ward.of(plan.route).busy)
+        keys = len(services.dispatcher.ward.of(plan.route).busy)
         alone = len(plan.routes) == 1 and (keys <= 1 or plan.affinity == "none")
-        upstreams = [gateway.config.upstreams.get(route.backend) for route in plan.routes]
+        upstreams = [services.models.upstream(route) for route in plan.routes]
         alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
         way = Way(plan, aheads, alone, alike)
         if len(self._known) >= MOST:
@@ -101,11 +101,11 @@ class Ways:
 
     def _ahead(self, route: Route, model: str, dialect: Dialect) -> Ahead | None:
         """Return what lies ahead on `route`: a server, to whose answers nothing is done here."""
-        backend = self._gateway.backend(route.backend)
+        backend = self._services.models.backend(route)
         if type(backend) is not Remote or reading(backend, route) is not backend:
             return None
-        kept = preserves(self._gateway, route, dialect.name)
-        upstream = self._gateway.config.upstreams.get(route.backend)
+        kept = preserves(self._services, route, dialect.name)
+        upstream = self._services.models.upstream(route)
         if kept and (upstream is None or upstream.speaks(dialect.name, route.model)):
             return None
         backend = backend.speaking(dialect.name, route.model)
