@@ -24,7 +24,7 @@ from xenoglot.gateway import settings
 from xenoglot.gateway.access import RedactingFormatter
 from xenoglot.gateway.config import Config
 from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server, bind, greeting, serve_at
+from xenoglot.gateway.server import Server, Setup, bind, greeting, serve_at
 from xenoglot.gateway.settings import Model
 from xenoglot.gateway.source import FileSource
 
@@ -122,7 +122,7 @@ def test_k13_k14_a_sighup_while_things_are_loaded_is_heard_afterwards(tmp_path: 
         told.append("lets go")
 
     with bind("127.0.0.1", 0) as listener:
-        serve_at(listener, source.load(), lambda _: told.append("serves"), assemble, source)
+        serve_at(listener, source.load(), lambda _: told.append("serves"), Setup(assemble, source))
     assert told[:3] == ["loads", "serves", "loads"]
     assert told.count("lets go") >= 1
 

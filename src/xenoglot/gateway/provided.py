@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -62,30 +62,31 @@ def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Probl
     except ConfigurationError as error:
         problems.add(join(path, "dialect"), str(error))
         return _NOWHERE | said
-    filled = _filled(said, row, face, _address(said, row, face, path, environ, problems))
+    table = _Table(said, row, path, environ, problems)
+    filled = _filled(said, row, face, _address(table, face))
     named = said.get("also", usual(face.dialect, row))
     if isinstance(named, list) and named:
-        filled["also"] = [
-            _spoken(one, said, row, face, path, environ, problems) if isinstance(one, dict) else one
-            for one in tables(named)
-        ]
+        filled["also"] = [_spoken(one, table, face) if isinstance(one, dict) else one for one in tables(named)]
     return filled
 
 
-def _spoken(  # noqa: PLR0913, PLR0917  what a further dialect is made of
-    said: JSONObject,
-    upstream: JSONObject,
-    row: Provider,
-    main: Face,
-    path: str,
-    environ: Mapping[str, str],
-    problems: Problems,
-) -> JSONObject:
+class _Table(NamedTuple):
+    """The table of an upstream in the file, the row of its provider, and where its mistakes are noted."""
+
+    said: JSONObject
+    row: Provider
+    path: str
+    environ: Mapping[str, str]
+    problems: Problems
+
+
+def _spoken(said: JSONObject, table: _Table, main: Face) -> JSONObject:
     """Return a further dialect of an upstream, filled from the row where the file does not set it."""
+    upstream, row = table.said, table.row
     face = next((face for face in row.faces if face.dialect == said.get("dialect")), None)
     if face is None:
         return said
-    address = _address(upstream, row, face, path, environ, problems)
+    address = _address(table, face)
     if "base_url" in upstream and isinstance(address, str):
         address = moved(address, main, face)
     told = _table(upstream, "target") | _table(said, "target")
@@ -100,9 +101,8 @@ def _spoken(  # noqa: PLR0913, PLR0917  what a further dialect is made of
     }
 
 
-def _address(  # noqa: PLR0913, PLR0917  what an address is made of
-    said: JSONObject, row: Provider, face: Face, path: str, environ: Mapping[str, str], problems: Problems
-) -> JSON:
+def _address(table: _Table, face: Face) -> JSON:
+    said, row, path, environ, problems = table
     settings = said.get("settings", {})
     if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
         return _NOWHERE["base_url"]  # it is complained of where it is read

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.access import configure_logging
@@ -146,34 +146,29 @@ def serve(
     """
     listener = bind(config.server.host, config.server.port)
     with contextlib.closing(listener):
-        serve_at(listener, config, say, assemble, source)
+        serve_at(listener, config, say, Setup(assemble or partial(assembled, shelf=Shelf()), source))
 
 
-def serve_at(  # noqa: PLR0913, PLR0917  what a process is told
-    listener: socket.socket,
-    config: Config,
-    say: Callable[[str], object],
-    assemble: Assembly | None = None,
-    source: Source | None = None,
-    at_once: Sequence[signal.Signals] = STOP_SIGNALS,
-) -> None:
-    """Serve at an address that is bound; `at_once` is that of the `Server`.
+class Setup(NamedTuple):
+    """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is that of the `Server`."""
+
+    assemble: Assembly
+    source: Source | None = None
+    at_once: Sequence[signal.Signals] = STOP_SIGNALS
+
+
+def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: Setup) -> None:
+    """Serve at an address that is bound.
 
     Raises:
         ConfigurationError: a backend cannot be made.
     """
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(config, listener, say, assemble or partial(assembled, shelf=Shelf()), source, at_once))
+        runner.run(_serve(config, listener, say, setup))
 
 
-async def _serve(  # noqa: PLR0913, PLR0917  as above
-    config: Config,
-    listener: socket.socket,
-    say: Callable[[str], object],
-    assemble: Assembly,
-    source: Source | None,
-    at_once: Sequence[signal.Signals],
-) -> None:
+async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: Setup) -> None:
+    assemble, source, at_once = setup
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
         server = Server(await stack.enter_async_context(assemble(config)), at_once)

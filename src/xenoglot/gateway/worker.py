@@ -18,7 +18,7 @@ from xenoglot.gateway.address import line_at
 from xenoglot.gateway.assembly import assembled
 from xenoglot.gateway.limits_shared import SharedLimiter
 from xenoglot.gateway.metrics import merged
-from xenoglot.gateway.server import serve_at
+from xenoglot.gateway.server import Setup, serve_at
 from xenoglot.gateway.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def work(config: Config, post: Post, source: Source | None) -> None:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        serve_at(listener, config, _say, assemble, source, AT_ONCE)
+        serve_at(listener, config, _say, Setup(assemble, source, AT_ONCE))
 
 
 def _say(line: str) -> None:
