@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.native import Connection
-from xenoglot.gateway.native_server import NativeServer
-from xenoglot.gateway.server import loop_factory
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.http.connection import Connection
+from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from xenoglot.gateway.config import Config
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
+    from xenoglot.gateway.config.load import Config
 
 KEY = "xg-" + "0123456789abcdef" * 2
 END_OF_HEAD = b"\r\n\r\n"
@@ -304,7 +304,7 @@ def _log_to_nowhere() -> Generator[None]:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), STDERR)
     # Wherever the function comes from: another tree than this may be measured.
-    import_module("xenoglot.gateway.server").configure_logging(str)
+    import_module("xenoglot.gateway.process.serve").configure_logging(str)
     try:
         yield
     finally:

@@ -39,15 +39,16 @@ HARMLESS = Path(__file__).with_name("mutants.toml")
 
 HARDENED = {
     "policy/fair.py": ("policy/test_fair.py", "policy/test_waiting.py"),
-    "policy/ledger.py": ("policy/test_ledger.py", "policy/test_waiting.py", "gateway/test_limits.py"),
-    "policy/scope.py": ("gateway/test_limits.py",),
+    "policy/ledger.py": ("policy/test_ledger.py", "policy/test_waiting.py", "gateway/limits/test_limiter.py"),
+    "policy/scope.py": ("gateway/limits/test_limiter.py",),
     "policy/throttle.py": ("policy/test_throttle.py", "faults/test_security_keys.py"),
     "policy/*.py": ("policy/test_{name}.py",),
-    "gateway/limits*.py": ("gateway/test_{name}.py", "gateway/test_limits.py"),
+    "policy/limits/*.py": ("policy/limits/test_{name}.py",),
+    "gateway/limits*.py": ("gateway/test_{name}.py", "gateway/limits/test_limiter.py"),
     "backends/retry_after.py": ("backends/test_retry_after.py",),
     "backends/transport_coding.py": ("backends/test_transport_coding.py",),
-    "backends/transport_bounds.py": ("backends/test_transport*.py",),
-    "backends/transport_exchange.py": ("backends/test_transport*.py",),
+    "backends/transport_bounds.py": ("backends/http/test_*.py",),
+    "backends/transport_exchange.py": ("backends/http/test_*.py",),
 }
 """Modules, and the tests that are theirs; the first row that fits counts."""
 

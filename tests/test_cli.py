@@ -17,8 +17,8 @@ import pytest
 import xenoglot
 from tests.gateway.serving import PATIENCE, config_for, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response

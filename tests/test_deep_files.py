@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import config
+from xenoglot.gateway.config import load
 from xenoglot.providers import catalog
 from xenoglot.testing import recorded, script_file
 
@@ -26,7 +26,7 @@ def recording(path: Path) -> object:
 @pytest.mark.parametrize(
     ("read", "where"),
     [
-        pytest.param(lambda path: config.load(path, {}), "meta.toml", id="findings-11-configuration"),
+        pytest.param(lambda path: load.load(path, {}), "meta.toml", id="findings-11-configuration"),
         pytest.param(lambda path: catalog.read(path.read_text(), str(path)), "meta.toml", id="findings-11-provider"),
         pytest.param(script_file.load, "", id="findings-11-script"),
         pytest.param(recording, "case", id="findings-11-recording"),

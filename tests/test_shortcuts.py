@@ -42,9 +42,9 @@ KNOWN = {
     "xenoglot.dialects.responses.plain.plain_said": "messages",
     "xenoglot.dialects.responses.plain.plain_tool": "messages",
     "xenoglot.dialects.responses.plain.write_plain": "messages",
-    "xenoglot.gateway.native_repeat.is_kept": "heads",
-    "xenoglot.gateway.passing.FastPath.awaits_body": "callbacks",
-    "xenoglot.gateway.passing.FastPath.passage": "callbacks",
+    "xenoglot.gateway.http.head_cache.is_kept": "heads",
+    "xenoglot.gateway.api.fast_path.FastPath.awaits_body": "callbacks",
+    "xenoglot.gateway.api.fast_path.FastPath.passage": "callbacks",
 }
 NONE = frozenset[str]()
 OFF = f"from xenoglot.dialects.chat.plain import plain_message; print(plain_message({HELLO}) is None)"
@@ -52,7 +52,11 @@ OFF = f"from xenoglot.dialects.chat.plain import plain_message; print(plain_mess
 
 
 def test_every_shortcut_is_known() -> None:
-    for module in ("xenoglot.gateway.native", "xenoglot.gateway.passage", "xenoglot.backends.remote"):
+    for module in (
+        "xenoglot.gateway.http.connection",
+        "xenoglot.gateway.relay.push_driver",
+        "xenoglot.backends.remote",
+    ):
         import_module(module)
     for name in names():
         get(name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.client.costs import Prices
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
 
 ANY_MODEL = "any"
 """A name nobody has: the embedded model answers to every name."""
@@ -95,7 +95,7 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> Chosen:
     Raises:
         ConfigurationError: a flag or the configuration is wrong, or the object of `--python` is no model.
     """
-    from xenoglot.gateway.routed import routed  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415  `translate` must not need the extra
 
     backend = own_backend(options)
     config = config_of(options)
@@ -164,8 +164,8 @@ def config_of(options: argparse.Namespace) -> Config:
     Raises:
         ConfigurationError: something is wrong with it.
     """
-    from xenoglot.gateway.config import load  # noqa: PLC0415  `translate` must not need the extra
-    from xenoglot.gateway.flags import from_flags  # noqa: PLC0415
+    from xenoglot.gateway.config.from_flags import from_flags  # noqa: PLC0415
+    from xenoglot.gateway.config.load import load  # noqa: PLC0415  `translate` must not need the extra
 
     flags = {name: value for name in FLAGS if (value := getattr(options, name, None)) is not None}
     if getattr(options, "python", None) is not None:

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import xenoglot
 from xenoglot import benching, choosing, probing
 from xenoglot.agent import command as agent
+from xenoglot.backends.sanitize import for_log
 from xenoglot.bulk import command as batch
 from xenoglot.codec import report
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
-from xenoglot.gateway.printable import for_log
 from xenoglot.launching import commands as launching
 from xenoglot.providers import listing
 from xenoglot.terminal import asking, chatting, pulling
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from xenoglot.agent.screen import Screen
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.config import Config
-    from xenoglot.gateway.source import FileSource
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.process.config_source import FileSource
     from xenoglot.model.request import Tool
     from xenoglot.terminal.progress import Progress
     from xenoglot.text.payload_repaired import Repair
@@ -210,7 +210,7 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from xenoglot.gateway.guard import shown  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.config.file_permissions import shown  # noqa: PLC0415  only this command needs a server
 
     backend = choosing.own_backend(options)
     if backend is not None:
@@ -225,25 +225,25 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _serve_configured(config: Config, options: argparse.Namespace) -> None:
     """Serve as the one process, as one of several, or as the one that starts those: each loads what it needs."""
-    from xenoglot.gateway.post import post_of  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.process.worker_env import post_of  # noqa: PLC0415  only this command needs a server
 
     post = post_of(os.environ)
     if post is not None:
-        from xenoglot.gateway.worker import work  # noqa: PLC0415
+        from xenoglot.gateway.process.worker import work  # noqa: PLC0415
 
         work(config, post, _source(options))
     elif config.server.workers > 1:
-        from xenoglot.gateway.supervisor import supervise  # noqa: PLC0415  as above
+        from xenoglot.gateway.process.supervisor import supervise  # noqa: PLC0415  as above
 
         supervise(config, options.arguments, _say)
     else:
-        from xenoglot.gateway.server import serve  # noqa: PLC0415  as above
+        from xenoglot.gateway.process.serve import serve  # noqa: PLC0415  as above
 
         serve(config, say=_say, source=_source(options))
 
 
 def _source(options: argparse.Namespace) -> FileSource | None:
-    from xenoglot.gateway.source import FileSource  # noqa: PLC0415  as above
+    from xenoglot.gateway.process.config_source import FileSource  # noqa: PLC0415  as above
 
     if options.config is None:
         return None
@@ -251,8 +251,8 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
 
 def _serve_own(options: argparse.Namespace, backend: Backend) -> None:
-    from xenoglot.gateway.alone import alone  # noqa: PLC0415  only here
-    from xenoglot.gateway.server import serve  # noqa: PLC0415
+    from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
+    from xenoglot.gateway.process.single import alone  # noqa: PLC0415  only here
 
     serve(choosing.config_of(options), say=_say, assemble=alone(backend))
 
@@ -264,8 +264,8 @@ def _models(options: argparse.Namespace) -> int:
 
 
 async def _available(config: Config) -> list[str]:
-    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  `translate` must not need the extra
-    from xenoglot.gateway.listing import available  # noqa: PLC0415
+    from xenoglot.gateway.api.models import available  # noqa: PLC0415
+    from xenoglot.gateway.process.build import assembled  # noqa: PLC0415  `translate` must not need the extra
 
     async with assembled(config, ready=False) as gateway:
         return [model.id for model in await available(gateway.router, gateway.backends)]

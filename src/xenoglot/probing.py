@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from xenoglot.backends.sanitize import for_log
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, FailureError
-from xenoglot.gateway.printable import for_log
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:

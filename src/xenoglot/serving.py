@@ -45,9 +45,9 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
             without a key.
     """
     from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
-    from xenoglot.gateway.alone import alone  # noqa: PLC0415
-    from xenoglot.gateway.config import check  # noqa: PLC0415
-    from xenoglot.gateway.server import serve as serve_config  # noqa: PLC0415
+    from xenoglot.gateway.config.load import check  # noqa: PLC0415
+    from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
+    from xenoglot.gateway.process.single import alone  # noqa: PLC0415
 
     backend = backend_of(
         model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax, emulate=emulate
@@ -74,8 +74,8 @@ def configured(
     """
     from functools import partial  # noqa: PLC0415  to import xenoglot loads nothing but codecs
 
-    from xenoglot.gateway.config import check, load  # noqa: PLC0415
-    from xenoglot.gateway.routed import routed  # noqa: PLC0415
+    from xenoglot.gateway.config.load import check, load  # noqa: PLC0415
+    from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415
 
     if isinstance(config, str | Path):
         told = load(config, os.environ)

@@ -14,14 +14,14 @@ from tests.agent.working import called, said
 from xenoglot import cli
 from xenoglot.agent.answer_schema import LARGEST
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.response import Response
 
 SCHEMA = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
@@ -42,7 +42,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scrip
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(routed, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "routed", opening)
         return model
 
     (tmp_path / "project").mkdir()

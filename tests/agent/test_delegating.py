@@ -20,7 +20,7 @@ from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.aio import AsyncClient
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.tools.budget import Budget
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from xenoglot.agent.sessions import SessionFile
     from xenoglot.backends.backend import Answer, Call
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request
     from xenoglot.model.response import Response
 
@@ -320,7 +320,7 @@ def test_a_flag_gives_the_tool(
     async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
         yield model
 
-    monkeypatch.setattr(routed, "routed", opening)
+    monkeypatch.setattr(gateway_backend, "routed", opening)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     (folder := tmp_path / "project").mkdir()
     (policy := tmp_path / "policy.toml").write_text(f'deny = ["{denied}"]\n' if denied else "")

@@ -19,7 +19,7 @@ from xenoglot.agent.policy import OWN, Policy, checked, policy_of
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.request import Tool
 from xenoglot.tools.tool import GivenTool, LocalTool
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.response import Response
 
 SECRET = "sk-0123456789-secret"
@@ -50,7 +50,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(routed, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "routed", opening)
         code = cli.main(["agent", "go", "--plain", "--no-session", "--policy", "../policy.toml", *flags])
         return code, model
 

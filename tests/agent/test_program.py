@@ -18,7 +18,7 @@ from tests.agent.working import called, said
 from tests.architecture.tree import ROOT
 from xenoglot import cli
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
 
 DEADLINE = 120.0
 SECRET = "sk-0123456789-secret"
@@ -56,7 +56,7 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scripte
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(routed, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "routed", opening)
         return model
 
     return play

@@ -18,7 +18,7 @@ from xenoglot.agent.sessions import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message
 from xenoglot.model.request import Tool as Spec
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xenoglot.agent.sessions import SessionFile
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
 
 ID = "20261122-150000-abcdef"
 MANNER = Manner(
@@ -209,7 +209,7 @@ def test_commands_stand_between_prompts(
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(routed, "routed", opening)
+    monkeypatch.setattr(gateway_backend, "routed", opening)
     monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     flags = ["--upstream", "http://127.0.0.1:9", "--model", "small"]

@@ -19,13 +19,15 @@ LAYERS = {
         "stored",
         "relay",
         "upstream",
+        "media",
         "routing",
         "limits",
-        "auth",
+        "store_service",
+        "endpoint",
         "observability",
+        "auth",
         "http",
         "config",
-        "context",
     ),
 }
 """The parts of a package in the order of their imports: each may import those below it."""

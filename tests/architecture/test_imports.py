@@ -54,8 +54,8 @@ FAMILIES = ("openai",)
 """Folders under `dialects/` that are no dialect: what those of one vendor share."""
 
 # The only modules that speak to an upstream, and those that play one, or a client, in a test.
-UPSTREAM = ("xenoglot.backends.transport*", "xenoglot.backends.http1*", "xenoglot.testing.*")
-PARENT = "xenoglot.gateway.limits_shared"
+UPSTREAM = ("xenoglot.backends.http.*", "xenoglot.testing.*")
+PARENT = "xenoglot.gateway.limits.worker_ipc"
 """Speaks to the process that it is a worker of."""
 CLIENT_MODULES = {"aiohttp", "http.client", "httpx", "httpx2", "requests", "ssl", "urllib.request", "urllib3"}
 CONNECTING_CALLS = {
@@ -94,7 +94,7 @@ print(json.dumps({"seconds": seconds, "seen": seen}))
 
 
 def part(module: str) -> str:
-    """The part of the house that a module belongs to: `codec` for `xenoglot.codec.sse`, nothing for the root."""
+    """The part that a module belongs to: `codec` for `xenoglot.codec.sse`, nothing for the root."""
     name = module.partition(".")[2].partition(".")[0]
     return "" if name == "__main__" else name
 
@@ -140,9 +140,9 @@ def test_imports_follow_the_arrows() -> None:
         pytest.param("xenoglot.dialects.chat", "xenoglot.text.think", False, id="between-siblings"),
         pytest.param("xenoglot.codec.sse", "xenoglot.installed", False, id="installed-from-codec"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.dialect_registry", False, id="registry-from-a-dialect"),
-        pytest.param("xenoglot.client.aio", "xenoglot.gateway.asgi", False, id="gateway-from-elsewhere"),
-        pytest.param("xenoglot.cli", "xenoglot.gateway.asgi", True, id="gateway-from-cli"),
-        pytest.param("xenoglot.gateway.batches_work", "xenoglot.bulk.run", False, id="bulk-from-gateway"),
+        pytest.param("xenoglot.client.aio", "xenoglot.gateway.http.asgi", False, id="gateway-from-elsewhere"),
+        pytest.param("xenoglot.cli", "xenoglot.gateway.http.asgi", True, id="gateway-from-cli"),
+        pytest.param("xenoglot.gateway.batches.worker", "xenoglot.bulk.run", False, id="bulk-from-gateway"),
     ],
 )
 def test_the_arrows_tell_right_from_wrong(importer: str, imported: str, expected: bool) -> None:  # noqa: FBT001 (a case)

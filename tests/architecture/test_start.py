@@ -11,8 +11,8 @@ from tests.architecture.tree import ROOT
 START = """
 import asyncio, sys
 from xenoglot import choosing, cli
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.server import Server
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server
 
 async def start(config):
     async with assembled(config) as gateway:
@@ -45,11 +45,13 @@ def usual() -> set[str]:
         pytest.param(("xenoglot.engine.backend", "xenoglot.engine.weights"), id="embedded-model"),
         pytest.param(("xenoglot.backends.structured", "xenoglot.text.json_schema"), id="answers-held-to-schemas"),
         pytest.param(("xenoglot.backends.textual", "xenoglot.text.parser"), id="calls-in-text"),
-        pytest.param(("xenoglot.gateway.supervisor", "xenoglot.gateway.worker"), id="several-processes"),
+        pytest.param(
+            ("xenoglot.gateway.process.supervisor", "xenoglot.gateway.process.worker"), id="several-processes"
+        ),
         pytest.param(("xenoglot.providers.probe", "xenoglot.testing"), id="other-commands"),
         pytest.param(("sqlite3", "asyncpg", "redis"), id="databases"),
         pytest.param(
-            ("xenoglot.gateway.batches_runner", "xenoglot.store.batches", "python_multipart"),
+            ("xenoglot.gateway.batches.runner", "xenoglot.store.batches", "python_multipart"),
             id="files-and-batches",
         ),
         pytest.param(("importlib.metadata", "email", "zipfile"), id="metadata-of-packages"),

@@ -15,7 +15,7 @@ from bench.measuring import Result, Settings, Stand, asked, load_command, measur
 from bench.processes import Cores, family, memory_mb
 from bench.scenarios import EVERY, GOALS, MATRIX, TRANSLATED, VERBATIM
 from xenoglot.dialect_registry import names
-from xenoglot.gateway.config import load
+from xenoglot.gateway.config.load import load
 
 
 def options(**said: object) -> argparse.Namespace:

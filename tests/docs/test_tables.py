@@ -15,23 +15,15 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
-from xenoglot.gateway import (
-    batches_settings,
-    config,
-    connection_settings,
-    embedded,
-    fetch_settings,
-    respond,
-    settings,
-    tenants,
-)
-from xenoglot.gateway.also import Also, Facts
-from xenoglot.gateway.counting import COUNT
-from xenoglot.gateway.emulate import Emulate
-from xenoglot.gateway.keeper import NOT_KEPT
-from xenoglot.gateway.limits_settings import Counting, Limits
-from xenoglot.gateway.observe import LOSSES, SUBSTITUTED, TARGET, Line
-from xenoglot.gateway.targets import Caps, HoldBack, ModelTarget
+from xenoglot.gateway.api.count_tokens import COUNT
+from xenoglot.gateway.config import batches, connections, embedded, image_fetch, load, settings, tenants
+from xenoglot.gateway.config.emulate import Emulate
+from xenoglot.gateway.config.extra_endpoints import Also, Facts
+from xenoglot.gateway.config.limits import Counting, Limits
+from xenoglot.gateway.config.targets import Caps, HoldBack, ModelTarget
+from xenoglot.gateway.endpoint import responses
+from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, Line
+from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.model import content, events
 from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
@@ -112,7 +104,7 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 
 KEYS = {
     "`[server]`": keys(settings.Server, "connections"),
-    "`[server.connections]`": keys(connection_settings.Connections),
+    "`[server.connections]`": keys(connections.Connections),
     "`[keys]`": keys(settings.Keys),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
@@ -124,10 +116,10 @@ KEYS = {
     "`[[upstreams.NAME.facts]]`": keys(Facts, "target"),
     "`[[upstreams.NAME.also]]`": keys(Also, "target", "facts"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
-    "`[fetch]`": keys(fetch_settings.Fetch),
+    "`[fetch]`": keys(image_fetch.Fetch),
     "`[store]`": keys(settings.Store),
     "`[limits]`": keys(Counting),
-    "`[batches]`": keys(batches_settings.Batches),
+    "`[batches]`": keys(batches.Batches),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
     "`[[models]]`": keys(settings.Model, "defaults"),
@@ -142,7 +134,7 @@ def test_every_key_of_the_file_is_explained(heading: str) -> None:
 
 
 def test_every_table_of_the_file_is_explained() -> None:
-    tables = {field.name for field in msgspec.structs.fields(config.Config)} - {"secrets", "on_loss"}
+    tables = {field.name for field in msgspec.structs.fields(load.Config)} - {"secrets", "on_loss"}
     assert {re.split(r"[.\]]", heading.strip("`[]"))[0] for heading in KEYS} == tables
 
 
@@ -163,7 +155,7 @@ def error_rows() -> Iterator[list[str]]:
     for kind in get_args(FailureKind):
         failure = Failure(kind=kind, message="it went wrong")
         (chat_status, chat), (messages_status, messages) = (dialect.encode_error(failure) for dialect in BOTH)
-        again = dict(respond.advice(failure)).get("x-should-retry", UNSET)
+        again = dict(responses.advice(failure)).get("x-should-retry", UNSET)
         error = chat["error"]
         chat_words = [code(error["type"]), UNSET if error["code"] is None else code(error["code"])]
         yield [code(kind), str(chat_status), *chat_words, str(messages_status), code(messages["error"]["type"]), again]

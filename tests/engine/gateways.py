@@ -7,10 +7,10 @@ import os
 import threading
 from typing import TYPE_CHECKING, Self
 
-from xenoglot.gateway.access import configure_logging
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.observability.access_log import configure_logging
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

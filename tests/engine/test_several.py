@@ -8,8 +8,8 @@ import pytest
 
 from xenoglot.engine.errors import WeightsError
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from msgspec import json
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON
 
 

@@ -25,11 +25,11 @@ from tests.faults.canaries import Canaries, Overheard, overhearing
 from tests.faults.heard import answer_text, envelope, heard
 from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.transport import Transport
-from xenoglot.gateway import assembly
-from xenoglot.gateway.config import check
-from xenoglot.gateway.health import Ward
-from xenoglot.gateway.server import Server, bind
-from xenoglot.gateway.settings import Upstream as Settings
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.settings import Upstream as Settings
+from xenoglot.gateway.process import build
+from xenoglot.gateway.process.serve import Server, bind
+from xenoglot.gateway.routing.target_health import Ward
 from xenoglot.testing.received import MessageReader
 from xenoglot.testing.script import Body, End, Head, Respond
 from xenoglot.testing.upstream import Upstream
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from tests.faults.heard import Heard, Told
     from xenoglot.backends.transport_connection import Pool
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.testing.script import Step
 
@@ -188,7 +188,7 @@ class House:
         access.addHandler(self.lines)
         stack.callback(access.removeHandler, self.lines)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(assembly, "Transport", self._transport)
+        patch.setattr(build, "Transport", self._transport)
         patch.setenv("UPSTREAM_KEY", self.canaries.upstream_key)
         patch.setenv("CLIENT_KEY", self.canaries.client_key)
         self._runner.run(self._start())
@@ -226,7 +226,7 @@ class House:
             await self._exits.enter_async_context(upstream)
         await self._exits.enter_async_context(Upstream(door="stall", host=SILENT, port=self.upstream.port))
         config = check(self._config(), os.environ, "the tests")
-        self.gateway = await self._exits.enter_async_context(assembly.assembled(config))
+        self.gateway = await self._exits.enter_async_context(build.assembled(config))
         self.gateway.dispatcher.clock = asyncio.get_running_loop().time
         self.server = Server(self.gateway)
         listener = self._exits.enter_context(bind("127.0.0.1", 0))

@@ -22,7 +22,7 @@ from tests.faults.wires import DIALECTS
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.app import Gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -12,8 +12,8 @@ from tests.faults.cases import BOTH, gone, mode_of
 from tests.faults.heard import envelope, words_of
 from tests.faults.house import House, asking, broken, fine, refused, stream, well, whole, within_reason
 from tests.faults.wires import DIALECTS, FIRST, HELLO, error_body
-from xenoglot.gateway import idempotency
-from xenoglot.gateway.idempotency import COMES_SOON, UNSURE
+from xenoglot.gateway.api import idempotency
+from xenoglot.gateway.api.idempotency import COMES_SOON, UNSURE
 from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
 from xenoglot.testing.script import Hang, Reset, Rule, Until
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from tests.faults.house import Answer, Caller
-    from xenoglot.gateway.keeper import Keeper
+    from xenoglot.gateway.store_service import Keeper
     from xenoglot.testing.script import Step
 
 GO_ON = "go on"

@@ -21,8 +21,8 @@ from xenoglot import testing
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.transport import Transport
-from xenoglot.gateway.config import check
-from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.load import check
 from xenoglot.testing import Respond
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.canaries import Canaries
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config import load
+from xenoglot.gateway.config.load import load
 
 if TYPE_CHECKING:
     from pathlib import Path

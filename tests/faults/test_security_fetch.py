@@ -22,14 +22,14 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
-from xenoglot.gateway import fetch
-from xenoglot.gateway.config import check
-from xenoglot.gateway.fetch import Fetcher
-from xenoglot.gateway.fetch_settings import Fetch
-from xenoglot.gateway.fetch_url import BlockedError, checked, is_public, kind_of, onward
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.inlining import Inlining
-from xenoglot.gateway.settings import Upstream
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.image_fetch import Fetch
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.media import fetch_image
+from xenoglot.gateway.media.fetch_image import Fetcher
+from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
+from xenoglot.gateway.media.inline_images import Inlining
 from xenoglot.testing import Close, Hang, Head, Respond, Rule, Send, When
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ async def fetching(
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(HOST, "other.example").configure_cert(server)
     authority.configure_trust(client)
-    monkeypatch.setattr(fetch, "is_public", lambda address: address == "127.0.0.1" or is_public(address))
+    monkeypatch.setattr(fetch_image, "is_public", lambda address: address == "127.0.0.1" or is_public(address))
     async with testing.Upstream(*rules, tls=server) as upstream:
         wanted = Fetch(enabled=True, ports=(upstream.port,), **settings)  # type: ignore[arg-type]
         fetcher = Fetcher(wanted, resolve=names or Names(), transport=partial(Transport, ssl_context=client))

@@ -9,8 +9,8 @@ import pytest
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -15,18 +15,18 @@ from tests.faults.direct import ask
 from tests.gateway.said import CHAT, HELLO, Broken
 from tests.gateway.serving import config_for, endpoints
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import check
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys
-from xenoglot.gateway.tenants import Tenant
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.policy.throttle import Patience, Throttle, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
 
     Header = tuple[str, str]
 

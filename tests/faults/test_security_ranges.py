@@ -17,7 +17,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.wire import decode_json
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.app import Gateway
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

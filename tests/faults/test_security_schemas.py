@@ -10,7 +10,7 @@ import pytest
 from tests.architecture.tree import MODULES
 from tests.faults.direct import ask
 from tests.gateway.serving import config_for
-from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.app import Gateway
 
 if TYPE_CHECKING:
     from xenoglot.engine.backend import Engine

@@ -28,12 +28,12 @@ from xenoglot.engine.child import Endpoint, Settings
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.process import EngineProcess
 from xenoglot.engine.weights import Weights, from_path
-from xenoglot.gateway.assembly import discreet
-from xenoglot.gateway.embedded import Embedded, EmbeddedModel
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys
-from xenoglot.gateway.tenants import Tenant
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.tenants import Tenant
+from xenoglot.gateway.process.build import discreet
 from xenoglot.model.content import Text
 from xenoglot.model.events import UsageReported
 from xenoglot.model.request import Message, Request, Sampling

@@ -20,9 +20,9 @@ from xenoglot import testing
 from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys, Upstream
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys, Upstream
 from xenoglot.model.failure import Failure
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry

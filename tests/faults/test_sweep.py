@@ -21,8 +21,8 @@ from tests.faults.house import asking
 from xenoglot.backends.transport import Transport, TransportError
 from xenoglot.backends.transport_exchange import Exchange as Asked
 from xenoglot.codec.wire import encode_json
-from xenoglot.gateway import assembly
-from xenoglot.gateway.config import check
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process import build
 from xenoglot.model.json import JSONObject
 from xenoglot.testing import END, Baseline, Respond, Rule, Until, Upstream, answers, interrupt
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http1 import Origin
     from xenoglot.backends.transport_connection import Connection, Pool
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
 
 MOST = 200
 """Waits that no request has."""
@@ -221,11 +221,11 @@ async def house(way: Way, scripted: Upstreams, patch: pytest.MonkeyPatch) -> Asy
         transports.append(Transport(**settings))  # type: ignore[arg-type]  # as it was called
         return transports[-1]
 
-    patch.setattr(assembly, "Transport", transport)
+    patch.setattr(build, "Transport", transport)
     scripted.set(way)
     async with AsyncExitStack() as stack:
         config = check(way.config(scripted.one.url, scripted.two.url), {}, "the tests")
-        gateway = await stack.enter_async_context(assembly.assembled(config))
+        gateway = await stack.enter_async_context(build.assembled(config))
         gateway.dispatcher.sleep = lambda _: asyncio.sleep(0)
         yield House(gateway, transports)
 

@@ -36,9 +36,9 @@ from xenoglot.dialect_registry import get, names
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
-from xenoglot.gateway.config import check
-from xenoglot.gateway.native_body import ChunkedBody
-from xenoglot.gateway.native_head import Refused, decode_head, find_end
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.http.body import ChunkedBody
+from xenoglot.gateway.http.head import Refused, decode_head, find_end
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
 from xenoglot.testing.received import MessageReader

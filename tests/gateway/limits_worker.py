@@ -8,7 +8,7 @@ import sys
 from msgspec import json
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.limits_shared import SharedLimiter
+from xenoglot.gateway.limits.worker_ipc import SharedLimiter
 from xenoglot.policy.scope import Scope
 
 

@@ -15,9 +15,9 @@ from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
 from tests.shortcuts import switched
-from xenoglot.gateway import native
-from xenoglot.gateway.limits import MemoryLimiter
-from xenoglot.gateway.passing import FastPath
+from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.http import connection as http_connection
+from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.policy.breaker import Breaker
 from xenoglot.testing.script import Body, End, Head, Until
 
@@ -165,19 +165,19 @@ class Ways:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        found, have_served = FastPath.passage, native.Connection.have_served
+        found, have_served = FastPath.passage, http_connection.Connection.have_served
 
         def passage(*arguments: object) -> object:
             taken = found(*arguments)  # type: ignore[arg-type]  # as they came
             self.counts["passages"] += taken is not None
             return taken
 
-        def counted(connection: native.Connection, *arguments: object) -> None:
+        def counted(connection: http_connection.Connection, *arguments: object) -> None:
             self.counts["tasks"] += 1
             have_served(connection, *arguments)  # type: ignore[arg-type]  # as above
 
         patch.setattr(FastPath, "passage", passage)
-        patch.setattr(native.Connection, "have_served", counted)
+        patch.setattr(http_connection.Connection, "have_served", counted)
 
 
 def played(house: House, scene: Scene) -> Trace:

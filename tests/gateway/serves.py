@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tests.gateway.said import HELLO, Backend
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config import check
-from xenoglot.gateway.embedded import EMBEDDED
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server, bind
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.embedded import EMBEDDED
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.gateway.batches import Halting
-from xenoglot.gateway import gateway as gateways
-from xenoglot.gateway.config import check
-from xenoglot.gateway.embedded import EMBEDDED
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server, bind
+from tests.gateway.batch_backend import Halting
+from xenoglot.gateway import app as gateways
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.embedded import EMBEDDED
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from tests.gateway.said import HELLO
 from tests.gateway.serving_asgi import ASGIServer
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.access import configure_logging
-from xenoglot.gateway.config import Config
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server as NativeServer
-from xenoglot.gateway.server import bind, loop_factory
-from xenoglot.gateway.settings import Server, Upstream
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.settings import Server, Upstream
+from xenoglot.gateway.observability.access_log import configure_logging
+from xenoglot.gateway.process.serve import Server as NativeServer
+from xenoglot.gateway.process.serve import bind, loop_factory
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.routes import Endpoint
+    from xenoglot.gateway.endpoint.routes import Endpoint
     from xenoglot.model.json import JSON
     from xenoglot.store.store import Store
 

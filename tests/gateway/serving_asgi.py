@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from xenoglot.gateway.asgi import Application
-from xenoglot.gateway.server import GRACE_SECONDS
+from xenoglot.gateway.http.asgi import Application
+from xenoglot.gateway.process.serve import GRACE_SECONDS
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Generator
 
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
 
 
 class ASGIServer(uvicorn.Server):

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from tests.backends.wire import becomes, turns
 from tests.gateway.serving import config_for
-from xenoglot.gateway.connection_settings import Connections
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.native_server import NativeServer
-from xenoglot.gateway.server import bind
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.connections import Connections
+from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.process.serve import bind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.json import JSON
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -12,7 +12,7 @@ import pytest
 from tests.codec.test_unique_ids import STREAMED, WHOLE
 from tests.gateway.test_reasoning_requests import House, asked
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.gateway.passing import FastPath
+from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.model.content import ToolCall
 from xenoglot.testing import Respond, Rule, Upstream
 

@@ -14,8 +14,8 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends import hops
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.gateway.gateway import Gateway
-from xenoglot.gateway.server import Server, bind
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.testing import AsyncRawClient
 
 if TYPE_CHECKING:

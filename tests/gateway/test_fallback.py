@@ -13,8 +13,8 @@ from tests.gateway.serving import config_for, read_all, read_until
 from tests.gateway.test_faults import post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.settings import Model, Server, Upstream
-from xenoglot.gateway.targets import Caps, HoldBack, ModelTarget
+from xenoglot.gateway.config.settings import Model, Server, Upstream
+from xenoglot.gateway.config.targets import Caps, HoldBack, ModelTarget
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.gateway.serving import AccessLines, Answer, Running
     from xenoglot.backends.backend import ByteAnswer, Call
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
 

@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 from openai import BadRequestError, NotFoundError, OpenAI, RateLimitError
 
-from tests.gateway.batches import OVER, Halting, body, jsonl, line, send, until
+from tests.gateway.batch_backend import OVER, Halting, body, jsonl, line, send, until
 from tests.gateway.said import HELLO
 from tests.gateway.serving import SERVERS, config_for, read_all, read_until
-from tests.gateway.test_state import client_of
+from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.access import ACCESS
-from xenoglot.gateway.batches_settings import Batches
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys, Store
+from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys, Store
+from xenoglot.gateway.observability.access_log import ACCESS
 from xenoglot.store.memory import Memory
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def test_one_client_cannot_fill_the_store_with_what_never_ends(gateway_server: C
 
 
 def test_without_the_extra_that_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xenoglot.gateway.files_form", None)
+    monkeypatch.setitem(sys.modules, "xenoglot.gateway.batches.multipart", None)
     found, message = post(running, form(FILE, PURPOSE))
     assert (found, "xenoglot[gateway]" in message) == (400, True)
 

@@ -12,12 +12,12 @@ import pytest
 from tests.gateway.test_reasoning_requests import House
 from tests.shortcuts import switched
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config import check
-from xenoglot.gateway.passing import FastPath
+from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.config.load import check
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.passage import Passage
+    from xenoglot.gateway.relay.push_driver import Passage
     from xenoglot.model.json import JSON
 
 LOCAL: dict[str, JSON] = {"messages": {"local_answers": ["quota_probe", "suggestion"]}}

@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.said import BEGUN, HELLO, PATHS, Backend
 from tests.gateway.serving import AccessLines, Running, config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.observe import LONGEST_TELLING
+from xenoglot.gateway.observability.request_log import LONGEST_TELLING
 from xenoglot.model.content import Extra
 from xenoglot.model.events import BlockEnded, Finished, Started, UsageReported
 from xenoglot.model.response import Finish, Usage

@@ -17,9 +17,9 @@ import pytest
 from tests.faults.direct import ask
 from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.codec import slices, wire
-from xenoglot.gateway import relay
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.relay import task_driver
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
 
@@ -194,17 +194,17 @@ def test_r51_a_whole_answer_is_streamed_a_few_events_at_a_time(monkeypatch: pyte
     asked = request(more=b',"stream":true')
     case = Case(MESSAGES, "chat", asked, answer(calls(20)))
     written: list[int] = []
-    write = relay._StreamWriter.write_events
+    write = task_driver._StreamWriter.write_events
 
-    async def counting(writer: relay._StreamWriter, batch: Sequence[Event]) -> None:
+    async def counting(writer: task_driver._StreamWriter, batch: Sequence[Event]) -> None:
         written.append(len(batch))
         await write(writer, batch)
 
-    monkeypatch.setattr(relay._StreamWriter, "write_events", counting)
+    monkeypatch.setattr(task_driver._StreamWriter, "write_events", counting)
     usual, _ = asyncio.run(passed(case))
     assert written == [max(written)]
     events = written.pop()
-    monkeypatch.setattr(relay, "MOST_EVENTS", most)
+    monkeypatch.setattr(task_driver, "MOST_EVENTS", most)
     answered, _ = asyncio.run(passed(case))
     assert (answered.status, NAMES.sub(b"", answered.body)) == (200, NAMES.sub(b"", usual.body))
     assert (sum(written), max(written)) == (events, min(most, events))

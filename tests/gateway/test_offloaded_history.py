@@ -13,16 +13,17 @@ import pytest
 from tests.faults.direct import ask
 from tests.gateway.test_offloaded import answer, watched
 from xenoglot.backends.offload import LARGE
-from xenoglot.gateway import asking, counting
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
+from xenoglot.gateway.api import count_tokens
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.upstream import call
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -63,7 +64,7 @@ def estimated_in(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
         return noted
 
-    for module in (asking, counting):
+    for module in (call, count_tokens):
         monkeypatch.setattr(module, "estimate", noting(module.estimate))
     return seen
 

@@ -23,10 +23,10 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.framing import EVENT_STREAM
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.passing import FastPath
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.fold import fold
 from xenoglot.model.response import Response

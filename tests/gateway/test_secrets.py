@@ -10,8 +10,8 @@ import pytest
 from tests.gateway.said import BEGUN, HELLO, MESSAGES, PATHS, Broken, Hanging
 from tests.gateway.serving import config_for, endpoints, read_until, run
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys, Server, Upstream
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.settings import Keys, Server, Upstream
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.policy.retry import Retry

@@ -12,9 +12,9 @@ from tests.gateway.said import CHAT, HELLO, MESSAGES, PATHS, Backend, Broken, Co
 from tests.gateway.serving import AccessLines, Running, config_for, endpoints, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.dialect_registry import get
-from xenoglot.gateway.config import Config
-from xenoglot.gateway.guard import Secrets
-from xenoglot.gateway.settings import Keys, Model, Server
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.load import Config
+from xenoglot.gateway.config.settings import Keys, Model, Server
 from xenoglot.model.failure import Failure
 from xenoglot.model.limits import Budget, RateLimits
 

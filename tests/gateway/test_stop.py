@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.callable import Callable
 from xenoglot.codec.addressing import addressed
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway.settings import Model
+from xenoglot.gateway.config.settings import Model
 from xenoglot.model.content import Text
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Sampling

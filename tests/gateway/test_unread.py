@@ -13,15 +13,15 @@ from tests.backends.wire import Peer, becomes, on_each_loop, turns
 from tests.gateway.said import CHAT, MESSAGES
 from tests.gateway.stage import Client, Stage, post
 from xenoglot.backends.transport_connection import READ_BYTES
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.native_bounds import HIGH_WATER
-from xenoglot.gateway.native_server import NativeServer
-from xenoglot.gateway.passage import Passage
-from xenoglot.gateway.server import bind
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.http.limits import HIGH_WATER
+from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import bind
+from xenoglot.gateway.relay.push_driver import Passage
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.native import Connection
+    from xenoglot.gateway.http.connection import Connection
     from xenoglot.model.json import JSON, JSONObject
 
 

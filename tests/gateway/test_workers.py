@@ -25,11 +25,11 @@ from tests.gateway.said import CHAT
 from tests.gateway.serving import PATIENCE, read_until
 from tests.gateway.stage import post
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config import check
-from xenoglot.gateway.metrics import merged
-from xenoglot.gateway.post import VARIABLE, Post
-from xenoglot.gateway.supervisor import Supervisor
-from xenoglot.gateway.worker import POST_SECONDS, _Numbers
+from xenoglot.gateway.api.metrics import merged
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.supervisor import Supervisor
+from xenoglot.gateway.process.worker import POST_SECONDS, _Numbers
+from xenoglot.gateway.process.worker_env import VARIABLE, Post
 from xenoglot.testing import Rule, Until, Upstream, answers
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from openai import OpenAI
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import XenoglotError
-from xenoglot.gateway.config import check
-from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.config.from_flags import from_flags
+from xenoglot.gateway.config.load import check
 from xenoglot.launching import programs
 from xenoglot.launching.hosted import hosted, private
 from xenoglot.launching.setup import Place, setup

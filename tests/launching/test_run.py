@@ -20,13 +20,13 @@ from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.launching.hosted import hosted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.json import JSONObject
 
 # What stands for each program: it writes down what it finds, and does what it is told by its last argument.

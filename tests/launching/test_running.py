@@ -14,7 +14,7 @@ import pytest
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.launching import running
 from xenoglot.launching.hosted import hosted
 from xenoglot.launching.running import Found, context_of, is_mine, look, named

@@ -26,7 +26,7 @@ from xenoglot.codec.stage import through
 from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
-from xenoglot.gateway.identify import Identify
+from xenoglot.gateway.relay.response_ids import Identify
 from xenoglot.model.events import Failed, Finished
 from xenoglot.model.request import Request
 

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from tests.gateway.serving import PATIENCE
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON

@@ -16,7 +16,7 @@ from xenoglot.codec.addressing import informed
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.gateway.routes import Endpoint, Routes
+from xenoglot.gateway.endpoint.routes import Endpoint, Routes
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import TextDelta
 from xenoglot.model.failure import Failure

@@ -12,7 +12,7 @@ from tests.matrix.house import House, model
 from tests.matrix.sdk import SyncMessages, said
 from tests.matrix.test_matrix import headers_told
 from tests.matrix.upstream import Received, stream_reply
-from xenoglot.gateway.observe import MAX_LOSSES
+from xenoglot.gateway.observability.request_log import MAX_LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ import pytest
 from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.config import check
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.text import registry

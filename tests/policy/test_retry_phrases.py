@@ -18,7 +18,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
-from xenoglot.gateway.respond import advice
+from xenoglot.gateway.endpoint.responses import advice
 from xenoglot.model.events import Failed, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request

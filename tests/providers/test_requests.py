@@ -16,14 +16,14 @@ from xenoglot.backends.backend import Call
 from xenoglot.backends.transport import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
-from xenoglot.gateway.assembly import remote
-from xenoglot.gateway.config import check
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process.build import remote
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.json import JSONObject
 
 ASKED = [

@@ -13,7 +13,7 @@ from tests.engine.wheels import environment, publish
 from tests.terminal.drawn import Clock
 from xenoglot.engine import weights
 from xenoglot.engine.weights import MEGABYTE
-from xenoglot.gateway.flags import from_flags
+from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.terminal import pulling
 from xenoglot.terminal.progress import LineProgress
 from xenoglot.terminal.pulling import fetched

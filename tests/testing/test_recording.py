@@ -17,7 +17,7 @@ from tests.gateway.serving import Running, config_for
 from xenoglot.backends.transport import Transport
 from xenoglot.engine.backend import Engine
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.gateway import Gateway
+from xenoglot.gateway.app import Gateway
 from xenoglot.testing import CUT, AsyncRawClient, Respond, Upstream, answers
 from xenoglot.testing.client import request
 from xenoglot.testing.recorded import Exchange, Meta, dialect_at, encode_meta, load, redacted, save

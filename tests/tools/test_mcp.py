@@ -18,7 +18,7 @@ from tests.tools.mcp_server import LONG, PNG, served
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.blocking import Client
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.server import bind
+from xenoglot.gateway.process.serve import bind
 from xenoglot.model.content import Audio, File, Image, Inline, Text, ToolCall, ToolResult
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish, Response

@@ -24,8 +24,8 @@ from xenoglot.agent.program import LONGEST_TITLE
 from xenoglot.agent.program import run as work
 from xenoglot.agent.sessions import Sessions, folder_of
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.printable import for_log
 
 if TYPE_CHECKING:
     from types import FrameType

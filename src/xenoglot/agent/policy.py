@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from xenoglot.agent.environment import is_secret, secrets
 from xenoglot.agent.hooks import Hook
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.schema import Problems, join, read, shown
+from xenoglot.gateway.config.schema import Problems, join, read, shown
 
 if TYPE_CHECKING:
     import argparse

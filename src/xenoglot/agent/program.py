@@ -32,9 +32,9 @@ from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
 from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.sanitize import for_log
 from xenoglot.client.aio import AsyncClient
 from xenoglot.errors import ConfigurationError, XenoglotError
-from xenoglot.gateway.printable import for_log
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.tool import LocalTool

@@ -1,4 +1,4 @@
-"""The shell around a probe: it sends the questions of `providers.probe` one at a time, and waits when told to."""
+"""Runs a probe: sends the questions of `providers.probe` one at a time, and waits when told to."""
 
 from __future__ import annotations
 

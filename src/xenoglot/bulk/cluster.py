@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.batch_lines import Line
     from xenoglot.bulk.asking import Asked
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
 
 OPENING_SECONDS: Final = 600.0
 """How long an actor may take to be placed, and to load its model."""
@@ -71,7 +71,7 @@ class Worker:
         async with self._opening:
             if self._backend is not None:
                 return self._backend
-            from xenoglot.gateway.routed import routed  # noqa: PLC0415  on the cluster only
+            from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415  on the cluster only
 
             backend: Backend = await self._exits.enter_async_context(routed(self._config))
             self._backend = backend

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.gateway.access import OURS, LineHandler
-from xenoglot.gateway.assembly import assembled
-from xenoglot.gateway.server import Server, bind, loop_factory
+from xenoglot.gateway.observability.access_log import OURS, LineHandler
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.serve import Server, bind, loop_factory
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Generator
     from typing import TextIO
 
-    from xenoglot.gateway.config import Config
-    from xenoglot.gateway.gateway import Gateway
+    from xenoglot.gateway.app import Gateway
+    from xenoglot.gateway.config.load import Config
 
 HOST = "127.0.0.1"
 KEY = "the key of this run"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from xenoglot import dialect_registry as dialects
+from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError, XenoglotError
-from xenoglot.gateway.guard import secret_places
-from xenoglot.gateway.printable import for_log
+from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.initial import EVERY, Answers, Who, checked, written
 from xenoglot.providers import catalog
 from xenoglot.providers.addresses import face_of, needed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.providers.provider import Provider
 
 EMBEDDED: Final = "embedded"
@@ -202,8 +202,8 @@ def _show_models(who: Who, questions: Questions) -> None:
 
 
 async def _listed(config: Config) -> Sequence[str]:
-    from xenoglot.gateway.assembly import assembled  # noqa: PLC0415  only where somebody wants to see the models
-    from xenoglot.gateway.listing import available  # noqa: PLC0415  as above
+    from xenoglot.gateway.api.models import available  # noqa: PLC0415  as above
+    from xenoglot.gateway.process.build import assembled  # noqa: PLC0415  only where somebody wants to see the models
 
     async with assembled(config, ready=False) as gateway:
         return [model.id for model in await available(gateway.router, gateway.backends)]

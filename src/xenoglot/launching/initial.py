@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from xenoglot.codec.wire import to_text
-from xenoglot.gateway.config import check
+from xenoglot.gateway.config.load import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.model.json import JSON
 
 EVERY = "*"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import argparse
 
     from xenoglot.engine.weights import Model, Weights
-    from xenoglot.gateway.config import Config
+    from xenoglot.gateway.config.load import Config
     from xenoglot.terminal.progress import Progress
 
 

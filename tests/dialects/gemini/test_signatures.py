@@ -13,7 +13,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
-from xenoglot.gateway.vault import kept, keys, restored
+from xenoglot.gateway.upstream.reasoning_cache import kept, keys, restored
 from xenoglot.model.content import Extra, Reasoning, Text
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Message, Request

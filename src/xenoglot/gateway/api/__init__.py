@@ -1,0 +1,1 @@
+"""Route table and the endpoints that answer in one piece."""

@@ -1,0 +1,222 @@
+"""Which endpoint serves a request, and whether it may enter: checked by its head alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from xenoglot import dialect_registry as dialects
+from xenoglot.backends import hops
+from xenoglot.backends.sanitize import for_log
+from xenoglot.errors import FailureError
+from xenoglot.gateway.auth.keys import Client
+from xenoglot.gateway.auth.request_checks import Refusal, check_host, check_media, check_origin
+from xenoglot.gateway.endpoint.admission_cache import Entry
+from xenoglot.gateway.endpoint.authenticate import shows_key
+from xenoglot.gateway.endpoint.context import RequestContext
+from xenoglot.gateway.endpoint.responses import fail
+from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
+from xenoglot.gateway.upstream.call import passed_on
+from xenoglot.model.failure import Failure
+from xenoglot.policy.throttle import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.api.idempotency import Idempotency
+    from xenoglot.gateway.config.settings import Server
+    from xenoglot.gateway.endpoint.authenticate import AuthService
+    from xenoglot.gateway.endpoint.routes import Endpoint, Found, Routes
+    from xenoglot.gateway.http.application import Seen
+    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.observability.request_log import Record
+
+METHOD_NOT_ALLOWED = 405
+UPGRADE_REQUIRED = 426
+NO_CONTENT = 204
+
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,1000}")
+
+
+class RequestAdmission:
+    """Finds the endpoint of a request and checks whether it may enter, by the settings of `server` and the keys."""
+
+    def __init__(self, routes: Routes, server: Server, auth: AuthService, idempotency: Idempotency) -> None:
+        self._routes = routes
+        self._server = server
+        self._auth = auth
+        self._idempotency = idempotency
+
+    def find(self, path: str, headers: Sequence[tuple[str, str]]) -> tuple[Found, Dialect]:
+        """Return what is served at `path`, and the dialect to answer in.
+
+        That is the route's; that of the paths that begin alike; that of which the headers bear a mark; the usual one.
+        What servers of the client's dialect have at a path, and the gateway has not, is not what others have there.
+        """
+        found = self._routes.find(path)
+        if found.rows and (stranger := _stranger(path, headers)):
+            return NOTHING, stranger
+        for row in found.rows.values():
+            if row.dialect is not None:
+                return found, row.dialect
+        near = None if found.rows else self._routes.nearest(path)
+        return found, near or _marked(headers) or dialects.get(USUAL_DIALECT)
+
+    async def serve(self, ctx: RequestContext, rows: Mapping[str, Endpoint], seen: Seen | None) -> None:
+        """Check one request and hand it to its endpoint; if it may come in, that is noted in `seen`.
+
+        Raises:
+            FailureError: there is no answer, and nothing has been sent.
+        """
+        exchange, record = ctx.exchange, ctx.record
+        method = exchange.method
+        row = rows.get(method) or (rows.get("GET") if method == "HEAD" else None)
+        if row is not None:
+            record.route = row.path
+        record.dialect = ctx.dialect.name
+        refusal = self._refusal(ctx, row)
+        if refusal is not None:
+            await fail(ctx, refusal.failure, status=refusal.status)
+        elif method == "OPTIONS" and record.origin is not None:
+            await _preflight(ctx, rows)
+        elif _needs_upgrade(exchange):
+            problem = "the gateway speaks HTTP/1.1 alone: send the request by POST and without `upgrade`"
+            await _refuse(ctx, problem, UPGRADE_REQUIRED, ("upgrade", "HTTP/1.1"))
+        elif not rows:
+            raise FailureError(Failure(kind="not_found", message=f"nothing is served at `{for_log(exchange.path)}`"))
+        elif row is None:
+            allowed = ", ".join(sorted({*rows, *(("HEAD",) if "GET" in rows else ())}))
+            problem = f"`{for_log(method, 20)}` is not for this path: {allowed}"
+            await _refuse(ctx, problem, METHOD_NOT_ALLOWED, ("allow", allowed))
+        else:
+            entry = self._entry(exchange, row, ctx.dialect, record.client, exchange.variables)
+            if seen is not None:
+                seen.entry = entry
+            await entry.handler(entered(entry, exchange, record))
+
+    def known(self, seen: Seen | None) -> Entry | None:
+        """Return the entry of a request whose head was let in before, if it may come in again; it is counted then."""
+        entry = None if seen is None else seen.entry
+        return entry if isinstance(entry, Entry) and self._may_again(entry) else None
+
+    def let_in(self, exchange: Exchange, seen: Seen | None) -> Entry | None:
+        """Return the entry of a request that may come in and means one row of a dialect; it is noted in `seen`.
+
+        `None` where it is for `serve` to see, and to tell: nothing is counted then.
+        """
+        known = None if seen is None else seen.entry
+        if isinstance(known, Entry):
+            return known if known.leave is self and self._auth.is_let_in_again(known) else None
+        found = self._routes.find(exchange.path)
+        row = found.rows.get(exchange.method)
+        if row is None or row.dialect is None or row.form or _stranger(exchange.path, exchange.headers):
+            return None
+        if not self._may_come(exchange):
+            return None
+        client = self._auth.keyring.admit(exchange.headers, row.policy)
+        if not isinstance(client, Client):
+            return None
+        try:
+            entry = self._entry(exchange, row, row.dialect, client, found.variables)
+        except FailureError:
+            return None
+        if seen is not None:
+            seen.entry = entry
+        return entry if self._may_again(entry) else None
+
+    def _may_again(self, entry: Entry) -> bool:
+        return entry.leave is self and self._auth.is_let_in_again(entry)
+
+    def _may_come(self, exchange: Exchange) -> bool:
+        """Whether nothing but its key could keep a request out."""
+        headers, server = exchange.headers, self._server
+        strange = check_host(headers, server) or check_origin(headers, server) or check_media(headers)
+        return not (strange or _needs_upgrade(exchange) or shows_key(exchange.query))
+
+    def _entry(
+        self, exchange: Exchange, row: Endpoint, dialect: Dialect, client: Client, variables: Mapping[str, str]
+    ) -> Entry:
+        handler = self._idempotency.once(row.handler, exchange.headers) if row.once else row.handler
+        return Entry(
+            leave=self,
+            route=row.path,
+            handler=handler,
+            generates=row.generates and handler is row.handler,
+            variables=variables,
+            dialect=dialect,
+            client=client,
+            origin=exchange.header("origin"),
+            source=source_of(exchange.peer) if self._auth.keyring.needs_key(row.policy) else None,
+            hops=hops.told(exchange.headers),
+            passed=passed_on(exchange.headers, dialect),
+        )
+
+    def _refusal(self, ctx: RequestContext, row: Endpoint | None) -> Refusal | None:
+        """Return why the request may not pass; what is not in the table is behind the key too."""
+        exchange, record = ctx.exchange, ctx.record
+        headers, server = exchange.headers, self._server
+        refusal = check_host(headers, server) or check_origin(headers, server)
+        if refusal is not None:
+            return refusal
+        record.origin = exchange.header("origin")
+        preflight = exchange.method == "OPTIONS" and record.origin is not None
+        if not preflight:
+            client = self._auth.admitted(exchange, "key" if row is None else row.policy)
+            if isinstance(client, Failure):
+                return Refusal(client)
+            record.client = client
+        return check_media(headers, form=row.form) if exchange.method == "POST" and row is not None else None
+
+
+def entered(entry: Entry, exchange: Exchange, record: Record) -> RequestContext:
+    """Return the context of a request that may come in, all noted that is known by its head."""
+    record.route = entry.route
+    record.dialect = entry.dialect.name
+    record.client = entry.client
+    record.origin = entry.origin
+    exchange.variables = entry.variables
+    hops.arrive(entry.hops)
+    return RequestContext(exchange, entry.dialect, record, entry.hops)
+
+
+def _marked(headers: Sequence[tuple[str, str]]) -> Dialect | None:
+    """Return the dialect of which the headers bear a mark."""
+    names = {name for name, _ in headers}
+    return next((one for one in map(dialects.get, dialects.names()) if not names.isdisjoint(one.marks)), None)
+
+
+def _stranger(path: str, headers: Sequence[tuple[str, str]]) -> Dialect | None:
+    """Return the client's dialect, where that means something at `path` that is not served."""
+    if not any(path.startswith(dialect.unserved) for dialect in map(dialects.get, dialects.names())):
+        return None
+    marked = _marked(headers)
+    return marked if marked is not None and path.startswith(marked.unserved) else None
+
+
+def _needs_upgrade(exchange: Exchange) -> bool:
+    """Return whether the request cannot be served without the other protocol that it proposes.
+
+    A proposal may be passed over (RFC 9110 section 7.8), but some servers give out no body behind one.
+    """
+    proposed = (exchange.header("upgrade") or "").strip().lower()
+    bodiless = exchange.method == "POST" and not exchange.reads_behind_upgrade
+    return proposed == "websocket" or (bool(proposed) and bodiless)
+
+
+async def _refuse(ctx: RequestContext, problem: str, status: int, header: tuple[str, str]) -> None:
+    failure = Failure(kind="invalid_request", message=problem)
+    await fail(ctx, failure, status=status, more=[header])
+
+
+async def _preflight(ctx: RequestContext, rows: Mapping[str, Endpoint]) -> None:
+    """Tell a browser what a page of an allowed origin may send (https://fetch.spec.whatwg.org/#http-cors-protocol)."""
+    wanted = ctx.exchange.header("access-control-request-headers") or ""
+    allowed = [
+        ("access-control-allow-methods", ", ".join(rows)),
+        ("access-control-allow-headers", wanted if _HEADER_NAMES.fullmatch(wanted) else "content-type"),
+        ("access-control-max-age", "600"),
+    ]
+    ctx.record.begin(NO_CONTENT)
+    await ctx.exchange.start(NO_CONTENT, [*ctx.record.headers(), *allowed])
+    await ctx.exchange.end()

@@ -1,0 +1,154 @@
+"""The rows of the route table, made from the endpoints of a gateway and the paths of each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot import dialect_registry as dialects
+from xenoglot.errors import FailureError
+from xenoglot.gateway.api.count_tokens import CountEndpoint
+from xenoglot.gateway.api.embeddings import EmbeddingEndpoint
+from xenoglot.gateway.api.metrics import MEDIA_TYPE
+from xenoglot.gateway.api.models import ModelsEndpoint
+from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
+from xenoglot.gateway.api.tokenize import TokensEndpoint
+from xenoglot.gateway.batches.routes import BatchEndpoints
+from xenoglot.gateway.endpoint.responses import send, send_json
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, Endpoint
+from xenoglot.gateway.relay.task_driver import RelayEndpoint
+from xenoglot.gateway.stored.endpoints import StoredEndpoints
+from xenoglot.gateway.stored.intake import Intake
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.endpoint.context import RequestContext
+
+MODELS = "/v1/models"
+"""Where several dialects have their lists of models: marks tell which is meant."""
+
+SERVICE_UNAVAILABLE = 503
+TEXT = "text/plain; charset=utf-8"
+ABOUT = b"Xenoglot: any LLM client, any model. GET /v1/models says which models are here.\n"
+
+
+class StatusEndpoint(Struct, frozen=True):
+    """What is told of the gateway itself. `metrics` is `None` where they are not told."""
+
+    draining: Callable[[], bool]
+    metrics: Callable[[], bytes] | None
+
+    async def nothing(self, ctx: RequestContext) -> None:
+        """Answer without a word."""
+        await send(ctx, 200, b"", media_type=TEXT)
+
+    async def about(self, ctx: RequestContext) -> None:
+        """Say what this is."""
+        await send(ctx, 200, ABOUT, media_type=TEXT)
+
+    async def health(self, ctx: RequestContext) -> None:
+        """Say that the process is alive."""
+        await send_json(ctx, {"status": "ok"})
+
+    async def ready(self, ctx: RequestContext) -> None:
+        """Say whether new requests are admitted."""
+        if self.draining():
+            await send_json(ctx, {"status": "draining"}, SERVICE_UNAVAILABLE)
+        else:
+            await send_json(ctx, {"status": "ready"})
+
+    async def told_metrics(self, ctx: RequestContext) -> None:
+        """Tell the metrics."""
+        if self.metrics is None:
+            message = "metrics are not told here; see `metrics` under [server]"
+            raise FailureError(Failure(kind="not_found", message=message))
+        await send(ctx, 200, self.metrics(), media_type=MEDIA_TYPE)
+
+
+class Endpoints(Struct, frozen=True, kw_only=True):
+    """The endpoints of a gateway, each with the services that it needs."""
+
+    relay: RelayEndpoint
+    intake: Intake
+    stored: StoredEndpoints
+    batches: BatchEndpoints
+    count: CountEndpoint
+    embedding: EmbeddingEndpoint
+    tokens: TokensEndpoint
+    parse: ParseEndpoint
+    models: ModelsEndpoint
+    status: StatusEndpoint
+
+    def rows(self) -> tuple[Endpoint, ...]:
+        """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
+        status, models = self.status, self.models
+        rows = [
+            Endpoint(method="GET", path="/", policy="key", handler=status.about),
+            Endpoint(method="HEAD", path="/", policy="open", handler=status.nothing),
+            Endpoint(method="HEAD", path="/api/hello", policy="open", handler=status.nothing),
+            Endpoint(method="GET", path="/health", policy="open", handler=status.health),
+            Endpoint(method="GET", path="/health/ready", policy="open", handler=status.ready),
+            Endpoint(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
+            Endpoint(method="GET", path=MODELS, policy="key", handler=models.list_models),
+            Endpoint(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
+            Endpoint(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
+        ]
+        for dialect in map(dialects.get, dialects.names()):
+            rows += self._rows(dialect)
+        by_place: dict[tuple[str, str], Endpoint] = {}  # dialects of one vendor may list their models at one place
+        for row in rows:
+            by_place.setdefault((row.method, row.path), row)
+        return tuple(by_place.values())
+
+    def _rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+        """Yield what is served to the clients of one dialect."""
+        answer = self.relay.serve if dialect.state is None else self.intake.serve
+        for path in dict.fromkeys(filter(None, (dialect.path, dialect.stream_path, *dialect.aliases))):
+            yield Endpoint(
+                method="POST", path=path, policy="key", handler=answer, dialect=dialect, once=True, generates=True
+            )
+        if dialect.decode_count is not None and dialect.encode_count is not None:
+            counting = partial(self.count.serve, dialect.decode_count, dialect.encode_count)
+            for path in filter(None, (dialect.count_path, *dialect.count_aliases)):
+                yield Endpoint(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
+        if dialect.models_path != MODELS:
+            handler = self.models.list_models
+            yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=handler, dialect=dialect)
+        yield from self.stored.rows(dialect)
+        yield from self.batches.rows(dialect)
+        yield from self._asides(dialect)
+        for inquiry in dialect.inquiries:
+            yield Endpoint(
+                method=inquiry.method,
+                path=inquiry.path,
+                policy=inquiry.policy,
+                handler=partial(self.models.inquire, inquiry),
+                dialect=dialect,
+            )
+
+    def _asides(self, dialect: Dialect) -> Iterator[Endpoint]:
+        """Yield where a dialect's clients ask a model for something else than words."""
+        for form in dialect.embeddings:
+            handler = partial(self.embedding.serve, form)
+            for path in (form.path, *form.aliases):
+                yield Endpoint(method="POST", path=path, policy="key", handler=handler, dialect=dialect, once=True)
+        if (tokens := dialect.tokens) is not None:
+            to, back = partial(self.tokens.tokenize, tokens), partial(self.tokens.detokenize, tokens)
+            yield Endpoint(method="POST", path=tokens.path, policy="key", handler=to, dialect=dialect)
+            yield Endpoint(method="POST", path=tokens.back_path, policy="key", handler=back, dialect=dialect)
+            info = partial(self.tokens.info, tokens)
+            yield Endpoint(method="GET", path=tokens.info_path, policy="key", handler=info, dialect=dialect)
+
+
+def mirrors(rows: tuple[Endpoint, ...]) -> dict[str, list[Endpoint]]:
+    """Return what is served behind other beginnings: what the usual dialect and its family have, models included."""
+    usual = dialects.get(USUAL_DIALECT)
+    lists = (MODELS, f"{MODELS}/{{model}}")
+    own = [replace(row, dialect=usual) if row.path in lists else row for row in rows]
+    alike = [row for row in own if row.dialect is not None and row.dialect.encode_error is usual.encode_error]
+    return {beginning: alike for dialect in map(dialects.get, dialects.names()) for beginning in dialect.mirrors}

@@ -1,0 +1,265 @@
+"""The gateway: owns the services and the endpoints, answers exchanges, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.redaction import Redactor
+from xenoglot.errors import FailureError
+from xenoglot.gateway.api.bad_request import refuse
+from xenoglot.gateway.api.count_tokens import CountEndpoint
+from xenoglot.gateway.api.embeddings import EmbeddingEndpoint
+from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.api.idempotency import Idempotency
+from xenoglot.gateway.api.metrics import Tally, exposition, told_of_lag
+from xenoglot.gateway.api.models import ModelsEndpoint
+from xenoglot.gateway.api.parse import ParseEndpoint
+from xenoglot.gateway.api.request_admission import RequestAdmission, entered
+from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
+from xenoglot.gateway.api.tokenize import TokensEndpoint
+from xenoglot.gateway.auth.keys import keyring
+from xenoglot.gateway.batches.routes import BatchEndpoints
+from xenoglot.gateway.config.embedded import EMBEDDING
+from xenoglot.gateway.endpoint.authenticate import AuthService
+from xenoglot.gateway.endpoint.context import RequestContext
+from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.request_runner import RequestRunner
+from xenoglot.gateway.endpoint.routes import Routes
+from xenoglot.gateway.limits.limiter import MemoryLimiter
+from xenoglot.gateway.limits.scopes import Scopes
+from xenoglot.gateway.observability.loop_lag import Lag
+from xenoglot.gateway.observability.request_log import Observer
+from xenoglot.gateway.relay.task_driver import RelayEndpoint
+from xenoglot.gateway.routing.model_router import ModelRouter
+from xenoglot.gateway.routing.reservation import Dispatcher
+from xenoglot.gateway.routing.router import Router, plans, single
+from xenoglot.gateway.routing.target_health import Ward
+from xenoglot.gateway.store_service import OFF as OFF_HERE
+from xenoglot.gateway.store_service import Keeper
+from xenoglot.gateway.stored.background import BackgroundJobs
+from xenoglot.gateway.stored.endpoints import StoredEndpoints
+from xenoglot.gateway.stored.intake import Intake
+from xenoglot.gateway.upstream.services import UpstreamServices
+from xenoglot.store.memory import Memory
+from xenoglot.store.place import OFF
+from xenoglot.store.records import Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.batches.runner import Runner
+    from xenoglot.gateway.config.connections import Connections
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.http.application import PushExchange, Seen
+    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.gateway.http.head import Head, Refused
+    from xenoglot.gateway.limits.limiter import Limiter
+    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.store.store import Store
+
+TAKE_UP_SECONDS = 1.0
+"""After a start, before the store is asked for batches: clients come first."""
+
+DAY = 86_400.0
+
+
+class Gateway:
+    """Answers exchanges. `backends` are by the names that `config` has for them; `clock` gives seconds.
+
+    What clients want kept goes into `store`, without one into memory, unless the configuration says that nothing is.
+    """
+
+    def __init__(  # noqa: PLR0913  what it is made of
+        self,
+        config: Config,
+        backends: Mapping[str, Backend],
+        *,
+        embedded_model: str | None = None,
+        store: Store | None = None,
+        limiter: Limiter | None = None,
+        keeper: Keeper | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.config = config
+        self.backends = backends
+        self.router = Router((*plans(config, embedded_model), *_embedding_plans(config, backends)))
+        self.models = ModelRouter(self.router, backends, config.upstreams)
+        self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
+        self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
+        self.limiter = limiter or MemoryLimiter()
+        self.dispatcher = Dispatcher(ward=Ward(config), limiter=self.limiter, scopes=Scopes(config))
+        self.auth = AuthService(keyring(config), clock)
+        self.tally = Tally()
+        self.lag = Lag()
+        self.observer = Observer(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
+        self.requests = RequestRunner(self.observer)
+        self.services = UpstreamServices(
+            models=self.models,
+            dispatcher=self.dispatcher,
+            keeper=self.keeper,
+            clients=config.clients,
+            loopback=config.server.loopback,
+        )
+        self.bodies = BodyReader(config.server.body_limit, config.server.body_values)
+        self.idempotency = Idempotency(self.keeper, self.bodies)
+        endpoints = self._endpoints()
+        rows = endpoints.rows()
+        self.routes = Routes(rows, mirrors(rows))
+        self.admission = RequestAdmission(self.routes, config.server, self.auth, self.idempotency)
+        fast_path = FastPath(self.admission, endpoints.relay, self.requests)
+        self.awaits_body: Callable[[PushExchange, Head], bool] = fast_path.awaits_body
+        self.start: Callable[[PushExchange], bool] = fast_path.start
+        self._runner: Runner | None = None
+        """What has batches answered, once there are any."""
+        self.draining = False
+        """Whether no new clients are let in; what is being answered still is."""
+        self._closed = False
+        self.merge: Callable[[bytes], bytes] | None = None
+        """What puts our numbers together with those of other workers, where there are any."""
+
+    def _endpoints(self) -> Endpoints:
+        config, keeper, bodies = self.config, self.keeper, self.bodies
+        relay = RelayEndpoint(self.services, bodies, config.server.ping_interval)
+        jobs = BackgroundJobs(keeper, relay, self.observer)
+        intake = Intake(relay, jobs, keeper)
+        metrics = self.metrics if config.server.tells_metrics else None
+        return Endpoints(
+            relay=relay,
+            intake=intake,
+            stored=StoredEndpoints(keeper, bodies, self.auth, jobs),
+            batches=BatchEndpoints(keeper, bodies, config.batches, lambda: self.runner().tell()),
+            count=CountEndpoint(self.services, bodies, intake),
+            embedding=EmbeddingEndpoint(self.services, bodies),
+            tokens=TokensEndpoint(self.models, bodies),
+            parse=ParseEndpoint(bodies),
+            models=ModelsEndpoint(self.models, bodies, config.upstreams),
+            status=StatusEndpoint(lambda: self.draining, metrics),
+        )
+
+    def runner(self) -> Runner:
+        """Return what has batches answered.
+
+        Raises:
+            FailureError: nothing is kept here.
+        """
+        if self._runner is None:
+            from xenoglot.gateway.batches.execute import BatchServices  # noqa: PLC0415  most gateways never have a batch
+            from xenoglot.gateway.batches.runner import Runner  # noqa: PLC0415  as above
+
+            if self.keeper is None:
+                raise FailureError(OFF_HERE)
+            services = BatchServices(
+                keeper=self.keeper,
+                settings=self.config.batches,
+                drain_seconds=self.config.server.drain_seconds,
+                dispatcher=self.dispatcher,
+                bodies=self.bodies,
+                routes=self.routes,
+                observer=self.observer,
+                auth=self.auth,
+            )
+            self._runner = Runner(services)
+        return self._runner
+
+    def take_up(self) -> None:
+        """Go on with batches that were begun before, if there may be any; a store that was never made stays so."""
+        if self.keeper is not None and self.config.batches.enabled and self.keeper.store.has_past():
+            asyncio.get_running_loop().call_later(TAKE_UP_SECONDS, self._take_up)
+
+    def _take_up(self) -> None:
+        if not self.draining and not self._closed:
+            self.runner().begin()
+
+    def begin_nothing(self) -> None:
+        """Leave batches to the next gateway."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    @property
+    def connections(self) -> Connections:
+        """Limits and timeouts of the connections of clients."""
+        return self.config.server.connections
+
+    def refuse(self, exchange: Exchange, refused: Refused) -> Awaitable[None]:
+        """Answer bytes that are no valid request, or a request for which there is no room."""
+        return refuse(exchange, refused, self.routes, self.observer)
+
+    def abandon(self) -> None:
+        """Abort what is served without a task, as if its clients had disconnected."""
+        self.requests.abandon()
+
+    async def handle(self, exchange: Exchange, seen: Seen | None = None, since: float | None = None) -> None:
+        """Answer one request, whatever happens, and write its line to the log; `seen` is what is known of its head.
+
+        It came at the time `since`, or now.
+        """
+        record = self.observer.record(exchange.method, since)
+        entry = self.admission.known(seen)
+        if entry is not None:
+            ctx = entered(entry, exchange, record)
+            await self.requests.serve(ctx, entry.handler(ctx))
+            return
+        found, dialect = self.admission.find(exchange.path, exchange.headers)
+        exchange.variables = found.variables
+        ctx = RequestContext(exchange, dialect, record)
+        await self.requests.serve(ctx, self.admission.serve(ctx, found.rows, seen))
+
+    def metrics(self) -> bytes:
+        """Return what Prometheus is told."""
+        own = self.own_metrics()
+        return own if self.merge is None else self.merge(own)
+
+    def own_metrics(self) -> bytes:
+        """Return what this process has to tell of itself."""
+        targets = self.dispatcher.ward.measures(self.dispatcher.clock())
+        told = exposition(self.tally, len(self.requests), self.backends, self.limiter.measures(), targets)
+        return told + told_of_lag(self.lag)
+
+    def stop_now(self) -> None:
+        """Break off what is being served: streams with an error event, everything else with a status."""
+        self.requests.stop_now()
+        if self._runner is not None:
+            self._runner.break_off()
+
+    def inherit(self, other: Gateway) -> None:
+        """Go on counting, and remembering who answers and who guesses keys, where `other` was."""
+        self.tally, self.lag = other.tally, other.lag
+        self.observer.inherit(other.observer)
+        self.auth.throttle, self.auth.clock = other.auth.throttle, other.auth.clock
+        self.dispatcher.ward.inherit(other.dispatcher.ward)
+
+    async def over(self) -> None:
+        """Wait until nothing is under way, work in the background included."""
+        await self.requests.over()
+        if self._runner is not None:
+            await self._runner.over()
+        for job in () if self.keeper is None else tuple(self.keeper.jobs.values()):  # the last request's included
+            await job.wait()
+
+    async def let_go_of_batches(self) -> None:
+        """Have nothing more of a batch answered; what is under way has as long as the drain takes."""
+        self._closed = True
+        if self._runner is not None:
+            await self._runner.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of all backends, and of the store."""
+        await self.let_go_of_batches()
+        if self.keeper is not None:
+            await self.keeper.aclose()
+        for backend in self.backends.values():
+            await backend.aclose()
+
+
+def keeper_of(config: Config, store: Store) -> Keeper:
+    """Return what keeps things in `store` for as long, and as many, as the configuration says."""
+    return Keeper(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+
+
+def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[Plan, ...]:
+    """Return the plan for the embedded model that makes embeddings, where it is there: its name leads to it."""
+    found = backends.get(EMBEDDING)
+    return () if found is None else (single(found.name, EMBEDDING, on_loss=config.on_loss),)

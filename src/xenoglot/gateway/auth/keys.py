@@ -1,0 +1,188 @@
+"""The clients' keys: kept as digests, looked for in one way, compared in constant time; and who each of them is.
+
+Theory of operation. A key that is shown is digested whole. Its place among ours is found by a digest of that digest,
+made with a secret of this process, so what a look-up takes tells nothing of a key; what stands there, or a stand-in
+where nothing does, is compared in constant time. The work is the same for every key, however many there are.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b, sha256
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.patterns import matches
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from xenoglot.gateway.config.load import Config
+
+Policy: TypeAlias = Literal["open", "key", "admin"]
+"""Who may use a route; see `routes.Endpoint`."""
+
+BLANKS = " \t"
+"""What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
+
+KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+"""Headers whose value is a key; `authorization` has it behind the word `Bearer` (RFC 6750 section 2.1)."""
+
+MISSING = Failure(
+    kind="authentication",
+    message="an API key is required: send it as `Authorization: Bearer KEY` or as `x-api-key: KEY`",
+)
+WRONG = Failure(kind="authentication", message="the API key is not one of this gateway's")
+AMBIGUOUS = Failure(kind="invalid_request", message="the request shows two different API keys: send one")
+NO_ADMIN = Failure(kind="permission", message="this API key is not for the administration of the gateway")
+NO_USER = Failure(kind="permission", message="this API key is for the administration of the gateway alone")
+
+NOBODYS = bytes(32)
+"""What is compared where no key of ours stands: no digest is known that is like it."""
+
+
+class Client(Struct, frozen=True, kw_only=True):
+    """Who asks.
+
+    `owner` is whose the things are that it keeps, the same for all keys of a `tenant`; `models` are the names, or
+    patterns of them, that it may ask for, without any all of them. `uses` says that it may ask models, `admin` that it
+    may administer.
+    """
+
+    owner: str = ""
+    tenant: str | None = None
+    models: tuple[str, ...] = ()
+    uses: bool = True
+    admin: bool = False
+
+    def allows(self, model: str) -> bool:
+        """Return whether the client may ask for `model`."""
+        return not self.models or any(matches(pattern, model) for pattern in self.models)
+
+
+EVERYBODY = Client()
+"""Who asks where nobody needs a key."""
+
+
+class Keyring:
+    """The keys that are let in; with none at all, everybody is. `clients` are by the SHA-256 digests of their keys."""
+
+    __slots__ = ("_by_owner", "_by_place", "_has_admins", "_has_users", "_secret")
+
+    def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Client]] = ()) -> None:
+        self._secret = secrets.token_bytes(32)
+        every = [*((digest_of(key), Client(owner=_owner_of(key))) for key in keys), *clients]
+        self._by_place = {self._place(digest): (digest, client) for digest, client in every}
+        self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
+        self._has_users = any(client.uses for _, client in every)
+        self._has_admins = any(client.admin for _, client in every)
+
+    def __bool__(self) -> bool:
+        """Whether a key is needed to ask a model."""
+        return self._has_users
+
+    @property
+    def several(self) -> bool:
+        """Whether there are clients whose things are not each other's."""
+        return len({client.owner for _, client in self._by_place.values() if client.uses}) > 1
+
+    def needs_key(self, policy: Policy) -> bool:
+        """Return whether a route of this `policy` is closed to whoever shows no key."""
+        return policy != "open" and (self._has_users or (policy == "admin" and self._has_admins))
+
+    def admit(self, headers: Sequence[tuple[str, str]], policy: Policy = "key") -> Client | Failure:
+        """Return who sent `headers` (lower-case names, latin-1 values), or why it may not pass.
+
+        Where no key is for the administration, those of users open its routes, too.
+        """
+        if not self.needs_key(policy):
+            return EVERYBODY
+        shown = {digest_of_wire(credential) for credential in credentials(headers)}
+        if len(shown) != 1:
+            return AMBIGUOUS if shown else MISSING
+        client = self._find(shown.pop())
+        if client is None:
+            return WRONG
+        if policy == "admin" and self._has_admins:
+            return client if client.admin else NO_ADMIN
+        return client if client.uses else NO_USER
+
+    def refusal(self, headers: Sequence[tuple[str, str]]) -> Failure | None:
+        """Return why a request with these headers may not ask a model; `None` if it may."""
+        found = self.admit(headers)
+        return found if isinstance(found, Failure) else None
+
+    def owner(self, headers: Sequence[tuple[str, str]]) -> str:
+        """Return whose the things are that a request which was let in has kept: its client's, or everybody's."""
+        shown = credentials(headers) if self._has_users else ()
+        if not shown:
+            return ""
+        client = self._find(digest_of_wire(shown[0]))
+        return _owner_of_bytes(shown[0].encode("latin-1")) if client is None else client.owner
+
+    def client_of(self, owner: str) -> Client | None:
+        """Return who may ask models and has the things of `owner`; `None` where no key of theirs is known any more."""
+        return self._by_owner.get(owner)
+
+    def _find(self, digest: bytes) -> Client | None:
+        ours, client = self._by_place.get(self._place(digest), (NOBODYS, None))
+        return client if compare_digest(digest, ours) else None
+
+    def _place(self, digest: bytes) -> bytes:
+        return blake2b(digest, key=self._secret, digest_size=16).digest()
+
+
+def keyring(config: Config) -> Keyring:
+    """Return the keys of `config`: those of `[keys]`, of its administrators, and of its tenants."""
+    found: dict[bytes, Client] = {}
+    for name, tenant in config.tenants.items():
+        client = Client(owner=_digested(b"tenant\0" + name.encode()), tenant=name, models=tenant.models)
+        held = () if tenant.key_env is None else config.secrets[tenant.key_env].split()
+        digests = [*(digest_of(key) for key in held), *(bytes.fromhex(digest) for digest in tenant.key_sha256)]
+        found |= dict.fromkeys(digests, client)
+    for key in config.client_keys:
+        found.setdefault(digest_of(key), Client(owner=_owner_of(key)))
+    for key in config.admin_keys:
+        digest = digest_of(key)
+        found[digest] = replace(found.get(digest, Client(owner=_owner_of(key), uses=False)), admin=True)
+    return Keyring(clients=found.items())
+
+
+def digest_of(key: str) -> bytes:
+    """Return by what a key of the configuration is known."""
+    return sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+def digest_of_wire(credential: str) -> bytes:
+    """Return the same of a credential as a server hands it over, its bytes as latin-1."""
+    return sha256(credential.encode("latin-1")).digest()
+
+
+def credentials(headers: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what `headers` show as keys, in each of the three ways; what is empty was not shown."""
+    found = []
+    for name, value in headers:
+        if name == "authorization":
+            scheme, _, credential = value.strip(BLANKS).partition(" ")
+            # Another scheme's credential is one too, though never a key of ours, which have no blanks in them.
+            found.append(credential.strip(BLANKS) if scheme.lower() == "bearer" else f"{name}: {value.strip(BLANKS)}")
+        elif name in KEY_HEADERS:
+            found.append(value.strip(BLANKS))
+    return [credential for credential in found if credential]
+
+
+def _owner_of(key: str) -> str:
+    return _owner_of_bytes(key.encode("utf-8", "surrogateescape"))
+
+
+def _owner_of_bytes(key: bytes) -> str:
+    """Return a digest of another kind than that by which keys are known, so a store tells nobody a key's."""
+    return _digested(b"owner\0" + key)
+
+
+def _digested(text: bytes) -> str:
+    return sha256(text).hexdigest()

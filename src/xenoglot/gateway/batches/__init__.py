@@ -1,0 +1,1 @@
+"""Files and batches: endpoints, input, workers."""

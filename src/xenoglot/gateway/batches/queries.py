@@ -1,0 +1,95 @@
+"""What is asked of files and batches: by whom, which of them, and which part of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from urllib.parse import parse_qs, unquote
+
+from xenoglot.errors import WireError
+from xenoglot.gateway.store_service import is_id
+from xenoglot.store.records import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.gateway.config.batches import Batches
+    from xenoglot.gateway.endpoint.context import RequestContext
+    from xenoglot.gateway.endpoint.request_body import BodyReader
+    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.store.records import Order
+
+BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
+FileAct: TypeAlias = Literal["upload", "list", "retrieve", "delete", "content"]
+
+FILE: Final = "file"
+"""What the field with the file is called."""
+
+NAMELESS: Final = "file"
+"""What a file is called that says nothing of itself."""
+
+ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
+_LONGEST_NUMBER = 9
+
+
+class Asked:
+    """What is asked, by whom."""
+
+    def __init__(self, ctx: RequestContext, keeper: Keeper, bodies: BodyReader, settings: Batches) -> None:
+        self.ctx = ctx
+        self.exchange = ctx.exchange
+        self.dialect = ctx.dialect
+        self.record = ctx.record
+        self.keeper = keeper
+        self.bodies = bodies
+        self.settings = settings
+        self.owner = ctx.client.owner
+
+    @property
+    def name(self) -> str:
+        """The id in the path; one that nothing can have is nothing's."""
+        name = unquote(self.exchange.variables["id"])
+        return name if is_id(name) else "?"
+
+    def query(self, name: str) -> str | None:
+        """Return what the query says, the last time it says it."""
+        values = parse_qs(self.exchange.query).get(name)
+        return values[-1] if values else None
+
+    async def pass_body(self) -> None:
+        """Read the body, in which nothing is wanted: now the client's leaving is noticed."""
+        await self.bodies.read(self.exchange)
+
+    def limit(self, usual: int, most: int) -> int:
+        """Return how many of a list are wanted.
+
+        Raises:
+            WireError: the query says no such number.
+        """
+        said = self.query("limit")
+        if said is None:
+            return usual
+        number = int(said) if said.isascii() and said.isdecimal() and len(said) <= _LONGEST_NUMBER else 0
+        if not 1 <= number <= most:
+            raise WireError("$.limit", f"expected 1 to {most}")
+        return number
+
+    def place(self, field: str) -> str | None:
+        """Return the id behind which a list is wanted.
+
+        Raises:
+            WireError: the query says what is none.
+        """
+        found = self.query(field)
+        if found is not None and not is_id(found):
+            raise WireError(f"$.{field}", "expected an id")
+        return found
+
+
+def wider(limit: int, after: str | None, order: Order) -> Window:
+    """Return a window with one more than is wanted, which tells whether there are more."""
+    return Window(limit=limit + 1, after=after, order=order)
+
+
+def size_of(items: Sequence[object], limit: int) -> bool:
+    """Return whether there were more than wanted."""
+    return len(items) > limit

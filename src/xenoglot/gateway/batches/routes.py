@@ -1,0 +1,98 @@
+"""Where files and batches are served. What serves them is loaded with the first such request: many get none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.errors import FailureError
+from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.endpoint.request_body import BodyReader
+from xenoglot.gateway.endpoint.routes import Endpoint
+from xenoglot.gateway.store_service import OFF, Keeper
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.batches.queries import BatchAct, FileAct
+    from xenoglot.gateway.endpoint.context import RequestContext
+
+DISABLED = Failure(kind="not_found", message="the gateway takes no files and batches: see `enabled` under [batches]")
+
+_BATCH_ACTS: tuple[tuple[str, str, BatchAct], ...] = (
+    ("POST", "", "create"),
+    ("GET", "", "list"),
+    ("GET", "/{id}", "retrieve"),
+    ("POST", "/{id}/cancel", "cancel"),
+)
+_OWN_RESULTS: tuple[tuple[str, str, BatchAct], ...] = (
+    ("DELETE", "/{id}", "delete"),
+    ("GET", "/{id}/results", "results"),
+)
+"""For batches whose answers are not files."""
+
+_FILE_ACTS: tuple[tuple[str, str, FileAct], ...] = (
+    ("POST", "", "upload"),
+    ("GET", "", "list"),
+    ("GET", "/{id}", "retrieve"),
+    ("DELETE", "/{id}", "delete"),
+    ("GET", "/{id}/content", "content"),
+)
+
+
+class BatchEndpoints(Struct, frozen=True):
+    """Serves files and batches. `notify` tells what runs batches that there is news."""
+
+    keeper: Keeper | None
+    bodies: BodyReader
+    settings: Batches
+    notify: Callable[[], object]
+
+    def rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+        """Yield what is served of a dialect's files and batches."""
+        batching = dialect.batching
+        if batching is None:
+            return
+        acts = _BATCH_ACTS if batching.files_path is not None else (*_BATCH_ACTS, *_OWN_RESULTS)
+        for method, path, act in acts:
+            yield Endpoint(
+                method=method,
+                path=batching.path + path,
+                policy="key",
+                handler=partial(self._batch, act),
+                dialect=dialect,
+                once=act == "create",
+            )
+        for method, path, file_act in _FILE_ACTS if batching.files_path is not None else ():
+            yield Endpoint(
+                method=method,
+                path=f"{batching.files_path}{path}",
+                policy="key",
+                handler=partial(self._file, file_act),
+                dialect=dialect,
+                form=file_act == "upload",
+            )
+
+    async def _batch(self, act: BatchAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway.batches import endpoints, queries  # noqa: PLC0415  see above
+
+        await endpoints.serve(act, queries.Asked(ctx, keeper, self.bodies, self.settings), self.notify)
+
+    async def _file(self, act: FileAct, ctx: RequestContext) -> None:
+        keeper = self._must_be_on()
+        from xenoglot.gateway.batches import files, queries  # noqa: PLC0415  see above
+
+        await files.serve(act, queries.Asked(ctx, keeper, self.bodies, self.settings))
+
+    def _must_be_on(self) -> Keeper:
+        if self.keeper is None:
+            raise FailureError(OFF)
+        if not self.settings.enabled:
+            raise FailureError(DISABLED)
+        return self.keeper

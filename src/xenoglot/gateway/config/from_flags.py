@@ -1,0 +1,83 @@
+"""The configuration that a few flags of the command line stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config.load import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.config.settings import Preserve
+    from xenoglot.model.json import JSONObject
+
+_FLAGS = {
+    "upstreams.upstream.base_url": "--upstream",
+    "upstreams.upstream.provider": "--upstream",
+    "upstreams.upstream.dialect": "--dialect",
+    "upstreams.upstream.key_env": "--key-env",
+    "upstreams.upstream.text_syntax": "--text-syntax",
+    "models[0].name": "--model",
+    "models[1].name": "--model",
+    "keys.env[0]": "--client-key-env",
+    "keys.env": "--client-key-env",
+    "server.host": "--host",
+    "server.port": "--port",
+    "server.workers": "--workers",
+    "upstreams.upstream.preserve": "--preserve",
+    "upstreams.upstream.also[0].dialect": "--also",
+    "upstreams.upstream.also[1].dialect": "--also",
+    "embedded.gguf": "--gguf",
+    "embedded.text_syntax": "--text-syntax",
+}
+
+
+def from_flags(  # noqa: PLR0913  one argument per flag
+    environ: Mapping[str, str],
+    *,
+    upstream: str | None = None,
+    dialect: str | None = None,
+    model: str | None = None,
+    key_env: str | None = None,
+    text_syntax: str | None = None,
+    client_key_env: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int | None = None,
+    gguf: str | None = None,
+    preserve: Preserve | None = None,
+    also: list[str] | None = None,
+) -> Config:
+    """Return the configuration that a few flags stand for: one upstream, or the embedded model.
+
+    Raises:
+        ConfigurationError: something is wrong; the text names the flags.
+    """
+    alone: dict[str, object] = {"--dialect": dialect, "--also": also, "--model": model, "--key-env": key_env}
+    alone["--preserve"] = preserve
+    if gguf is None:
+        alone["--text-syntax"] = text_syntax
+    if upstream is None and any(alone.values()):
+        needless = ", ".join(flag for flag, value in alone.items() if value)
+        message = f"{needless}: of an upstream, and none is given; say which with `--upstream URL`"
+        raise ConfigurationError(message)
+    server = {"host": host, "port": port, "workers": workers}
+    plain: JSONObject = {"server": {key: value for key, value in server.items() if value is not None}}
+    if client_key_env is not None:
+        plain["keys"] = {"env": [client_key_env]}
+    if gguf is not None:
+        plain["embedded"] = {"gguf": gguf}
+        if upstream is None and text_syntax is not None:
+            plain["embedded"]["text_syntax"] = text_syntax
+    if upstream is not None:
+        where: dict[str, str | None] = {"base_url": upstream, "dialect": dialect or "chat"}
+        if "/" not in upstream and ":" not in upstream:
+            where = {"provider": upstream, "dialect": dialect}
+        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve": preserve, "also": also}
+        plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
+    if model is not None:
+        plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]
+    return check(plain, environ, "the command line", _FLAGS)

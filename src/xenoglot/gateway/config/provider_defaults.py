@@ -1,0 +1,248 @@
+"""What an upstream is told by the name of its provider: filled from its row, where the file does not say otherwise."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from xenoglot import dialect_registry as dialects
+from xenoglot.backends.targets import Rule, Targets
+from xenoglot.codec.patterns import matches
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config.emulate import check_syntax
+from xenoglot.gateway.config.extra_endpoints import check_also, moved, tables, usual
+from xenoglot.gateway.config.schema import join, shown, unknown
+from xenoglot.providers import catalog
+from xenoglot.providers.addresses import base_url, face_of, needed, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.gateway.config.extra_endpoints import Also, Facts
+    from xenoglot.gateway.config.schema import Problems
+    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.providers.provider import Face, Models, Provider
+
+_PATH = re.compile(r"/[!-\"$->@-~]*")
+_NOWHERE = {"dialect": "chat", "base_url": "http://127.0.0.1"}
+"""What stands for an upstream whose provider is a mistake, so that nothing else is complained of."""
+
+
+def provided(plain: JSONObject, environ: Mapping[str, str], problems: Problems) -> JSONObject:
+    """Return the data of a file, each upstream that names a provider filled from its row."""
+    upstreams = plain.get("upstreams")
+    if not isinstance(upstreams, dict):
+        return plain
+    filled = {name: _upstream(one, join("upstreams", name), environ, problems) for name, one in upstreams.items()}
+    return {**plain, "upstreams": filled}
+
+
+def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Problems) -> JSON:
+    if not isinstance(said, dict):
+        return said
+    name = said.get("provider")
+    if not isinstance(name, str):
+        if "settings" in said and isinstance(said["settings"], dict):
+            problems.add(join(path, "settings"), "of a provider, and none is named")
+        return _with_facts(said) if name is None else _NOWHERE | said
+    if name not in catalog.names():
+        problems.add(join(path, "provider"), f"found {shown(name)}: {unknown(name, catalog.names())}")
+        return _NOWHERE | said
+    try:
+        row = catalog.get(name)
+    except ConfigurationError as error:
+        problems.add(join(path, "provider"), str(error))
+        return _NOWHERE | said
+    try:
+        face = face_of(row, said.get("dialect"))
+    except ConfigurationError as error:
+        problems.add(join(path, "dialect"), str(error))
+        return _NOWHERE | said
+    table = _Table(said, row, path, environ, problems)
+    filled = _filled(said, row, face, _address(table, face))
+    named = said.get("also", usual(face.dialect, row))
+    if isinstance(named, list) and named:
+        filled["also"] = [_spoken(one, table, face) if isinstance(one, dict) else one for one in tables(named)]
+    return filled
+
+
+class _Table(NamedTuple):
+    """The table of an upstream in the file, the row of its provider, and where its mistakes are noted."""
+
+    said: JSONObject
+    row: Provider
+    path: str
+    environ: Mapping[str, str]
+    problems: Problems
+
+
+def _spoken(said: JSONObject, table: _Table, main: Face) -> JSONObject:
+    """Return a further dialect of an upstream, filled from the row where the file does not set it."""
+    upstream, row = table.said, table.row
+    face = next((face for face in row.faces if face.dialect == said.get("dialect")), None)
+    if face is None:
+        return said
+    address = _address(table, face)
+    if "base_url" in upstream and isinstance(address, str):
+        address = moved(address, main, face)
+    told = _table(upstream, "target") | _table(said, "target")
+    from_row: JSONObject = {"auth": face.auth or row.auth, "path": face.path}
+    return {
+        "models": list(face.models),
+        **{key: value for key, value in from_row.items() if value is not None},
+        "base_url": address,
+        **said,
+        "target": catalog.merged(row.quirks, face.quirks) | told,
+        "facts": [*_own_facts(upstream, _sound(told)), *_facts_of(row, face, _sound(told))],
+    }
+
+
+def _address(table: _Table, face: Face) -> JSON:
+    said, row, path, environ, problems = table
+    settings = said.get("settings", {})
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        return _NOWHERE["base_url"]  # it is complained of where it is read
+    path = join(path, "settings")
+    for name in settings.keys() - row.settings.keys():
+        problems.add(join(path, name), unknown(name, row.settings) if row.settings else f"`{row.name}` has none")
+    if "base_url" in said:
+        return said["base_url"]
+    values: dict[str, str] = {}
+    for name in needed(face):
+        try:
+            values[name] = value_of(row, name, settings, environ)
+        except ConfigurationError as error:
+            problems.add(join(path, name), str(error))
+    return base_url(face, values) if values.keys() >= {*needed(face)} else _NOWHERE["base_url"]
+
+
+def _filled(said: JSONObject, row: Provider, face: Face, address: JSON) -> JSONObject:
+    told = _table(said, "target")
+    usual: JSONObject = {
+        "key_env": row.key_env,
+        "auth": face.auth or row.auth,
+        "path": face.path,
+        "models_path": face.models_path,
+        "text_syntax": row.text_syntax,
+    }
+    return {
+        **{key: value for key, value in usual.items() if value is not None},
+        **said,
+        "dialect": face.dialect,
+        "base_url": address,
+        "headers": {**row.headers, **face.headers, **_table(said, "headers")},
+        "target": catalog.merged(row.quirks, face.quirks) | told,
+        "facts": [*_own_facts(said, _sound(told)), *_facts_of(row, face, _sound(told))],
+    }
+
+
+def _facts_of(row: Provider, face: Face, told: JSONObject) -> list[JSON]:
+    return [
+        _facts(models, row, face, told) for models in row.models if face.dialect in (models.dialects or face.dialect)
+    ]
+
+
+def _facts(models: Models, row: Provider, face: Face, told: JSONObject) -> JSONObject:
+    quirks = catalog.merged(row.quirks, face.quirks, models.quirks) | told
+    fields: JSONObject = {"context": models.context, "text_syntax": models.text_syntax}
+    known = {key: value for key, value in fields.items() if value is not None}
+    return {"names": list(models.names), "target": quirks, **known}
+
+
+def _with_facts(said: JSONObject) -> JSONObject:
+    named = said.get("also", usual(said.get("dialect")))
+    more: JSONObject = {"also": tables(named)} if isinstance(named, list) and named else {}
+    if "facts" in said:
+        more["facts"] = _own_facts(said, _sound(_table(said, "target")))
+    return said | more
+
+
+def _own_facts(said: JSONObject, target: JSONObject) -> list[JSON]:
+    """Return the facts of the file, with what holds of all models where they say nothing."""
+    facts = said.get("facts", [])
+    if not isinstance(facts, list):
+        return [facts]  # it is complained of where it is read
+    return [{**one, "target": target | _table(one, "target")} if isinstance(one, dict) else one for one in facts]
+
+
+def _sound(target: JSONObject) -> JSONObject:
+    """Return the facts of the file where they are such, and nothing else: a mistake is complained of once."""
+    try:
+        catalog.target_of(target)
+    except ConfigurationError:
+        return {}
+    return target
+
+
+def _table(said: JSONObject, key: str) -> JSONObject:
+    value = said.get(key, {})
+    return value if isinstance(value, dict) else {}
+
+
+def check_provided(upstream: Upstream, path: str, problems: Problems) -> None:
+    """Note paths of a server that are none, further dialects that do not exist, and unknown text syntaxes."""
+    _check_path(upstream.models_path, join(path, "models_path"), problems)
+    _check_path(upstream.path, join(path, "path"), problems, upstream.dialect)
+    check_also(upstream.dialect, upstream.also, path, problems)
+    for index, also in enumerate(upstream.also):
+        _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
+    for index, facts in enumerate(upstream.facts):
+        check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
+
+
+def _check_path(value: str | None, path: str, problems: Problems, dialect: str = "") -> None:
+    if value is None:
+        return
+    if not _PATH.fullmatch(value):
+        problems.add(path, f"found {shown(value)}; expected a path that begins with `/`, without a query")
+    if dialect in dialects.names() and dialects.get(dialect).stream_path is not None:
+        problems.add(path, f"the paths of {dialect} cannot be others")
+
+
+def spoken(upstream: Upstream, also: Also) -> Upstream:
+    """Return an upstream as clients of a further dialect find it: what `also` sets, and else what the upstream does."""
+    facts = upstream.facts if also.target is None and not also.facts else also.facts
+    return replace(
+        upstream,
+        dialect=also.dialect,
+        base_url=also.base_url or upstream.base_url,
+        path=also.path,
+        models_path=None,
+        auth=also.auth or upstream.auth,
+        target=also.target or upstream.target,
+        facts=facts,
+        also=(),
+    )
+
+
+def dialect_of(upstream: Upstream) -> Dialect:
+    """Return the dialect of a server, with the paths that are its own."""
+    dialect = dialects.get(upstream.dialect)
+    own = {"path": upstream.path, "models_path": upstream.models_path}
+    told = {key: value for key, value in own.items() if value is not None}
+    return replace(dialect, **told) if told else dialect
+
+
+def targets_of(upstream: Upstream) -> Targets:
+    """Return what is known of a server and of its models."""
+    return Targets(upstream.target, [Rule(names=facts.names, target=facts.target) for facts in upstream.facts])
+
+
+def syntax_of(facts: Iterable[Facts], model: str, usual: str) -> str:
+    """Return how `model` writes calls and thoughts in text, which is the `usual` way where the facts do not tell."""
+    for one in facts:
+        if one.text_syntax is not None and any(matches(pattern, model) for pattern in one.names):
+            return one.text_syntax
+    return usual
+
+
+def context_of(facts: Iterable[Facts], model: str) -> int | None:
+    """Return the most tokens that `model` takes, prompt and answer together; `None` where the facts do not tell."""
+    for one in facts:
+        if one.context is not None and any(matches(pattern, model) for pattern in one.names):
+            return one.context
+    return None

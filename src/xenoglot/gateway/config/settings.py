@@ -1,0 +1,188 @@
+"""The settings of a configuration file as values: what each table may hold, and what stands where nothing is said."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.codec.target import Target
+from xenoglot.codec.wire import MOST_VALUES
+from xenoglot.gateway.config.connections import Connections
+from xenoglot.gateway.config.emulate import Emulate
+from xenoglot.gateway.config.extra_endpoints import Also, Facts
+from xenoglot.gateway.config.limits import Limits
+from xenoglot.gateway.config.targets import Affinity, Caps, HoldBack, ModelTarget
+from xenoglot.model.request import Sampling
+from xenoglot.policy.breaker import BreakerSettings
+from xenoglot.policy.choice import Strategy
+from xenoglot.policy.local_answers import Kind
+from xenoglot.policy.retry import Retry
+from xenoglot.policy.verdict import Reason
+from xenoglot.providers.provider import AuthForm
+from xenoglot.text.registry import OFF as OFF_SYNTAX
+
+OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+
+
+Preserve: TypeAlias = bool | Literal["translated"]
+"""For which clients what they strip is kept: for all, for none, or for those whose requests are translated."""
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """Where the gateway listens; the body's limit in bytes, the others in seconds."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    body_limit: Count = 32 * 1024 * 1024
+    body_values: Annotated[int, Meta(ge=10_000)] = MOST_VALUES
+    """How many JSON values a body may hold, of a request as of an upstream's answer."""
+    ping_interval: Annotated[float, Meta(gt=0, le=3_600)] = 15.0
+    drain_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside the loopback ones, that a request to a loopback address may give as its host."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins (`https://app.example`) whose pages a browser may let ask."""
+    metrics: bool | None = None
+    """Whether `/metrics` is there; where nothing is said, only where nobody but this machine can reach it (S17)."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """How many processes answer."""
+    watch: bool = False
+    """Whether the file is read anew when it changes, and not at a signal alone."""
+    log_losses: Literal["summary", "all"] = "summary"
+    """How the log names harmless losses: as a summary after the losses that matter, or each of them."""
+    connections: Connections = Connections()
+    """What a client's connection may cost."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    @property
+    def tells_metrics(self) -> bool:
+        """Whether `/metrics` is there."""
+        return self.loopback if self.metrics is None else self.metrics
+
+
+class Keys(Struct, frozen=True, kw_only=True):
+    """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
+
+    env: tuple[str, ...] = ()
+    admin_env: tuple[str, ...] = ()
+    """Where the keys of those who administer are; these open what is told of the gateway itself, and nothing else."""
+    limits: Limits | None = None
+    """What each client may do; all of them together where nobody needs a key."""
+
+
+class Upstream(Struct, frozen=True, kw_only=True):
+    """A server that answers.
+
+    `key_env` is the environment variable that holds our key for it, or several of them; one may hold several keys,
+    parted by white space. Of several, a request is sent with one that the server takes at the time.
+    """
+
+    provider: str | None = None
+    """Whose server it is: a row of the catalogue, which says what is not said here."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """What stands in the braces of the provider's address."""
+    dialect: str
+    also: tuple[Also, ...] = ()
+    """What else it speaks: clients of these dialects are answered in them."""
+    base_url: str
+    path: str | None = None
+    """Where requests are posted, if that is not the dialect's own path; `{model}` in it is the name of the model as one
+    segment, `{+model}` as several where the name has slashes."""
+    models_path: str | None = None
+    key_env: str | tuple[str, ...] | None = None
+    auth: AuthForm | None = None
+    """How a key is shown, if that is not the way of the dialect."""
+    headers: dict[str, str] = field(default_factory=dict)
+    proxy: str | None = None
+    """Through which proxy it is asked; `environment` is the one that `HTTPS_PROXY` and its kind name."""
+    proxy_env: str | None = None
+    """The environment variable with the proxy's URL, where that has a password in it."""
+    deadlines: Deadlines = Deadlines()
+    target: Target = Target()
+    facts: tuple[Facts, ...] = ()
+    state: Literal["gateway", "native"] = "gateway"
+    """Who keeps the answers of this server, for clients of its own dialect."""
+    preserve: Preserve | None = None
+    """Whether what clients strip of its answers is kept, and put back into their requests; `translated` keeps it for
+    clients of other dialects alone, so that bytes still pass untouched for those of its own. Not set: `translated`
+    where the gateway is on loopback."""
+    text_syntax: str = OFF_SYNTAX
+    """How its models write calls and thoughts in text: a row of `text.syntax`, `auto`, or `off` where they do not."""
+    emulate: Emulate = Emulate()
+    retry: Retry = Retry()
+    breaker: BreakerSettings = BreakerSettings()
+    limits: Limits | None = None
+
+    def speaks(self, dialect: str, model: str | None = None) -> bool:
+        """Return whether clients of `dialect` are answered in it; with `model`, whether that one answers them so."""
+        return dialect == self.dialect or any(one.dialect == dialect and one.has(model) for one in self.also)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The environment variables that hold our keys for it."""
+        return (self.key_env,) if isinstance(self.key_env, str) else self.key_env or ()
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A name that clients may ask for, or a pattern of names, and what answers to it: one target, or several."""
+
+    name: str
+    upstream: str | None = None
+    model: str | None = None
+    targets: tuple[ModelTarget, ...] = ()
+    strategy: Strategy = "weighted"
+    """Which target of a tier is asked first: as they are written, by weight, the least busy, the fastest to begin."""
+    affinity: Affinity = "session"
+    """What keeps to one target, so that it finds its prompts in its cache: a session that the request names, a prompt
+    that begins alike where it names none, or nothing."""
+    fallback_on: tuple[Reason, ...] = ()
+    """Failures of the request itself for which another target is asked all the same."""
+    hold_back: HoldBack = HoldBack()
+    continues: bool = False
+    """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
+    patience_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    """After this no further try begins."""
+    defaults: Sampling = Sampling()
+    caps: Caps = Caps()
+    on_loss: OnLoss | None = None
+    preserve: Preserve | None = None
+    text_syntax: str | None = None
+    emulate: Emulate | None = None
+    limits: Limits | None = None
+
+
+class ClientDialect(Struct, frozen=True, kw_only=True):
+    """Settings for all clients of one dialect."""
+
+    reasoning: Literal["on_request", "always", "never"] | None = None
+    """When answers hold the model's reasoning; not set: `on_request` in dialects that return it on request only, else
+    `always`. Bytes of an upstream of the client's own dialect are not changed."""
+    local_answers: tuple[Kind, ...] = ()
+    """Which housekeeping requests are answered here, without a model."""
+
+
+class Store(Struct, frozen=True, kw_only=True):
+    """Where answers and conversations are kept, and for how long; `url_env` holds a URL that has a password in it."""
+
+    url: str = "sqlite"
+    url_env: str | None = None
+    max_age_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
+    max_bytes: Count = 1024 * 1024 * 1024
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Return whether `host`, an address or a name without port, is of this machine alone."""
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"

@@ -1,0 +1,1 @@
+"""What every endpoint uses: route types, request context, request body, responses."""

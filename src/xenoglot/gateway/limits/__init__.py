@@ -1,0 +1,1 @@
+"""Rate and concurrency limits, in memory or shared between workers and gateways."""

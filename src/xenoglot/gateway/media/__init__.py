@@ -1,0 +1,1 @@
+"""Fetching images that requests name by URL."""

@@ -1,0 +1,1 @@
+"""Request log, access log, metrics and event loop lag."""

@@ -1,0 +1,333 @@
+"""What is written down of each request: one line of JSON, with names and numbers and never a word of what was said."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from xenoglot.backends.sanitize import for_log
+from xenoglot.codec.framing import Framing
+from xenoglot.codec.harmless_losses import divide, summary
+from xenoglot.codec.loss import Loss
+from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.auth.keys import EVERYBODY, Client
+from xenoglot.gateway.observability.access_log import ACCESS, listener
+from xenoglot.model.failure import FailureKind
+from xenoglot.model.fold import merge_usage
+from xenoglot.model.response import FinishReason, Usage
+
+if TYPE_CHECKING:
+    from xenoglot.model.failure import Failure
+
+SUBSTITUTED = "x-xenoglot-substituted-model"
+"""Response header: the model that answers in place of the one asked for."""
+
+TARGET = "x-xenoglot-target"
+"""Response header: who answers, as `upstream/model`, by the names of the configuration."""
+
+LOSSES = "x-xenoglot-losses"
+"""Response header, and comment at the end of a stream: what the answer, or the request for it, lost on its way."""
+
+LONGEST_TELLING = 2000
+"""Characters of losses that a client is told; of those beyond it hears how many there are."""
+
+CLIENT_GONE = 499
+"""The status written down where the client left before it was given one (as nginx does)."""
+
+MAX_LOSSES = 20
+"""How many losses one line names; of those beyond it says how many there are."""
+
+MOST_LOSSES = 1000
+"""How many it names where an operator wants to see all of them."""
+
+ID_BYTES = 12
+IDS_AT_ONCE = 256
+
+
+class Target(Protocol):
+    """What is written down of a target: the backend, its name for the model, and whether another was asked for."""
+
+    @property
+    def backend(self) -> str:
+        """The backend, by its name in the configuration."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model, by the backend's name for it."""
+        ...
+
+    @property
+    def substituted(self) -> bool:
+        """Whether the client asked for another model."""
+        ...
+
+
+class Record(Struct):
+    """One request as the log will tell of it; whoever learns something says it here.
+
+    Times are in seconds of `clock`. `route` is the row of the route table, never the path as it came. `model` is what
+    the client asked for, `backend` and `target` are who answers and under which name, `substituted` says that it is
+    another model than the one asked for. `None` is what was never learnt.
+    """
+
+    request_id: str
+    method: str
+    started: float
+    clock: Callable[[], float]
+    route: str | None = None
+    dialect: str | None = None
+    model: str | None = None
+    stream: bool | None = None
+    framing: Framing | None = None
+    cut: bool = False
+    """Whether what was written of a stream ends inside of a frame."""
+    backend: str | None = None
+    target: str | None = None
+    substituted: bool = False
+    local: bool = False
+    """Whether the gateway answers itself."""
+    tries: int = 0
+    """How often a target was asked."""
+    status: int | None = None
+    answered: float | None = None
+    usage: Usage | None = None
+    finish: FinishReason | None = None
+    losses: Iterable[Loss] = ()
+    told: int = 0
+    """How many of the losses the client knows of: they are only ever added to."""
+    failure: FailureKind | None = None
+    answer_id: str | None = None
+    """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
+    client: Client = EVERYBODY
+    """Who asks."""
+    origin: str | None = None
+    """The browser origin that may read the answer, where one asked and is allowed."""
+
+    def asked(self, model: str, *, stream: bool) -> None:
+        """Note what the client asks for."""
+        self.model = model
+        self.stream = stream
+
+    def routed(self, target: Target) -> None:
+        """Note who will answer."""
+        self.backend = target.backend
+        self.target = target.model
+        self.substituted = target.substituted
+
+    def answered_locally(self, kind: str) -> None:
+        """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
+        self.backend, self.target, self.substituted, self.local = "local", kind, False, True
+
+    def tried(self, target: Target) -> None:
+        """Note who is asked now."""
+        self.routed(target)
+        self.tries += 1
+
+    def begin(self, status: int) -> None:
+        """Note that the response begins now."""
+        self.status = status
+        self.answered = self.clock()
+
+    def used(self, usage: Usage) -> None:
+        """Note a snapshot of the usage."""
+        self.usage = merge_usage(self.usage, usage)
+
+    def failed(self, failure: Failure) -> None:
+        """Note that there will be no (whole) answer."""
+        self.failure = failure.kind
+
+    def tell_losses(self) -> str:
+        """Return, once, what was lost since it was last told; nothing where nothing was."""
+        news = tuple(islice(self.losses, self.told, None))
+        self.told += len(news)
+        return _shortened(news) if news else ""
+
+    def all_losses(self) -> str:
+        """Return what was lost, all in all, whether it was told or not; nothing where nothing was."""
+        losses = tuple(self.losses)
+        return _shortened(losses) if losses else ""
+
+    def headers(self, *, answering: bool = True) -> list[tuple[str, str]]:
+        """Return the headers that every answer has: its id (under both names in use), and who answers instead.
+
+        Who is asked is named only where that is who is `answering`, or has refused to.
+        """
+        named = [
+            ("x-request-id", self.request_id),
+            ("request-id", self.request_id),
+            ("x-content-type-options", "nosniff"),
+        ]
+        if answering and (self.tries or self.local) and self.backend is not None:
+            named.append((TARGET, f"{self.backend}/{self.target}"))
+        if self.substituted and self.target is not None:
+            named.append((SUBSTITUTED, self.target))
+        if self.origin is not None:
+            named += [("access-control-allow-origin", self.origin), ("vary", "origin")]
+        return named
+
+
+class Observer:
+    """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
+
+    With `all_losses` the log names each harmless loss instead of a summary. `count` gets every record that is over.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], *, all_losses: bool = False, count: Callable[[Record], object] = bool
+    ) -> None:
+        self.clock = clock
+        self.all_losses = all_losses
+        self.count = count
+
+    def inherit(self, other: Observer) -> None:
+        """Count where `other` counted; from now on, both write as this one does."""
+        self.clock, self.count = other.clock, other.count
+        other.all_losses = self.all_losses
+
+    def record(self, method: str, since: float | None = None) -> Record:
+        """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
+        clock = self.clock
+        return Record(identifier(), method, clock() if since is None else since, clock)
+
+    def write(self, record: Record) -> None:
+        """Write the one line of a request that is over, and count it."""
+        self.count(record)
+        if ACCESS.isEnabledFor(logging.INFO):
+            said = encode_json(line(record, self.clock(), all_losses=self.all_losses))
+            log = listener()
+            if log is None:
+                ACCESS.info("%s", said.decode())
+            else:
+                log.put(said)
+
+
+_drawn: list[str] = []
+"""What ids are made of, drawn and not used yet. A process that forks does not share it with the new one."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drawn.clear)
+
+
+def identifier() -> str:
+    """Return the id of a request. What makes it unguessable is asked of the system for many at once."""
+    if not _drawn:
+        digits, size = os.urandom(IDS_AT_ONCE * ID_BYTES).hex(), 2 * ID_BYTES
+        _drawn.extend([digits[begin : begin + size] for begin in range(0, len(digits), size)])
+    return f"req_{_drawn.pop()}"
+
+
+class Line(Struct):
+    """What the log says of a request; times in milliseconds."""
+
+    request: str
+    method: str
+    route: str | None
+    dialect: str | None
+    tenant: str | None
+    model: str | None
+    backend: str | None
+    target: str | None
+    substituted: bool
+    tries: int
+    stream: bool | None
+    status: int | None
+    ttfb_ms: float | None
+    total_ms: float
+    usage: Spent | None
+    finish: FinishReason | None
+    failure: FailureKind | None
+    losses: list[str]
+
+
+class Spent(Struct, omit_defaults=True):
+    """The usage in a line; that it is estimated is said where it is."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read: int | None
+    cache_write: int | None
+    reasoning: int | None
+    estimated: bool = False
+
+
+def line(record: Record, now: float, *, all_losses: bool = False) -> Line:
+    """Return what the log says of `record` at the time `now`; `all_losses` names harmless losses too."""
+    status, usage, model, target = record.status, record.usage, record.model, record.target
+    if status is None and record.failure == "cancelled":
+        status = CLIENT_GONE
+    return Line(
+        record.request_id,
+        for_log(record.method),
+        record.route,
+        record.dialect,
+        record.client.tenant,
+        None if model is None else for_log(model),
+        record.backend,
+        None if target is None else for_log(target),
+        record.substituted,
+        record.tries,
+        record.stream,
+        status,
+        None if record.answered is None else round((record.answered - record.started) * 1000, 3),
+        round((now - record.started) * 1000, 3),
+        None if usage is None else _spent(usage),
+        record.finish,
+        record.failure,
+        [] if record.losses == () else _named(tuple(record.losses), all_losses=all_losses),
+    )
+
+
+def _spent(usage: Usage) -> Spent:
+    return Spent(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        bool(usage.estimated),
+    )
+
+
+def _named(losses: tuple[Loss, ...], *, all_losses: bool) -> list[str]:
+    """Return as many losses that matter as one line names, how many more there are, and a summary of the harmless."""
+    if all_losses:
+        return _first(losses, MOST_LOSSES)
+    matter, harmless = divide(losses)
+    named = _first(matter, MAX_LOSSES)
+    if harmless:
+        named.append(f"and {summary(harmless)}" if named else summary(harmless))
+    return named
+
+
+def _first(losses: Sequence[Loss], most: int) -> list[str]:
+    """Return the first losses, `most` of them, and how many more there are."""
+    named = [for_log(str(loss)) for loss in losses[:most]]
+    more = len(losses) - len(named)
+    return [*named, f"and {more} more"] if more else named
+
+
+def _shortened(losses: tuple[Loss, ...]) -> str:
+    """Return as many whole losses that matter as there is room for, how many more, and a summary of the harmless."""
+    matter, harmless = divide(losses)
+    named = _within(matter)
+    if harmless:
+        named.append(f"and {summary(harmless)}" if named else summary(harmless))
+    return "; ".join(named)
+
+
+def _within(losses: list[Loss]) -> list[str]:
+    """Return as many whole losses as there is room for, at least one, and how many more there are."""
+    named: list[str] = []
+    room = LONGEST_TELLING
+    for loss in losses:
+        said = str(loss)[:LONGEST_TELLING]
+        room -= len(said) + len("; ")
+        if named and room < 0:
+            return [*named, f"and {len(losses) - len(named)} more"]
+        named.append(said)
+    return named

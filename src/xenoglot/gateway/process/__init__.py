@@ -1,0 +1,1 @@
+"""Process life: build, serve, supervise workers, reload and shut down a gateway."""

@@ -1,0 +1,140 @@
+"""From the configuration to what runs: backends made, and let go again."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from math import isinf
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from xenoglot.backends.remote import Remote, Spoken
+from xenoglot.backends.transport import Transport
+from xenoglot.gateway.app import Gateway, keeper_of
+from xenoglot.gateway.auth.keys import keyring
+from xenoglot.gateway.config.embedded import EMBEDDED, Embedded
+from xenoglot.gateway.config.provider_defaults import dialect_of, spoken, targets_of
+from xenoglot.gateway.config.proxies import proxy_of
+from xenoglot.gateway.limits.limiter import MemoryLimiter
+from xenoglot.gateway.media.inline_images import fetching, inlined
+from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.providers.auth import authorizer
+from xenoglot.store.memory import Memory
+from xenoglot.store.place import OFF, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.limits.limiter import Limiter
+    from xenoglot.gateway.store_service import Keeper
+
+
+@asynccontextmanager
+async def assembled(
+    config: Config, *, ready: bool = True, limiter: Limiter | None = None, shelf: Shelf | None = None
+) -> AsyncGenerator[Gateway]:
+    """Give a gateway with all its backends, and let go of them at the end.
+
+    Each upstream has connections of its own: one that is slow holds up no other. The embedded model is loaded now if
+    it has to be `ready`, else when it is first asked. A `limiter` that is given is somebody else's to let go of. What
+    gateways that are configured alike can share is on the `shelf`.
+
+    Raises:
+        ConfigurationError: a backend cannot be made.
+        EngineError: the embedded model cannot be had; the message says what to do.
+    """
+    config = discreet(config)
+    shelf = shelf or Shelf()
+    async with AsyncExitStack() as stack:
+        backends: dict[str, Backend] = {}
+        fetcher = await stack.enter_async_context(fetching(config.fetch))
+        for name, upstream in config.upstreams.items():
+            proxy = proxy_of(upstream, config.secrets, os.environ)
+            transport = Transport(deadlines=endless(upstream.deadlines), proxy=proxy)
+            stack.push_async_callback(transport.aclose)
+            backends[name] = inlined(remote(name, upstream, transport, config), fetcher)
+        model = None
+        if config.has_embedded:
+            from xenoglot.gateway.process.engines import engines  # noqa: PLC0415  most gateways have none, and it is a lot
+
+            backends |= await stack.enter_async_context(engines(config.embedded or Embedded(), shelf, ready=ready))
+            model = backends[EMBEDDED].name
+        if limiter is None:
+            counted = ("limiter", config.limits.store, config.limits_url)  # by whom; how many is said with each request
+            limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(limiter_of(config))))
+        key = ("store", msgspec.json.encode(config.store), config.store_url)
+        keeper = await stack.enter_async_context(shelf.hold(key, lambda: _keeper(config)))
+        gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter)
+        stack.push_async_callback(gateway.let_go_of_batches)
+        yield gateway
+
+
+@asynccontextmanager
+async def _keeper(config: Config) -> AsyncGenerator[Keeper | None]:
+    store = open_store(config.store_url, os.environ)
+    if config.store.url == OFF:
+        yield None
+        return
+    async with aclosing(keeper_of(config, store or Memory())) as keeper:
+        yield keeper
+
+
+def discreet(config: Config) -> Config:
+    """Return the configuration with the embedded models' memory parted where there are several clients (S10).
+
+    A prompt that begins as another client's did is answered sooner, which tells what others ask.
+    """
+    if not keyring(config).several:
+        return config
+    told = config.embedded or Embedded()
+    models = {name: replace(one, share_cache=one.share_cache or False) for name, one in told.models.items()}
+    enabled = config.has_embedded
+    return replace(
+        config, embedded=replace(told, share_cache=told.share_cache or False, models=models, enabled=enabled)
+    )
+
+
+def limiter_of(config: Config) -> Limiter:
+    """Return what counts the requests that are limited.
+
+    Raises:
+        ConfigurationError: what it needs is not installed.
+    """
+    if config.limits.store == "memory":
+        return MemoryLimiter()
+    from xenoglot.gateway.limits.redis import RedisLimiter  # noqa: PLC0415  an extra
+
+    return RedisLimiter(config.limits_url)
+
+
+def remote(name: str, upstream: Upstream, transport: Transport, config: Config) -> Remote:
+    """Return the backend of one upstream."""
+    dialect = dialect_of(upstream)
+    also = [_spoken(name, spoken(upstream, one), transport, config, one.models) for one in upstream.also]
+    return Remote(
+        name,
+        dialect,
+        upstream.base_url,
+        transport=transport,
+        keys=config.upstream_keys(upstream),
+        headers=upstream.headers,
+        target=targets_of(upstream),
+        authorize=authorizer(upstream.auth, dialect),
+        most_values=config.server.body_values,
+        also=also,
+    )
+
+
+def _spoken(name: str, upstream: Upstream, transport: Transport, config: Config, models: tuple[str, ...]) -> Spoken:
+    return Spoken(dialect_of(upstream), remote(name, upstream, transport, config), models)
+
+
+def endless(deadlines: Deadlines) -> Deadlines:
+    """Return the deadlines, those that TOML writes as `inf` being none at all."""
+    return replace(deadlines, **{name: None for name, value in asdict(deadlines).items() if value and isinf(value)})

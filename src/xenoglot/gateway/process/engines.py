@@ -1,0 +1,138 @@
+"""The embedded models: made as the configuration says, and let go again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from xenoglot.backends.transport import Transport
+from xenoglot.engine import weights
+from xenoglot.engine.backend import Engine
+from xenoglot.engine.child import Settings
+from xenoglot.engine.embedding import EmbeddingEngine
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
+from xenoglot.gateway.config.schema import join
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.config.embedded import EmbeddedModel
+    from xenoglot.gateway.process.shared_resources import Shelf
+
+M = TypeVar("M", Engine, EmbeddingEngine)
+
+
+@asynccontextmanager
+async def engines(settings: Embedded, shelf: Shelf, *, ready: bool) -> AsyncGenerator[dict[str, Backend]]:
+    """Give the embedded models by the names of their backends.
+
+    Raises:
+        ConfigurationError: two of them would have one name, or a template cannot be read.
+        EngineError: a model cannot be had; the message says what to do.
+    """
+    usual = replace(settings, models={}, embedding=None)
+    maker = Embedded(embedding=settings.embedding, queue=settings.queue, queue_seconds=settings.queue_seconds)
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(shelf.hold((EMBEDDED, _encoded(usual)), lambda: _engine(usual)))
+        if ready:
+            await engine.start()
+        backends: dict[str, Backend] = {EMBEDDED: engine}
+        embeds = await stack.enter_async_context(
+            shelf.hold((EMBEDDING, _encoded(maker)), lambda: _made(partial(embedding, settings)))
+        )
+        for name, one in settings.models.items():
+            if name in {engine.name, embeds.name}:
+                raise ConfigurationError(f"{join(MODELS, name)}: found the name of another embedded model")
+            make = partial(_made, partial(beside, name, one))
+            other: Engine = await stack.enter_async_context(shelf.hold((name, _encoded(one)), make))
+            backends[backend_of(name)] = other
+            if ready and one.ready:
+                await other.start()
+        backends[EMBEDDING] = embeds
+        yield backends
+
+
+@asynccontextmanager
+async def _engine(settings: Embedded) -> AsyncGenerator[Engine]:
+    async with aclosing(Transport()) as transport, aclosing(await embedded(settings, transport)) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def _made(make: Callable[[Transport], M]) -> AsyncGenerator[M]:
+    async with aclosing(Transport()) as transport, aclosing(make(transport)) as made:
+        yield made
+
+
+def _encoded(settings: Embedded | EmbeddedModel) -> bytes:
+    """Return what is the same where the settings are."""
+    return msgspec.json.encode(settings)
+
+
+async def embedded(settings: Embedded, transport: Transport) -> Engine:
+    """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
+    found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
+    if found is None:
+        found = await asyncio.to_thread(weights.fetch, progress=_tell)
+    return Engine(found, shape_of(settings, "embedded"), transport=transport, name=settings.name)
+
+
+def beside(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
+    """Return the backend of another embedded model.
+
+    Raises:
+        EngineError: the file that is named is none.
+    """
+    place = f"embedded.models.{name}"
+    found = weights.from_path(settings.gguf, f"{place}.gguf")
+    return Engine(found, shape_of(settings, place), transport=transport, name=name)
+
+
+def shape_of(settings: Embedded | EmbeddedModel, place: str) -> Settings:
+    """Return the shape of an engine.
+
+    Raises:
+        ConfigurationError: its chat template cannot be read; `place` is the table that names it.
+    """
+    template = ""
+    if settings.chat_template is not None:
+        try:
+            template = Path(settings.chat_template).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            message = f"{place}.chat_template: found `{settings.chat_template}`; expected a file of UTF-8 text"
+            raise ConfigurationError(message) from None
+    return Settings(
+        slots=settings.slots,
+        context=settings.context,
+        queue=settings.queue,
+        queue_seconds=settings.queue_seconds,
+        template=template,
+        syntax=settings.text_syntax,
+        remembers=settings.share_cache is not False,
+    )
+
+
+def embedding(settings: Embedded, transport: Transport) -> EmbeddingEngine:
+    """Return the backend of the model for embeddings; its weights are fetched when it is first asked.
+
+    Raises:
+        EngineError: the file that is named is none.
+    """
+    shape = Settings(queue=settings.queue, queue_seconds=settings.queue_seconds, pooling="model")
+    if settings.embedding is None:
+        return EmbeddingEngine(weights.MINILM.name, lambda: weights.fetch(weights.MINILM), shape, transport=transport)
+    found = weights.from_path(settings.embedding, "embedded.embedding")
+    return EmbeddingEngine(found.name, lambda: found, shape, transport=transport)
+
+
+def _tell(progress: str) -> None:
+    sys.stderr.write(f"{progress}\n")

@@ -1,0 +1,129 @@
+"""A configuration as one backend: names, fallbacks, retries, readings and limits as the gateway has them, no socket."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer
+from xenoglot.dialect_registry import get
+from xenoglot.gateway.api.embeddings import embed
+from xenoglot.gateway.api.models import available
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.single import alone
+from xenoglot.gateway.relay.envelope import Telling
+from xenoglot.gateway.routing.reservation import Demand
+from xenoglot.gateway.upstream.call import Asking, passed_on
+from xenoglot.gateway.upstream.emulate import reading
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from xenoglot.backends.backend import Answer, Backend, Call, EventAnswer, Piece
+    from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
+    from xenoglot.codec.loss import Losses
+    from xenoglot.gateway.app import Gateway
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.events import Event
+
+ANY_MODEL = "any"
+USUAL = "chat"
+"""Whose request it is where the call does not say: its text is in no dialect."""
+
+
+@asynccontextmanager
+async def routed(config: Config, *, ready: bool = True, own: Backend | None = None) -> AsyncGenerator[Backend]:
+    """Give a backend that answers as the gateway of `config` does, and let go of all that it opened.
+
+    A backend of the caller's `own` takes the place of the embedded model, which is then not loaded.
+
+    Raises:
+        ConfigurationError: one of its backends cannot be made.
+        EngineError: the embedded model cannot be had.
+    """
+    async with assembled(config, ready=ready) if own is None else alone(own)(config) as gateway:
+        yield Routed(gateway)
+
+
+class Routed:
+    """Answers a call as its gateway answers a request; `name` is the model that is meant where nobody says which."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.name = next(iter(gateway.router.names), ANY_MODEL)
+        self._gateway = gateway
+
+    async def answer(self, call: Call) -> Answer:
+        """Start answering: the first of the model's targets that does.
+
+        Raises:
+            FailureError: none of them does, or there is no such model. `LossError` and `WireError` alike.
+        """
+        gateway, request = self._gateway, call.request
+        dialect = get(call.dialect or USUAL)
+        plan = self._plan(request.model, call.losses)
+        record = gateway.observer.record("POST")
+        record.asked(request.model, stream=request.stream)
+        record.routed(plan.route)
+        passed = passed_on(call.headers, dialect)
+        asking = Asking(gateway.services, plan, dialect, call.headers, passed, record, request, call.body)
+        asking.losses = call.losses
+        answer = await asking.answer()
+        observe = Telling(asking).observe
+        if isinstance(answer, ByteAnswer):
+            return replace(answer, pieces=_pieces(answer, observe))
+        return replace(answer, batches=_batches(answer, observe))
+
+    async def count(self, call: Call) -> int | None:
+        """Return the tokens of the prompt by the first target's count."""
+        route = self._plan(call.request.model, call.losses).route
+        asked = replace(call, request=replace(call.request, model=route.model), body=None)
+        return await reading(self._gateway.models.backend(route), route).count(asked)
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Return a vector for each input.
+
+        Raises:
+            FailureError: there are none, or nobody there makes any.
+        """
+        gateway, model = self._gateway, call.request.model
+        plan = gateway.models.embedding_plan(model)
+        dialect = get(call.dialect or USUAL)
+        asked = replace(call, dialect=dialect.name, headers=passed_on(call.headers, dialect))
+        record = gateway.observer.record("POST")
+        answer, hold = await embed(gateway.services, Demand(plan, record), asked)
+        if answer.embeddings.usage is not None:
+            record.used(answer.embeddings.usage)
+        hold.over(whole=True)
+        return answer
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return what can be asked for."""
+        gateway = self._gateway
+        return await available(gateway.router, gateway.backends, gateway.config.upstreams)
+
+    async def aclose(self) -> None:
+        """Nothing is held: the gateway belongs to whoever assembled it."""
+
+    def _plan(self, model: str, losses: Losses) -> Plan:
+        plan = self._gateway.models.plan(model or self.name)
+        if plan.route.on_loss == "refuse":
+            losses.strict = True
+        return plan
+
+
+async def _batches(
+    answer: EventAnswer, observe: Callable[[Sequence[Event]], None]
+) -> AsyncGenerator[Sequence[Event], None]:
+    async for batch in answer.batches:
+        observe(batch)
+        yield batch
+
+
+async def _pieces(answer: ByteAnswer, observe: Callable[[Sequence[Event]], None]) -> AsyncGenerator[Piece, None]:
+    async for piece in answer.pieces:
+        observe(piece.events)
+        yield piece

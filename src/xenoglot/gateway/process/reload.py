@@ -1,0 +1,154 @@
+"""A gateway exchanged for another while it serves: the configuration read anew, at a signal or when its file changes.
+
+Theory of operation. The new gateway is put together beside the old one. Only when it is whole does it take the next
+request; the old one answers what it has begun, and its backends go when the last of that is over. A mistake anywhere
+changes nothing, and is told. What both are configured alike for is shared (see `shelf`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
+
+from xenoglot.errors import XenoglotError, whereabouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from xenoglot.gateway.app import Gateway
+    from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.http.server import NativeServer
+
+FIXED: Final = ("host", "port", "workers")
+"""What of `[server]` stays as it is until the next start."""
+
+WATCH_SECONDS: Final = 1.0
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+
+class Source(Protocol):
+    """Where the configuration comes from."""
+
+    @property
+    def path(self) -> str | None:
+        """The file, if it is one."""
+        ...
+
+    def load(self, *, host: str | None = None, port: int | None = None) -> Config:
+        """Read it anew; `host` and `port` stand before its own.
+
+        Raises:
+            ConfigurationError: something in it is wrong.
+        """
+        ...
+
+
+class Reloader:
+    """Exchanges the gateway of `server`; `former` are those before it that are still at work."""
+
+    def __init__(
+        self,
+        server: NativeServer[Gateway],
+        source: Source | None,
+        assemble: Callable[[Config], AbstractAsyncContextManager[Gateway]],
+        stack: AsyncExitStack,
+    ) -> None:
+        self._server = server
+        self._source = source
+        self._assemble = assemble
+        self._stack = stack
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._seen = _state(source)
+
+    def reload(self) -> None:
+        """Begin to exchange the gateway; if that is being done, have it done once more."""
+        if self._source is None:
+            _logger.warning("there is no configuration file to read anew")
+        elif self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._reload())
+        else:
+            self._again = True
+
+    def watch(self) -> None:
+        """Look, from now on, whether the file changes."""
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._look)
+
+    def _look(self) -> None:
+        state = _state(self._source)
+        if state != self._seen:
+            self._seen = state
+            self.reload()
+        self.watch()
+
+    async def aclose(self) -> None:
+        """Look no more, and let go of every gateway."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in (self._task, *self._retiring):
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*self._retiring, *(() if self._task is None else (self._task,)), return_exceptions=True)
+        await self._stack.aclose()
+
+    async def _reload(self) -> None:
+        self._again = True
+        while self._again and self._source is not None:
+            self._again = False
+            try:
+                await self._exchange(self._source)
+            except XenoglotError as error:
+                _logger.error("the configuration stays as it was: %s", error)  # noqa: TRY400  it is the reader's mistake
+            except Exception as error:  # noqa: BLE001  whatever it is: what serves goes on serving
+                _logger.error("the configuration stays as it was: %s", whereabouts(error))  # noqa: TRY400  no texts
+
+    async def _exchange(self, source: Source) -> None:
+        old = self._server.application
+        config = _read(source, old.config)
+        stack = AsyncExitStack()
+        new = await stack.enter_async_context(self._assemble(config))
+        new.inherit(old)  # from here on nothing waits, and nothing fails
+        self._server.exchange(new)
+        before, self._stack = self._stack, stack
+        retiring = asyncio.get_running_loop().create_task(self._retire(old, before))
+        self._retiring.add(retiring)
+        retiring.add_done_callback(self._retiring.discard)
+        _logger.info("the configuration was read anew")
+
+    async def _retire(self, gateway: Gateway, stack: AsyncExitStack) -> None:
+        """Let go of a gateway when nothing is under way in it."""
+        try:
+            await gateway.over()
+        finally:
+            self._server.former.discard(gateway)
+            await stack.aclose()
+
+
+def _read(source: Source, now: Config) -> Config:
+    """Return the configuration that can be changed to, and tell of what cannot."""
+    wanted = source.load()
+    for name in FIXED:
+        was = getattr(now.server, name)
+        if getattr(wanted.server, name) != was:
+            _logger.warning("server.%s: stays %s until the gateway is started anew", name, was)
+    # Read with the address that stays: whether keys are needed goes by that.
+    kept = source.load(host=now.server.host, port=now.server.port)
+    return replace(kept, server=replace(kept.server, workers=now.server.workers))
+
+
+def _state(source: Source | None) -> tuple[int, ...]:
+    """Return what changes when the file does; nothing where it cannot be looked at."""
+    try:
+        found = Path((source and source.path) or "").stat()
+    except OSError:
+        return ()
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -1,0 +1,193 @@
+"""Several processes that answer at one address: who starts them, passes signals on, and replaces one that dies.
+
+Theory of operation. The supervisor reserves the address and answers nobody. Each worker is this program once more, with
+the socket that does so among its files; it listens there itself, and the kernel shares the connections out (`address`).
+The limits are kept here and asked for over a unix socket, so they hold for all together. A worker that ends unasked is
+started again, later each time. A worker whose standard input ends has lost its supervisor, and stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import tempfile
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from xenoglot.engine.process import Backoff
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.limits import worker_ipc
+from xenoglot.gateway.process.build import limiter_of
+from xenoglot.gateway.process.listen_socket import reserve
+from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS
+from xenoglot.gateway.process.worker import AT_ONCE
+from xenoglot.gateway.process.worker_env import VARIABLE, Post
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.gateway.config.load import Config
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+LONGEST_LINE: Final = 64 * 1024
+
+
+class Supervisor:
+    """Keeps `command` running in `count` processes."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        posts: Sequence[Post],
+        backoff: Backoff | None = None,
+        grace: float = GRACE_SECONDS,
+        listener: socket.socket | None = None,
+    ) -> None:
+        self.processes: dict[int, asyncio.subprocess.Process] = {}
+        self._command = command
+        self._posts = posts
+        self._backoff = backoff or Backoff()
+        self._grace = grace
+        self._listener = listener
+        self._stopping = asyncio.Event()
+        self._serving: set[int] = set()
+        """The numbers of those who have said so: they know signals."""
+        self._reloads = 0
+
+    async def run(self, say: Callable[[str], object]) -> None:
+        """Run until told to stop; `say` gets the line that says where, when every worker serves.
+
+        Raises:
+            ConfigurationError: a worker does not start; it has told why.
+        """
+        loop = asyncio.get_running_loop()
+        for sign in STOP_SIGNALS:
+            loop.add_signal_handler(sign, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        try:
+            lines = await asyncio.gather(*(self._start(post) for post in self._posts), return_exceptions=True)
+            for line in lines:
+                if isinstance(line, BaseException):
+                    raise line
+            if not self._stopping.is_set():
+                say(str(lines[0]))
+            await asyncio.gather(*(self._keep(post) for post in self._posts))
+        finally:
+            for sign in (*STOP_SIGNALS, signal.SIGHUP):
+                loop.remove_signal_handler(sign)
+            await self._end()
+
+    def stop(self) -> None:
+        """Have all workers stop; told again, at once. Whoever comes now is refused, and not left in the line."""
+        again = self._stopping.is_set()
+        self._stopping.set()
+        if self._listener is not None:
+            self._listener.close()
+        for number in self.processes:
+            for sign in AT_ONCE if again else (signal.SIGTERM,):
+                self._send(number, sign)
+
+    def reload(self) -> None:
+        """Have all workers read their configuration anew, those that start as soon as they serve."""
+        self._reloads += 1
+        for number in self._serving:
+            self._send(number, signal.SIGHUP)
+
+    def _send(self, number: int, sign: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            self.processes[number].send_signal(sign)
+
+    async def _start(self, post: Post) -> str:
+        """Start a worker and return the line it says when it serves.
+
+        Raises:
+            ConfigurationError: it ended before.
+        """
+        reloads = self._reloads
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {VARIABLE: msgspec.json.encode(post).decode()},
+            pass_fds=[post.descriptor],
+            start_new_session=True,  # Ctrl-C in a terminal comes to the supervisor alone, which passes it on once
+            limit=LONGEST_LINE,
+        )
+        self.processes[post.number] = process
+        if self._stopping.is_set():  # in the meantime
+            self._send(post.number, signal.SIGTERM)
+        assert process.stdout is not None  # noqa: S101  it was asked for
+        line = (await process.stdout.readline()).decode().rstrip("\n")
+        if not line and not self._stopping.is_set():
+            await process.wait()
+            raise ConfigurationError("a worker did not start; it has said why")
+        self._serving.add(post.number)
+        if self._reloads != reloads:
+            self._send(post.number, signal.SIGHUP)
+        return line
+
+    async def _keep(self, post: Post) -> None:
+        """Start a worker again whenever it ends unasked."""
+        loop = asyncio.get_running_loop()
+        crashes = 0
+        while True:
+            since = loop.time()
+            status = await self.processes[post.number].wait()
+            self._serving.discard(post.number)
+            if self._stopping.is_set():
+                return
+            crashes = 1 if loop.time() - since >= self._backoff.stable else crashes + 1
+            rest = self._backoff.rest(crashes)
+            _logger.error("worker %d ended with status %d; it is started again in %g s", post.number, status, rest)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), rest)
+            if self._stopping.is_set():
+                return
+            with suppress(ConfigurationError):  # then it has ended again
+                await self._start(post)
+
+    async def _end(self) -> None:
+        """Leave no worker behind."""
+        self._stopping.set()
+        running = [process for process in self.processes.values() if process.returncode is None]
+        for process in running:
+            process.terminate()
+        for process in running:
+            try:
+                await asyncio.wait_for(process.wait(), self._grace)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], object]) -> None:
+    """Serve `config` in as many processes as it says; `arguments` are those of the command line that led to it.
+
+    Raises:
+        ConfigurationError: the address cannot be used, or a worker does not start.
+    """
+    if sys.platform == "win32":
+        raise ConfigurationError("server.workers: there is one process on Windows, whose processes share no sockets")
+    command = (sys.executable, "-P", "-m", "xenoglot", *arguments)
+    with (
+        reserve(config.server.host, config.server.port) as listener,
+        tempfile.TemporaryDirectory(prefix="xenoglot-") as folder,  # mode 0700
+    ):
+        listener.set_inheritable(True)
+        posts = [Post(listener.fileno(), number, folder) for number in range(config.server.workers)]
+        grace = config.server.drain_seconds + GRACE_SECONDS
+        asyncio.run(
+            _supervise(config, Supervisor(command, posts, grace=grace, listener=listener), posts[0].limits, say)
+        )
+
+
+async def _supervise(config: Config, supervisor: Supervisor, path: str, say: Callable[[str], object]) -> None:
+    async with aclosing(limiter_of(config)) as limiter, worker_ipc.serving(limiter, path):
+        await supervisor.run(say)

@@ -1,0 +1,1 @@
+"""Passing an upstream's answer on to the client."""

@@ -1,0 +1,123 @@
+"""A whole answer as it passes without a task: when all of it is here, it is written in the client's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.offload import LARGE
+from xenoglot.codec.invalid_request import refusal
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import FailureError, LossError, WireError
+from xenoglot.gateway.relay.envelope import JSON_TYPE, OK
+from xenoglot.model.fold import Folder, unfold
+
+if TYPE_CHECKING:
+    from xenoglot.backends.transport import Reply
+    from xenoglot.gateway.relay.push_sink import Attempt, Sink
+    from xenoglot.model.limits import RateLimits
+    from xenoglot.model.response import Response
+
+
+class WholePassing:
+    """The answer to a request that asks for one piece."""
+
+    begun = False
+
+    def __init__(self, passage: Sink, attempt: Attempt, reply: Reply, limits: RateLimits | None) -> None:
+        self._passage = passage
+        self._remote = attempt.remote
+        self._dialect = passage.dialect
+        self._reply = reply
+        self._limits = limits
+        self._call = attempt.call
+        self._verbatim = attempt.composed.verbatim
+        self._recorder = attempt.recorder
+
+    def look(self) -> None:
+        """Pass the answer on if it is all here; leave one that fails to those who can try again."""
+        data = self._reply.whole
+        if data is None:
+            if self._reply.stands_still:
+                self._passage.hand_over()
+            return
+        if len(data) >= LARGE:  # it is decoded in a thread, for which a task waits
+            self._passage.hand_over()
+            return
+        if self._glimpsed(data):
+            self._begin()
+            self._tell(data)
+            return
+        try:
+            response = self._response(data)
+        except (FailureError, LossError, WireError, RecursionError):
+            self._passage.hand_over()
+            return
+        self._begin()
+        if self._recorder is not None:
+            self._recorder.note(response)
+        try:
+            body = self._body(data, response)
+        except (FailureError, LossError, WireError, RecursionError) as error:
+            self._passage.break_down(FailureError(refusal(error)))
+        else:
+            self._tell(body)
+
+    def stop(self) -> None:
+        """Nothing is under way."""
+
+    def _begin(self) -> None:
+        self._passage.began()
+        self.begun = True
+
+    def _glimpsed(self, data: bytes) -> bool:
+        """Note what the log wants to know of bytes that pass on, if that is all there is to be seen in them."""
+        glimpse = self._dialect.glimpse if self._verbatim else None
+        seen = None if glimpse is None else glimpse(data)
+        if seen is None:
+            return False
+        usage, self._passage.record.finish = seen
+        if usage is not None:
+            self._passage.record.used(usage)
+        return True
+
+    def _response(self, data: bytes) -> Response:
+        """Return what `data` says.
+
+        Raises:
+            FailureError: it is no answer. `LossError`, `WireError` and `RecursionError` alike.
+        """
+        losses = Losses() if self._verbatim else self._call.losses
+        response = self._remote.understood(data, self._reply, losses)
+        return response if self._verbatim else self._remote.restored(response, self._call)
+
+    def _body(self, data: bytes, response: Response) -> bytes:
+        """Return what the client gets for `data`, which says `response`.
+
+        Raises:
+            FailureError: it is no whole answer.
+            LossError: it cannot be told without a loss, and there may be none. `WireError` and `RecursionError` alike.
+        """
+        telling = self._passage.telling
+        telling.note(response)
+        if self._verbatim:
+            return data
+        telling.must_have_finished()
+        if any(candidate.finish is None for candidate in response.candidates):
+            response = _finished(response)
+        return telling.encoded(telling.identify().response(response))
+
+    def _tell(self, body: bytes) -> None:
+        passage = self._passage
+        headers = passage.telling.headers(self._limits, JSON_TYPE, ("content-length", str(len(body))))
+        passage.record.begin(OK)
+        passage.client.open(OK, headers)
+        passage.client.finish(body)
+        passage.over()
+
+
+def _finished(response: Response) -> Response:
+    """Return what is left of an answer as it is told in events, where some of its candidates have no end."""
+    folder = Folder()
+    for event in unfold(response):
+        folder.feed(event)
+    return folder.response()

@@ -1,0 +1,1 @@
+"""Model names to targets; retry, fallback, reservations and target health."""

@@ -1,0 +1,86 @@
+"""Resolves model names: which plan a client's name leads to, and which backend a route."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot import dialect_registry as dialects
+from xenoglot.backends.sanitize import for_log
+from xenoglot.errors import FailureError
+from xenoglot.gateway.auth.keys import EVERYBODY, Client
+from xenoglot.gateway.config.embedded import EMBEDDING
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.routing.router import Plan, Route, Router
+
+
+class ModelRouter:
+    """The plans of all model names, and the backends of their routes, by the names in the configuration."""
+
+    def __init__(self, router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, Upstream]) -> None:
+        self.router = router
+        self.backends = backends
+        self.upstreams = upstreams
+
+    def plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+        """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
+
+        Raises:
+            FailureError: nobody does, or not to this `client`, which learns no difference.
+        """
+        plan = self.router.plan(model)
+        bare = model.removesuffix(tag)
+        if not client.allows(model) and not client.allows(bare):
+            raise FailureError(unknown_model(model))
+        if bare != model and model not in self.router.names:
+            untagged = self.router.plan(bare)
+            if untagged is not None and (bare in self.router.names or not self._knows(tag, untagged.route)):
+                plan = untagged
+        if plan is None:
+            raise FailureError(unknown_model(model))
+        return plan
+
+    def route(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Route:
+        """Return who answers to `model` first.
+
+        Raises:
+            FailureError: as above.
+        """
+        return self.plan(model, tag, client=client).route
+
+    def embedding_plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+        """Return who may make embeddings for `model`; where any name will do, the model whose trade that is.
+
+        Raises:
+            FailureError: nobody answers to the name.
+        """
+        plan = self.plan(model, tag, client=client)
+        if not plan.route.substituted or EMBEDDING not in self.backends:
+            return plan
+        route = replace(plan.route, backend=EMBEDDING, model=self.backends[EMBEDDING].name)
+        return replace(plan, routes=(route,))
+
+    def backend(self, route: Route) -> Backend:
+        """Return the backend of a route."""
+        return self.backends[route.backend]
+
+    def upstream(self, route: Route) -> Upstream | None:
+        """Return the settings of the upstream of a route; `None` if its backend is none."""
+        return self.upstreams.get(route.backend)
+
+    def _knows(self, tag: str, route: Route) -> bool:
+        upstream = self.upstream(route)
+        return upstream is not None and dialects.get(upstream.dialect).default_tag == tag
+
+
+def unknown_model(model: str) -> Failure:
+    """Return the failure of a request for a model that is not here."""
+    message = f"the model `{for_log(model)}` does not exist here; GET /v1/models says which do"
+    return Failure(kind="not_found", message=message, code="model_not_found", param="$.model")

@@ -1,0 +1,241 @@
+"""What a request holds of what is scarce: places, tokens, a key, a probe. Each is given back once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.errors import FailureError
+from xenoglot.gateway.limits.limiter import Limiter
+from xenoglot.gateway.limits.scopes import Scopes
+from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.routing.router import Plan
+from xenoglot.gateway.routing.target_health import ONCE, Ward
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.gateway.limits.limiter import Lease, Scope
+    from xenoglot.gateway.routing.router import Route
+    from xenoglot.gateway.routing.target_health import Health
+    from xenoglot.policy.retry import Retry
+    from xenoglot.policy.verdict import Verdict
+
+_logger = logging.getLogger("xenoglot.gateway")
+
+LONGEST_WAIT = 60.0
+"""Seconds that a client is told to wait at most."""
+
+_THEIRS = frozenset({"upstream", "internal", "timeout", "overloaded", "rate_limit"})
+"""Failures in the middle of an answer that are the target's."""
+
+
+class Dispatcher(Struct, kw_only=True):
+    """Targets and limits that requests share. `clock` gives monotonic seconds, `chance` numbers from 0 to 1."""
+
+    ward: Ward
+    limiter: Limiter
+    scopes: Scopes
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+class Demand(Struct):
+    """One request as limits and targets see it.
+
+    `tokens` gives what it is expected to cost; `group` keeps requests together at one target and key.
+    """
+
+    plan: Plan
+    record: Record
+    tokens: Callable[[], int] = int
+    group: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """The client's, among whom places are shared fairly."""
+        return self.record.client.owner
+
+
+class Hold:
+    """What one request holds: of its own limits from the first to the last, of a target's while it is asked."""
+
+    __slots__ = (
+        "_before",
+        "_dispatcher",
+        "_health",
+        "_lease",
+        "_mine",
+        "_record",
+        "_ticket",
+        "asked",
+        "key",
+        "target",
+    )
+
+    def __init__(self, dispatcher: Dispatcher, record: Record) -> None:
+        self.asked = False
+        """Whether the target has been asked."""
+        self.key = 0
+        self.target: Health | None = None
+        """The target that was last meant to be asked."""
+        self._dispatcher = dispatcher
+        self._record = record
+        self._mine: Lease | None = None
+        self._lease: Lease | None = None
+        self._health: Health | None = None
+        self._ticket = 0
+        self._before = 0
+        """Tokens that were used at targets before this one."""
+
+    async def enter(self, scopes: Sequence[Scope], owner: str, tokens: int) -> None:
+        """Get a place within the limits of the request itself.
+
+        Raises:
+            FailureError: there is none.
+        """
+        self._mine = await self._dispatcher.limiter.enter(scopes, owner=owner, tokens=tokens)
+
+    def enter_at_once(self, scopes: Sequence[Scope], owner: str, tokens: int) -> bool:
+        """Get a place within the limits of the request itself, if there is one now; return whether there is."""
+        self._mine = self._dispatcher.limiter.try_enter(scopes, owner=owner, tokens=tokens)
+        return self._mine is not None
+
+    def enter_target_at_once(self, scopes: Sequence[Scope], owner: str, tokens: int) -> bool:
+        """Get a place within the limits of the target, if there is one now; return whether there is."""
+        self._lease = self._dispatcher.limiter.try_enter(scopes, owner=owner, tokens=tokens)
+        return self._lease is not None
+
+    def take(self, route: Route, now: float, group: str | None, *, last: bool) -> None:
+        """Take a target's key, and its leave to be asked. At the `last` target a key that rests is better than none.
+
+        Raises:
+            FailureError: it has none to give at this time.
+        """
+        health = self._dispatcher.ward.of(route)
+        self.asked, self.target = False, health
+        key = health.keys.pick(now, affinity=group, busy=health.busy)
+        if key is None and not last:
+            raise _not_now("all keys for the upstream rest", health.keys.next_at(now) - now)
+        ticket = 0 if health.breaker is None else health.breaker.allows(now)
+        if health.breaker is not None and not ticket:
+            raise _not_now("the upstream has failed too often of late", health.breaker.next_at(now) - now)
+        self._health, self._ticket = health, ticket
+        self.key = health.keys.soonest() if key is None else key
+        health.running += 1
+        health.busy[self.key] += 1
+
+    async def enter_target(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> None:
+        """Get a place within the limits of the target.
+
+        Raises:
+            FailureError: there is none, or not within `patience` seconds.
+        """
+        limiter = self._dispatcher.limiter
+        self._lease = await limiter.enter(scopes, owner=owner, tokens=tokens, patience=patience)
+
+    def began(self, seconds: float) -> None:
+        """Note that the target has begun to answer, after so many seconds."""
+        if self._health is not None:
+            self._health.began(seconds)
+            self._health.keys.restored(self.key)
+
+    @property
+    def rest(self) -> float:
+        """How many seconds it takes until nothing is held against a key of the target."""
+        now = self._dispatcher.clock()
+        return 0.0 if self.target is None else self.target.keys.clear_at(now) - now
+
+    @property
+    def has_other_key(self) -> bool:
+        """Whether the target can be asked with another key at once."""
+        now = self._dispatcher.clock()
+        return self.target is not None and self.target.keys.clear_at(now, but=self.key) <= now
+
+    @property
+    def retry(self) -> Retry:
+        """How the target is tried."""
+        return ONCE if self.target is None else self.target.retry
+
+    @property
+    def used(self) -> int:
+        """The tokens that were used so far, as far as that was told."""
+        return _used(self._record) or 0
+
+    def failed(self, failure: Failure, verdict: Verdict, used: int = 0) -> None:
+        """Note how the target failed, and give back what it had; `used` tokens were used there all the same."""
+        health = self._health
+        if verdict.blames == "key" and health is not None and health.breaker is not None:
+            health.keys.blame(self.key, failure, self._dispatcher.clock())
+        if health is not None and self.asked:
+            health.tries[failure.kind] += 1
+            if failure.cause == "credentials":  # U40: the operator has to act
+                _logger.error("upstream `%s` refuses the gateway's key", self._record.backend)
+        self._settle(bad=verdict.blames == "target")
+        self.release(used, asked=not failure.unsent)
+        self._before += used
+
+    def release(self, used: int | None, *, asked: bool = True) -> None:
+        """Give back what is held of the target; `used` tokens were used there."""
+        health, lease = self._health, self._lease
+        self._health = self._lease = None
+        if health is not None:
+            health.running -= 1
+            health.busy[self.key] -= 1
+            if self._ticket and health.breaker is not None:
+                health.breaker.released(self._dispatcher.clock(), self._ticket)
+                self._ticket = 0
+        if lease is not None:
+            lease.drop(used, asked=asked and self.asked)
+
+    def over(self, *, whole: bool = False) -> None:
+        """The answer is over: it came whole, or else as the record tells, broken off or left by its reader."""
+        failure, used = self._record.failure, _used(self._record)
+        if failure in _THEIRS or self._record.finish is not None or whole:
+            self._settle(bad=failure in _THEIRS)
+        self.release(None if used is None else max(0, used - self._before))
+        self._leave(used)
+
+    def drop(self) -> None:
+        """Nobody answers, or nobody waits for the answer any more."""
+        self.release(0)
+        self._leave(0)
+
+    def _leave(self, used: int | None) -> None:
+        mine, self._mine = self._mine, None
+        if mine is not None:
+            mine.drop(used, asked=self._record.tries > 0)
+
+    def _settle(self, *, bad: bool) -> None:
+        """Tell the breaker what came of it."""
+        breaker = None if self._health is None else self._health.breaker
+        if breaker is None or not self._ticket:
+            return
+        now, ticket = self._dispatcher.clock(), self._ticket
+        self._ticket = 0
+        if bad:
+            breaker.failed(now, ticket, self._dispatcher.chance())
+        elif self.asked:
+            breaker.succeeded(now, ticket)
+        else:
+            breaker.released(now, ticket)
+
+
+def _used(record: Record) -> int | None:
+    """Return the tokens that were used, as far as that was told."""
+    usage = record.usage
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return None
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+def _not_now(message: str, wait: float) -> FailureError:
+    return FailureError(Failure(kind="overloaded", message=message, retry_after=min(max(wait, 0.0), LONGEST_WAIT)))

@@ -1,0 +1,126 @@
+"""Exchanges between the relay and a client: one whose body was read before, and one whose answer is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.wire import decode_answer, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from xenoglot.codec.framing import Framing
+    from xenoglot.codec.state import Kept, State
+    from xenoglot.gateway.http.exchange import Exchange
+    from xenoglot.model.json import JSONObject
+
+    Headers = list[tuple[str, str]]
+    Store = Callable[[JSONObject | None], Awaitable[Headers]]
+
+
+class Reread:
+    """An exchange whose request has another body than was read from it, or the same again."""
+
+    def __init__(self, exchange: Exchange, body: bytes) -> None:
+        self.method = exchange.method
+        self.path = exchange.path
+        self.query = exchange.query
+        self.headers: Sequence[tuple[str, str]] = exchange.headers
+        self.peer = exchange.peer
+        self.reads_behind_upgrade = exchange.reads_behind_upgrade
+        self.variables: Mapping[str, str] = exchange.variables
+        self._exchange = exchange
+        self._body = body
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header `name` (lower case)."""
+        return self._exchange.header(name)
+
+    async def read_body(self, _limit: int) -> bytes:
+        """Return the body."""
+        return self._body
+
+    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Send the head of the response."""
+        await self._exchange.start(status, headers)
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body."""
+        await self._exchange.write(data)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        await self._exchange.end(data)
+
+    def abort(self) -> None:
+        """Break the connection off."""
+        self._exchange.abort()
+
+
+class KeptExchange(Reread):
+    """Makes the answer one of a kept request, and has it stored before its end leaves.
+
+    A whole answer is held until it is stored. Of a stream each piece leaves as it comes, but for the one with the end.
+    `store` is asked whether it can be done before a stream's head leaves; it gives headers where it cannot.
+    """
+
+    def __init__(self, exchange: Exchange, body: bytes, framing: Framing, state: State, kept: Kept) -> None:
+        super().__init__(exchange, body)
+        self.store: Store | None = None
+        """What stores the answer, where that is wanted."""
+        self._framing = framing
+        self._state = state
+        self._kept = kept
+        self._stored = False
+        self._head: tuple[int, Headers] | None = None
+        self._decoder = framing.decoder()
+        self._encoder = framing.encoder()
+        self._showing = state.showing(kept)
+        self._between_frames = True
+
+    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Send the head of a stream; hold that of a whole answer."""
+        if dict(headers).get("content-type") != self._framing.media_type:
+            self._head = (status, [header for header in headers if header[0] != "content-length"])
+            return
+        await self._exchange.start(status, [*headers, *(await self.store(None) if self.store is not None else ())])
+
+    async def write(self, data: bytes) -> None:
+        """Send what the client gets for a piece of the stream."""
+        if shown := await self._show(data):
+            await self._exchange.write(shown)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send what is left, or a whole answer."""
+        if self._head is None:
+            shown = await self._show(data)
+            self._showing.close()
+            await self._keep()
+            await self._exchange.end(shown)
+            return
+        status, headers = self._head
+        answer = self._state.show(decode_answer(data), self._kept)
+        more = await self.store(answer) if self.store is not None else ()
+        body = encode_json(answer)
+        await self._exchange.start(status, [*headers, ("content-length", str(len(body))), *more])
+        await self._exchange.end(body)
+
+    async def _show(self, data: bytes) -> bytes:
+        shown = [made for event in self._decoder.feed(data) for made in self._showing.feed(event)]
+        await self._keep()
+        comments = _comments(data, first=self._between_frames)
+        self._between_frames = data.endswith(self._framing.ends) or (self._between_frames and not data)
+        return b"".join([*(piece for event in shown for piece in self._encoder.feed(event)), *comments])
+
+    async def _keep(self) -> None:
+        """Store the answer once it is whole."""
+        answer = self._showing.answer
+        if answer is not None and not self._stored and self.store is not None:
+            self._stored = True
+            await self.store(answer)
+
+
+def _comments(data: bytes, *, first: bool) -> list[bytes]:
+    """Return the comments that the gateway wrote: no events, but signs of life, and what was lost."""
+    *frames, _ = data.split(b"\n\n")
+    return [frame + b"\n\n" for place, frame in enumerate(frames) if frame.startswith(b":") and (place or first)]

@@ -1,0 +1,70 @@
+"""A request that means something kept, and its answer on the way into the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from xenoglot.codec.state import Kept
+from xenoglot.model.json import JSON, JSONObject
+from xenoglot.store.records import Stored
+
+if TYPE_CHECKING:
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.state import State
+    from xenoglot.gateway.store_service import Keeper
+
+ADDED = ("completed", "incomplete")
+"""The statuses of answers that a conversation goes on with."""
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """A request with all that it means: what it said itself (`own`) and the `items` that the model is given."""
+
+    owner: str
+    kept: Kept
+    own: list[JSON]
+    items: list[JSON]
+    prepared: JSONObject
+
+
+def stored(remembered: Remembered, dialect: Dialect, state: State, answer: JSONObject, now: float) -> Stored:
+    """Return the answer as it is stored."""
+    kept = remembered.kept
+    return Stored(
+        id=kept.id,
+        owner=remembered.owner,
+        kind=dialect.name,
+        created=now,
+        status=state.status(answer),
+        items=remembered.items,
+        response=answer,
+        output=state.output(answer),
+        previous=kept.wish.previous,
+        conversation=kept.wish.conversation,
+        background=kept.wish.background,
+    )
+
+
+async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: State) -> None:
+    """Store an answer that is over, and have its conversation go on with it.
+
+    Raises:
+        StoreError: it cannot be stored.
+    """
+    await keeper.within(keeper.store.put(answer))
+    await add_to_conversation(keeper, answer, remembered, state)
+    keeper.sweep()
+
+
+async def add_to_conversation(keeper: Keeper, answer: Stored, remembered: Remembered, state: State) -> None:
+    """Have the conversation of an answer, if it has one, go on with it; from then on others can."""
+    conversation = answer.conversation
+    if conversation is None or state.conversations is None:
+        return
+    if answer.status in ADDED:
+        before = remembered.items[: len(remembered.items) - len(remembered.own)]
+        items = state.conversations.identify([*remembered.own, *answer.output], answer.id, before)
+        await keeper.within(keeper.store.add_items(answer.owner, conversation, items, keeper.now()))
+    await keeper.release((answer.owner, conversation, answer.id))

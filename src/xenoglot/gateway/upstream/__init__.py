@@ -1,0 +1,1 @@
+"""One generation request, encoded for each attempt at a target."""

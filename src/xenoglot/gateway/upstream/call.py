@@ -1,0 +1,293 @@
+"""A request for words of a model, asked of the targets that may answer it: written anew for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
+from xenoglot.backends.offload import LARGE, offload
+from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.reasoning_filter import ReasoningFilter, reasoning_filter
+from xenoglot.gateway.limits.scopes import expected_tokens
+from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
+from xenoglot.gateway.routing.reservation import Demand
+from xenoglot.gateway.routing.router import Plan, apply_caps, apply_defaults
+from xenoglot.gateway.upstream.emulate import reading
+from xenoglot.gateway.upstream.first_event import begun, gathered
+from xenoglot.gateway.upstream.midstream_failover import Said, begun_request, continued
+from xenoglot.gateway.upstream.select import answering
+from xenoglot.gateway.upstream.services import UpstreamServices
+from xenoglot.model.content import Text
+from xenoglot.model.fold import unfold
+from xenoglot.model.request import Request
+from xenoglot.model.response import Candidate, Finish, Response, Usage
+from xenoglot.policy.estimate import estimate
+from xenoglot.policy.local_answers import local_answer
+from xenoglot.text.registry import OFF
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from xenoglot.backends.backend import Answer
+    from xenoglot.gateway.routing.reservation import Hold
+    from xenoglot.gateway.routing.router import Route
+    from xenoglot.model.events import Event
+    from xenoglot.model.failure import Failure
+    from xenoglot.policy.local_answers import LocalAnswer
+    from xenoglot.policy.needs import Need
+
+
+class Asking(Struct):
+    """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
+
+    `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
+    to the target that answers is in `losses`; what would have been on the way to others is not. `passed` are those of
+    the headers that a server of the dialect may see. `size` is that of what the client wrote.
+    """
+
+    services: UpstreamServices
+    plan: Plan
+    dialect: Dialect
+    headers: Sequence[tuple[str, str]]
+    passed: tuple[tuple[str, str], ...]
+    record: Record
+    request: Request
+    body: bytes | None
+    size: int = 0
+    losses: Losses = Losses()
+    _said: Said | None = None
+    _kept_losses: int = 0
+    _estimated: int | None = None
+
+    def __post_init__(self) -> None:
+        """Begin to note losses."""
+        self.losses = Losses(strict=self.plan.route.on_loss == "refuse")
+        self.record.losses = () if self.plan.route.on_loss == "ignore" else self.losses
+
+    @property
+    def model(self) -> str:
+        """What the model is called where it is asked first."""
+        return self.plan.routes[0].model
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one target that can answer, and no other."""
+        return len(self.plan.routes) == 1
+
+    def reasoning_filter(self) -> ReasoningFilter | None:
+        """Return what removes the reasoning that the client did not ask for; `None` where all of it is returned.
+
+        Between equal dialects the upstream decides: bytes may pass untouched there, so events are not filtered either.
+        """
+        settings = self.services.clients.get(self.dialect.name)
+        wish = None if settings is None else settings.reasoning
+        if wish == "always":
+            return None
+        if wish != "never" and reasoning_filter(self.dialect, self.request, self.losses) is None:
+            return None
+        return ReasoningFilter(self.losses, self._translates)
+
+    def _translates(self) -> bool:
+        """Whether the answer of the target that is asked now is not in the client's dialect, or is read from text."""
+        upstream = self.services.models.upstreams.get(self.record.backend or "")
+        if upstream is None or not upstream.speaks(self.dialect.name, self.record.target or ""):
+            return True
+        target = (self.record.backend, self.record.target)
+        routes = [route for route in self.plan.routes if (route.backend, route.model) == target]
+        return any(route.text_syntax != OFF or route.emulate.tools for route in routes)
+
+    def prompt_tokens(self) -> int:
+        """Return about how many tokens the prompt is."""
+        if self._estimated is None:
+            self._estimated = estimate(self.request)
+        return self._estimated
+
+    def tokens(self) -> int:
+        """Return what the request is expected to cost."""
+        return expected_tokens(self.request, self.prompt_tokens(), self.services.dispatcher.scopes.output_tokens)
+
+    async def _measure(self) -> None:
+        """Estimate the prompt of a large request in a thread, where its tokens decide who answers or are limited."""
+        plan, scopes = self.plan, self.services.dispatcher.scopes
+        if self._estimated is not None or self.size < LARGE:
+            return
+        if any(route.when.counts or scopes.of_upstream(route.backend) for route in plan.routes) or scopes.of_request(
+            plan.name, self.record.client.owner
+        ):
+            self._estimated = await offload(self.size, lambda: estimate(self.request))
+
+    async def answer(
+        self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
+    ) -> Answer:
+        """Return the answer as it begins; closing it gives back all that the request held.
+
+        Where a target is being asked already, `hold` is what it is held by, and `begun` gives what it has answered
+        after it was `waited` for so many seconds, and what is waited from now on.
+
+        Raises:
+            FailureError: nobody answers.
+            LossError: nobody can be asked without a loss, and there may be none.
+            WireError: the target's dialect refuses what the request asks.
+        """
+        if hold is None and (local := self._local()) is not None:
+            return local
+        await self._measure()
+        dispatch, routes = self._dispatched()
+        if hold is None or begun is None:
+            answer, hold = await dispatch.run(routes)
+        else:
+            asked = (self.record.backend, self.record.target)
+            first = next(route for route in self.plan.routes if (route.backend, route.model) == asked)
+            routes = (first, *(route for route in routes if route is not first))
+            answer, hold = await dispatch.go_on_from(routes, hold, lambda: self._begun(begun()), waited)
+        if self._continues and isinstance(answer, EventAnswer):
+            return _held(continued(answer, partial(self._go_on, dispatch, hold, routes)), hold)
+        return _held(answer, hold)
+
+    def _local(self) -> EventAnswer | None:
+        """Return the answer to a housekeeping request that the configuration wants answered without a model."""
+        found = answered_here(self.services, self.dialect, self.request)
+        if found is None:
+            return None
+        self.record.answered_locally(found.kind)
+        content = (Text(text=found.text),) if found.text else ()
+        usage = Usage(input_tokens=self.prompt_tokens(), output_tokens=len(found.text) // 4 + 1, estimated=True)
+        candidate = Candidate(content=content, finish=Finish(reason="stop"))
+        batches = _one_batch(list(unfold(Response(candidates=(candidate,), usage=usage, model=self.request.model))))
+        return EventAnswer(batches=batches, aclose=batches.aclose)
+
+    def _dispatched(self) -> tuple[Dispatch[Answer], Sequence[Route]]:
+        """Return who sends the request on its way, and to whom."""
+        dispatcher, plan = self.services.dispatcher, self.plan
+        routes, group = routes_for(self.services, plan, self.request, self.headers, self.prompt_tokens)
+        demand = Demand(plan, self.record, self.tokens, group)
+        return Dispatch(dispatcher, demand, self._ask), routes
+
+    @property
+    def _continues(self) -> bool:
+        """Whether another target may go on with the answer: there is one, it is streamed, and it is words."""
+        if not self.plan.continues:
+            return False
+        request, sampling = self.request, self.request.sampling
+        words = request.output is None or request.output.kind == "text"
+        one = all((asked.n or 1) == 1 for asked in (sampling, *(route.defaults for route in self.plan.routes)))
+        plain = words and one and request.prompt is None and not sampling.logprobs and not sampling.top_logprobs
+        return request.stream and plain
+
+    async def _go_on(
+        self, dispatch: Dispatch[Answer], hold: Hold, routes: Sequence[Route], said: Said, failure: Failure
+    ) -> EventAnswer:
+        """Return the rest of an answer, by a target that continues a turn; the one that failed is asked last."""
+        self._said, self._kept_losses = said, len(self.losses)
+        able = [route for route in routes if self._goes_on(route)]
+        failed = (self.record.backend, self.record.target)
+        able.sort(key=lambda route: (route.backend, route.model) == failed)
+        try:
+            answer = await dispatch.go_on(able, hold, failure)
+        except BaseException:
+            self.losses.rewind(self._kept_losses)  # what nobody answered lost nothing
+            raise
+        if isinstance(answer, EventAnswer):
+            return answer
+        raise TypeError("a call without a body of its own is answered in events")
+
+    def _goes_on(self, route: Route) -> bool:
+        backend = self.services.models.backend(route)
+        plain = reading(backend, route) is backend
+        return plain and isinstance(backend, Continuer) and backend.continues(route.model)
+
+    async def _ask(self, route: Route, key: int) -> Answer:
+        self.losses.rewind(self._kept_losses)
+        self.record.told = min(self.record.told, self._kept_losses)
+        call = self.call(route, key)
+        backend = answering(self.services, route, self.dialect, call.request, self.record.client.owner)
+        return await self._begun(backend.answer(call))
+
+    async def _begun(self, answering: Awaitable[Answer]) -> Answer:
+        """Return an answer once it has begun; a whole one, once it is all there."""
+        answer = await answering
+        try:
+            return await (begun(answer, self.plan.hold_back) if self.request.stream else gathered(answer))
+        except BaseException:
+            await answer.aclose()
+            raise
+
+    def call(self, route: Route, key: int) -> Call:
+        """Return the request as `route` has it, to be asked with this key of its target's."""
+        request = self.request if self._said is None else begun_request(self.request, self._said)
+        named = request if request.model == route.model else replace(request, model=route.model)
+        asked = apply_caps(apply_defaults(named, route), route, self.losses)
+        return Call(
+            request=asked,
+            losses=self.losses,
+            dialect=self.dialect.name,
+            body=self.body if asked.sampling is self.request.sampling and not self._continues else None,
+            headers=self.passed,
+            key=key,
+            size=self.size,
+        )
+
+
+async def _one_batch(events: Sequence[Event]) -> AsyncGenerator[Sequence[Event]]:
+    yield events
+
+
+def passed_on(headers: Sequence[tuple[str, str]], dialect: Dialect) -> tuple[tuple[str, str], ...]:
+    """Return those of the client's `headers` that a server of its `dialect` may see."""
+    return tuple([header for header in headers if header[0] in dialect.forward])
+
+
+def answered_here(services: UpstreamServices, dialect: Dialect, request: Request) -> LocalAnswer | None:
+    """Return the answer to a housekeeping request that the configuration wants answered without a model."""
+    settings = services.clients.get(dialect.name)
+    kinds = () if settings is None else settings.local_answers
+    return local_answer(request, kinds) if kinds else None
+
+
+class Order(NamedTuple):
+    """The targets of a request in the order in which they are asked, and the group that keeps it to one of them."""
+
+    routes: Sequence[Route]
+    group: str | None
+
+
+def routes_for(
+    services: UpstreamServices,
+    plan: Plan,
+    request: Request,
+    headers: Sequence[tuple[str, str]],
+    size: Callable[[], int] | None = None,
+) -> Order:
+    """Return who may answer a `request` that came with `headers`; `size` gives its prompt's, where it is known."""
+    dispatcher = services.dispatcher
+    group = group_of(plan, request, headers, len(dispatcher.ward.of(plan.route).busy))
+    fit = fitting(plan, request, size or (lambda: estimate(request)), partial(_lacks, services))
+    return Order(ordered(dispatcher, plan, fit, group), group)
+
+
+def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
+    """Return what the target of `route` cannot do, by itself or with what is done for it here."""
+    backend = services.models.backend(route)
+    if not isinstance(backend, Lacking):
+        return frozenset()
+    emulated = {"tools": route.emulate.tools, "structured": route.emulate.acts}
+    return frozenset(need for need in backend.lacks(route.model) if not emulated.get(need))
+
+
+def _held(answer: Answer, hold: Hold) -> Answer:
+    close = answer.aclose
+
+    async def aclose() -> None:
+        try:
+            await close()
+        finally:
+            hold.over()
+
+    return replace(answer, aclose=aclose)

@@ -1,0 +1,176 @@
+"""Endpoints for embeddings and tokens, whatever stands behind: what is routed, refused, told and written down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.gateway.said import Backend
+from tests.gateway.serving import config_for
+from xenoglot.backends.embedding import EmbeddingAnswer
+from xenoglot.backends.transport import Transport
+from xenoglot.engine.child import Settings
+from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
+from xenoglot.engine.errors import WeightsError
+from xenoglot.engine.weights import MINILM, SMOLLM2, Model, Weights, fetch
+from xenoglot.errors import FailureError
+from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, Embedded
+from xenoglot.gateway.config.settings import Model as Named
+from xenoglot.gateway.config.targets import ModelTarget
+from xenoglot.model.embedding import Embeddings
+from xenoglot.model.failure import Failure
+from xenoglot.model.response import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.gateway.serving import AccessLines, Running
+    from xenoglot.backends.embedding import EmbeddingCall
+    from xenoglot.model.json import JSONObject
+
+ASKED: JSONObject = {"model": "m", "input": ["a"], "user": "u"}
+UNSUPPORTED = "unsupported_parameter"
+
+
+class Embedding(Backend):
+    """Gives each text the same vector, and remembers how it was asked."""
+
+    def __init__(self, name: str = "scripted") -> None:
+        super().__init__(name)
+        self.calls: list[EmbeddingCall] = []
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Give the vectors; lose the extra fields."""
+        self.calls.append(call)
+        call.losses.carry(call.request.extra, "$", "nobody")
+        call.losses.settle()
+        vectors = ((1.0,),) * len(call.request.inputs)
+        return EmbeddingAnswer(embeddings=Embeddings(vectors=vectors, usage=Usage(input_tokens=3)))
+
+
+LOSS = "$ user dropped (only embeddings has it)"
+
+
+class Failing(Embedding):
+    """Loses something, and is busy."""
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Refuse."""
+        call.losses.dropped("$", "dimensions", "x")
+        raise FailureError(Failure(kind="overloaded", message="busy", status=503))
+
+
+def test_an_answer_and_what_is_told_of_it(gateway_server: Callable[..., Running], access_lines: AccessLines) -> None:
+    backend = Embedding()
+    running = gateway_server({"a": backend})
+    answer = running.request("POST", "/v1/embeddings", ASKED, {"openai-beta": "x", "x-other": "y"})
+    assert answer.json == {
+        "object": "list",
+        "data": [{"object": "embedding", "index": 0, "embedding": [1.0]}],
+        "model": "m",
+        "usage": {"prompt_tokens": 3, "total_tokens": 3},
+    }
+    assert answer.headers["x-xenoglot-losses"] == LOSS
+    assert [call.headers for call in backend.calls] == [(("openai-beta", "x"),)]
+    line = access_lines.next()
+    assert (line["route"], line["backend"], line["usage"]["input_tokens"]) == ("/v1/embeddings", "a", 3)
+
+
+def test_a_loss_is_refused_where_that_is_the_policy(gateway_server: Callable[..., Running]) -> None:
+    config = config_for("a", models=(Named(name="m", upstream="a", on_loss="refuse"),))
+    answer = gateway_server({"a": Embedding()}, config).request("POST", "/v1/embeddings", ASKED)
+    assert (answer.status, "user dropped" in answer.json["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", ASKED),
+        ("/v1/tokenize", {"model": "m", "prompt": "a"}),
+        ("/v1/detokenize", {"model": "m", "tokens": [1]}),
+    ],
+)
+def test_a_backend_that_cannot_says_so(gateway_server: Callable[..., Running], path: str, body: JSONObject) -> None:
+    answer = gateway_server({"a": Backend()}).request("POST", path, body)
+    assert (answer.status, answer.json["error"]["code"]) == (400, UNSUPPORTED)
+    assert "`m`" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("first", [Backend(), Failing()], ids=["makes-none", "K04-is-busy"])
+def test_of_several_targets_another_makes_them(
+    gateway_server: Callable[..., Running], access_lines: AccessLines, first: Backend
+) -> None:
+    targets = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
+    config = config_for("a", "b", models=(Named(name="m", targets=targets, strategy="ordered"),))
+    running = gateway_server({"a": first, "b": Embedding("b")}, config)
+    answer = running.request("POST", "/v1/embeddings", ASKED)
+    line = access_lines.next()
+    assert (answer.status, answer.headers["x-xenoglot-target"]) == (200, "b/two")
+    assert (line["tries"], line["losses"]) == (1 + isinstance(first, Failing), [LOSS])
+    held = [said.running for said in running.gateway.dispatcher.ward.measures(0.0)]
+    assert set(held) == {0}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "key"),
+    [
+        ("/api/embed", {"model": "m", "input": "a"}, "embeddings"),
+        ("/api/embeddings", {"model": "m", "prompt": "a"}, "embedding"),
+        ("/v1beta/models/m:embedContent", {"content": {"parts": [{"text": "a"}]}}, "embedding"),
+        ("/v1/inference/embeddings", {"model_id": "m", "contents": ["a"]}, "embeddings"),
+        ("/v1/openai/v1/embeddings", {"model": "m", "input": "a"}, "data"),
+    ],
+)
+def test_every_form_is_served(gateway_server: Callable[..., Running], path: str, body: JSONObject, key: str) -> None:
+    answer = gateway_server({"a": Embedding()}).request("POST", path, body)
+    assert (answer.status, key in answer.json) == (200, True)
+
+
+def test_where_any_name_will_do_the_model_for_embeddings_makes_them(gateway_server: Callable[..., Running]) -> None:
+    writer, maker = Embedding("writer"), Embedding("maker")
+    config = config_for(embedded=Embedded())
+    running = gateway_server({EMBEDDED: writer, EMBEDDING: maker}, config, embedded_model="writer")
+    told = {
+        name: running.request("POST", "/v1/embeddings", {"model": name, "input": "a"}).headers.get(
+            "x-xenoglot-substituted-model"
+        )
+        for name in ("anything", "maker", "writer")
+    }
+    assert told == {"anything": "maker", "maker": None, "writer": None}
+    assert [call.request.model for call in (*maker.calls, *writer.calls)] == ["maker", "maker", "writer"]
+
+
+async def test_weights_that_cannot_be_had_are_looked_for_again() -> None:
+    tries: list[str] = []
+
+    def find() -> Weights:
+        tries.append("once")
+        message = "there is no network"
+        raise WeightsError(message)
+
+    transport = Transport()
+    engine = EmbeddingEngine("m", find, transport=transport)
+    for _ in range(2):
+        answer = await engine.models()
+        assert [model.id for model in answer] == ["m"]
+        with pytest.raises(Exception, match="there is no network"):
+            await engine._runtime()
+    assert tries == ["once", "once"]
+    assert engine.measures().starts == 0
+    await engine.aclose()
+    await transport.aclose()
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "longest"),
+    [(MINILM, Settings(), 512), (SMOLLM2, Settings(), 1024), (SMOLLM2, Settings(context=300), 300)],
+)
+def test_a_text_fits_into_one_batch(model: Model, settings: Settings, longest: int) -> None:
+    made = shape(Weights(path=fetch().path, name=model.name, context=model.context), settings)
+    assert (made.context, made.batch, made.slots) == (longest, longest, 1)
+
+
+def test_a_vector_is_shortened_to_length_one() -> None:
+    assert normal((3.0, 4.0)) == (0.6, 0.8)
+    assert normal((0.0, 0.0)) == (0.0, 0.0)

@@ -1,0 +1,72 @@
+"""What Prometheus is told, line by line."""
+
+from __future__ import annotations
+
+from tests.gateway.said import Backend
+from xenoglot.engine.measures import Measures
+from xenoglot.gateway.api.metrics import ENGINE, Tally, exposition
+from xenoglot.gateway.observability.request_log import Record
+from xenoglot.model.response import Usage
+
+
+class Measured(Backend):
+    """A model that has done something."""
+
+    def measures(self) -> Measures:
+        """Tell what."""
+        return Measures(model='a "b"\\\n', slots=4, running=1, prompt_tokens=7, prompt_seconds=0.5, starts=3)
+
+
+def record(**fields: object) -> Record:
+    """A request that is over."""
+    return Record(request_id="", method="GET", started=0.0, clock=lambda: 0.0, **fields)  # type: ignore[arg-type]
+
+
+def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
+    tally = Tally()
+    tally.add(record(route="/health", status=200))
+    tally.add(record(route="/health", status=200))
+    tally.add(record())
+    tally.add(record(route="/v1/messages", status=200, backend="a", usage=Usage(input_tokens=3)))
+    assert [*tally.lines()] == [
+        "# HELP xenoglot_gateway_requests_total Requests that are over.",
+        "# TYPE xenoglot_gateway_requests_total counter",
+        'xenoglot_gateway_requests_total{route="",status=""} 1',
+        'xenoglot_gateway_requests_total{route="/health",status="200"} 2',
+        'xenoglot_gateway_requests_total{route="/v1/messages",status="200"} 1',
+        "# HELP xenoglot_gateway_tokens_total Tokens, as backends report them or as estimated.",
+        "# TYPE xenoglot_gateway_tokens_total counter",
+        'xenoglot_gateway_tokens_total{backend="a",kind="input"} 3',
+        'xenoglot_gateway_tokens_total{backend="a",kind="output"} 0',
+    ]
+
+
+def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measured() -> None:
+    lines = exposition(Tally(), 1, {"a": Backend(), "b": Measured()}).decode().split("\n")
+    named = '{model="a \\"b\\"\\\\\\n",backend="b"}'
+    told = {
+        line.removesuffix(named + " " + line.rpartition(" ")[2]): line.rpartition(" ")[2]
+        for line in lines
+        if named in line
+    }
+    assert {name: value for name, value in told.items() if value != "0"} == {
+        "xenoglot_engine_slots": "4",
+        "xenoglot_engine_slots_busy": "1",
+        "xenoglot_engine_prompt_tokens_total": "7",
+        "xenoglot_engine_prompt_seconds_total": "0.5",
+        "xenoglot_engine_generation_seconds_total": "0.0",
+        "xenoglot_engine_restarts_total": "2",
+    }
+    assert len(told) == len(ENGINE) - 2
+    assert "xenoglot_gateway_requests_running 1" in lines
+    assert lines[-1] == ""
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    lines = exposition(Tally(), 1, {"a": Measured(), "b": Measured()}).decode().split("\n")
+    named = [line.rpartition(" ")[0] for line in lines if line and not line.startswith("#")]
+    assert len(named) == len(set(named))
+
+
+def test_what_only_grows_is_called_a_total() -> None:
+    assert {metric.name for metric in ENGINE if (metric.kind == "counter") != metric.name.endswith("_total")} == set()

@@ -1,0 +1,98 @@
+"""The models that can be asked for, gathered from names and backends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from tests.gateway.said import Backend
+from xenoglot.errors import FailureError
+from xenoglot.gateway.api.models import available
+from xenoglot.gateway.config.extra_endpoints import Facts
+from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.routing.router import Plan, Router, single
+from xenoglot.model.catalog import ModelInfo
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Having(Backend):
+    """Says which models it has; none at all is a failure to say."""
+
+    def __init__(self, *models: str) -> None:
+        super().__init__()
+        self._models = models
+        self.asked = 0
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return them."""
+        self.asked += 1
+        if not self._models:
+            raise FailureError(Failure(kind="upstream", message="connection error: the upstream cannot be reached"))
+        return tuple(ModelInfo(id=name, owned_by="somebody", max_input_tokens=8192) for name in self._models)
+
+
+def info(name: str) -> ModelInfo:
+    """Return what `Having` says of a model."""
+    return ModelInfo(id=name, owned_by="somebody", max_input_tokens=8192)
+
+
+ALL = single("*", "one")
+
+
+@pytest.mark.parametrize(
+    ("plans", "models", "asked"),
+    [
+        pytest.param([ALL], [info("a"), info("b")], [1, 0], id="every-name"),
+        pytest.param([single("b*", "one")], [info("b")], [1, 0], id="those-that-fit"),
+        pytest.param([single("mine", "one", "a")], [ModelInfo(id="mine")], [0, 0], id="an-alias-asks-nobody"),
+        pytest.param([single("a", "one")], [info("a")], [1, 0], id="a-name-as-it-is-there"),
+        pytest.param([single("mine", "one", "a"), ALL], [info("mine"), info("a"), info("b")], [1, 0], id="both"),
+        pytest.param([single("a", "silent"), ALL], [ModelInfo(id="a"), info("b")], [1, 1], id="another-backends-name"),
+        pytest.param([ALL, single("*", "silent")], [info("a"), info("b")], [1, 1], id="a-silent-one-is-left-out"),
+        pytest.param(
+            [single("a", "one"), single("*", "one", "a", substituted=True)],
+            [info("a")],
+            [1, 0],
+            id="what-is-answered-instead-is-not-listed",
+        ),
+    ],
+)
+async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list[int]) -> None:
+    backends = {"one": Having("a", "b"), "silent": Having()}
+    found = await available(Router(plans), backends)
+    assert (list(found), [backend.asked for backend in backends.values()]) == (models, asked)
+
+
+@pytest.mark.parametrize(
+    ("plans", "listed"),
+    [
+        pytest.param([single("b", "told")], {"b": 4096}, id="the-first-row-that-tells-it"),
+        pytest.param([single("mine", "told", "b1")], {"mine": 4096}, id="by-the-name-at-the-server"),
+        pytest.param([single("other", "told")], {"other": None}, id="no-row-fits"),
+        pytest.param([single("b", "untold")], {"b": None}, id="no-facts"),
+        pytest.param([single("*", "one")], {"a": 8192, "b": 8192}, id="what-the-server-lists-comes-first"),
+    ],
+)
+async def test_findings_clients_3_context_windows_are_those_of_the_facts(
+    plans: list[Plan], listed: dict[str, int | None]
+) -> None:
+    facts = (
+        Facts(names=("b*",), text_syntax="hermes"),
+        Facts(names=("b", "b1"), context=4096),
+        Facts(names=("b*",), context=2048),
+    )
+    upstream = Upstream(dialect="chat", base_url="http://127.0.0.1:9")
+    upstreams = {"told": replace(upstream, facts=facts), "one": replace(upstream, facts=facts), "untold": upstream}
+    backends = {"told": Having("c"), "one": Having("a", "b"), "untold": Having("c")}
+    found = await available(Router(plans), backends, upstreams)
+    assert {model.id: model.max_input_tokens for model in found} == listed
+
+
+async def test_nobody_says_anything() -> None:
+    with pytest.raises(FailureError, match="connection error: the upstream cannot be reached"):
+        await available(Router([single("*", "silent")]), {"silent": Having()})

@@ -1,0 +1,70 @@
+"""K16, R51: a loop that stands still is noticed, and where."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from tests.gateway.serving import PATIENCE
+from xenoglot.gateway.api.metrics import told_of_lag
+from xenoglot.gateway.observability.loop_lag import LATE_SECONDS, Lag, watched, whereabouts
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Told(logging.Handler):
+    """Says when the log has told of a stall."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.told = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line."""
+        self.lines.append(record.getMessage())
+        self.told.set()
+
+
+async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = threading.Event()
+    lag, handler = Lag(), Told()
+
+    def place(_frame: object) -> str:
+        seen.set()
+        return "xenoglot.somewhere:7"
+
+    monkeypatch.setattr("xenoglot.gateway.observability.loop_lag.whereabouts", place)
+    logger = logging.getLogger("xenoglot.gateway")
+    logger.addHandler(handler)
+    try:
+        with watched(lag):
+            assert seen.wait(PATIENCE)  # the loop stands still, until that is seen
+            assert await asyncio.to_thread(handler.told.wait, PATIENCE)
+    finally:
+        logger.removeHandler(handler)
+    assert handler.lines[0].endswith(" ms at xenoglot.somewhere:7")
+    assert (lag.stalls >= 1, lag.worst > LATE_SECONDS) == (True, True)
+
+
+def test_the_place_is_that_of_our_own_code() -> None:
+    frames = []
+    space = {"__name__": "xenoglot.gateway.made_up", "look": lambda: frames.append(__import__("sys")._getframe())}
+    exec("look()", space)  # noqa: S102  a frame of our own code
+    assert whereabouts(frames[0]) == "xenoglot.gateway.made_up:1"
+    assert whereabouts(None) == ""
+
+
+def test_k16_it_is_among_the_metrics() -> None:
+    lag = Lag()
+    lag.note(0.5, "")
+    lag.note(0.001, "")
+    told = [row for row in told_of_lag(lag).decode().splitlines() if not row.startswith("#")]
+    assert told == [
+        "xenoglot_gateway_loop_lag_seconds 0.001",
+        "xenoglot_gateway_loop_worst_lag_seconds 0.5",
+        "xenoglot_gateway_loop_stalls_total 1",
+    ]

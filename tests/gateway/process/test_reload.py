@@ -1,0 +1,294 @@
+"""K14, K12, K13: the gateway exchanged for another in flight, and the end of all that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from tests.backends.wire import becomes, leakless, push, turns
+from tests.gateway.said import BEGUN, CHAT, HELLO, Hanging
+from tests.gateway.serving import config_for
+from tests.gateway.stage import HEALTH, HEALTHY, Stage, post, serving
+from xenoglot.backends.scripted import Scripted
+from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.app import Gateway
+from xenoglot.gateway.config.file_permissions import Secrets
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.config.settings import Keys, Server
+from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.config_source import FileSource
+from xenoglot.gateway.process.reload import Reloader
+from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.model.events import BlockEnded, Finished
+from xenoglot.model.response import Finish
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.gateway.config.load import Config
+
+PATH = "/v1/chat/completions"
+READY = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
+ENDING = (BlockEnded(), Finished(finish=Finish(reason="stop")))
+
+
+class Told:
+    """A source that says what it was told last; `closed` are the backends that were let go of."""
+
+    path = None
+
+    def __init__(self, config: Config, backend: Backend) -> None:
+        self.config: Config | ConfigurationError = config
+        self.backend = backend
+        self.closed: list[Backend] = []
+
+    def load(self, *, host: str | None = None, port: int | None = None) -> Config:
+        """Say it."""
+        if isinstance(self.config, ConfigurationError):
+            raise self.config
+        server = self.config.server
+        return replace(self.config, server=replace(server, host=host or server.host, port=port or server.port))
+
+    @asynccontextmanager
+    async def assemble(self, config: Config) -> AsyncGenerator[Gateway]:
+        """Put a gateway together."""
+        backend = self.backend
+        yield Gateway(config, {"scripted": backend})
+        self.closed.append(backend)
+
+
+@asynccontextmanager
+async def reloading(backend: Backend, config: Config) -> AsyncIterator[tuple[Stage, Told, Reloader]]:
+    """Serve, and be ready to reload."""
+    told = Told(config, backend)
+    async with serving(backend, config) as stage:
+        reloader = Reloader(stage.server, told, told.assemble, AsyncExitStack())
+        try:
+            yield stage, told, reloader
+        finally:
+            await reloader.aclose()
+
+
+async def done(reloader: Reloader) -> None:
+    """Reload, and wait until that is done."""
+    reloader.reload()
+    assert reloader._task is not None
+    await reloader._task
+
+
+@leakless
+async def test_k14_what_is_under_way_keeps_the_old_gateway() -> None:
+    old, new = Hanging(BEGUN, ENDING), Scripted(HELLO)
+    async with reloading(old, config_for("scripted")) as (stage, told, reloader):
+        stream = await stage.connect()
+        stream.send(post(PATH, {**CHAT, "stream": True}, "Connection: close"))
+        await stream.until(b"Hel")
+        told.backend = new
+        await done(reloader)
+        first = stage.server.former
+        assert len(first) == 1
+        other = await stage.connect()
+        other.send(post(PATH, CHAT))
+        assert b"Hello" in await other.until(b'"usage"')
+        assert old._goes_on is not None
+        old._goes_on.set_result(None)
+        assert (await stream.rest()).endswith(b"0\r\n\r\n")
+        await becomes(set(), lambda: stage.server.former)
+        assert len(new.requests) == 1
+        await done(reloader)
+        await becomes([new], lambda: told.closed)
+
+
+@leakless
+async def test_k14_an_invalid_file_changes_nothing_and_tells_every_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
+        before = stage.server.application
+        with pytest.raises(ConfigurationError) as caught:
+            check({"server": {"port": "x"}, "zzz": 1}, {}, "the file")
+        told.config = caught.value
+        await done(reloader)
+        assert stage.server.application is before
+    mistakes = caplog.messages[-1]
+    assert mistakes.startswith("the configuration stays as it was: the file: 2 mistakes")
+    assert ("server.port" in mistakes, "zzz" in mistakes) == (True, True)
+
+
+@leakless
+async def test_k14_a_revoked_key_opens_nothing_from_then_on() -> None:
+    def keyed(*names: str) -> Config:
+        return config_for("scripted", keys=Keys(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
+
+    def asked(key: str) -> bytes:
+        return post(PATH, CHAT, f"x-api-key: {key}", "Connection: close")
+
+    async with reloading(Scripted(HELLO), keyed("A", "B")) as (stage, told, reloader):
+        kept = await stage.connect()
+        kept.send(post(PATH, CHAT, "x-api-key: key-b"))
+        await kept.until(b'"usage"')
+        told.config = keyed("A")
+        await done(reloader)
+        assert (await kept.ask(asked("key-b"))).partition(b"HTTP/1.1 ")[2].startswith(b"401 ")
+        assert (await stage.ask(asked("key-a"))).startswith(b"HTTP/1.1 200 ")
+
+
+@leakless
+async def test_k14_what_cannot_be_changed_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
+        told.config = config_for("scripted", server=Server(port=9999, workers=3, ping_interval=2.0))
+        await done(reloader)
+        server = stage.server.application.config.server
+        assert (server.port, server.workers, server.ping_interval) == (8080, 1, 2.0)
+    told_of = [line for line in caplog.messages if line.startswith("server.")]
+    assert told_of == [
+        "server.port: stays 8080 until the gateway is started anew",
+        "server.workers: stays 1 until the gateway is started anew",
+    ]
+
+
+@leakless
+async def test_k14_the_numbers_go_on() -> None:
+    async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, _, reloader):
+        client = await stage.connect()
+        client.send(HEALTH)
+        await client.until(HEALTHY)
+        await done(reloader)
+        client.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await client.until(b'requests_total{route="/health",status="200"} 1\n')
+
+
+@leakless
+async def test_k14_what_is_configured_alike_is_shared() -> None:
+    shelf = Shelf()
+    plain = {
+        "upstreams": {"main": {"dialect": "chat", "base_url": "http://upstream.invalid"}},
+        "store": {"url": "memory"},
+    }
+    other = {**plain, "store": {"url": "memory", "max_age_days": 1.0}, "limits": {"output_tokens": 7}}
+    async with AsyncExitStack() as stack:
+        gateways = [
+            await stack.enter_async_context(assembled(check(said, {}, "the test"), shelf=shelf))
+            for said in (plain, plain, other)
+        ]
+        assert gateways[0].keeper is gateways[1].keeper
+        assert gateways[0].keeper is not gateways[2].keeper
+        assert gateways[0].limiter is gateways[2].limiter
+    assert shelf._things == {}
+
+
+class Working:
+    """A job in the background that is over when the test says so."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait for that."""
+        await self.over.wait()
+
+
+@leakless
+async def test_k14_a_gateway_is_not_over_before_the_work_that_its_last_request_began() -> None:
+    backend = Hanging(BEGUN, ENDING)
+    async with reloading(backend, config_for("scripted")) as (stage, told, reloader):
+        client = await stage.connect()
+        client.send(post(PATH, {**CHAT, "stream": True}, "Connection: close"))
+        await client.until(b"Hel")
+        await done(reloader)
+        (former,) = stage.server.former
+        assert former.keeper is not None
+        job = Working()
+        former.keeper.jobs["", "begun by the request"] = job  # type: ignore[assignment]  # as much of one as is looked at
+        assert backend._goes_on is not None
+        backend._goes_on.set_result(None)
+        await client.rest()
+        await turns(100)
+        assert (told.closed, stage.server.former) == ([], {former})
+        former.keeper.jobs.clear()
+        job.over.set()
+        await becomes(set(), lambda: stage.server.former)
+
+
+@leakless
+async def test_k14_ten_signals_in_a_row_are_one_reload_and_those_in_its_midst_another(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
+        stormy = iter([10])
+
+        def load(*, host: str | None = None, port: int | None = None) -> Config:
+            for _ in range(next(stormy, 0)):
+                reloader.reload()
+            return Told.load(told, host=host, port=port)
+
+        monkeypatch.setattr(told, "load", load)
+        for _ in range(10):
+            reloader.reload()
+        assert reloader._task is not None
+        await reloader._task
+        await becomes(set(), lambda: stage.server.former)
+    assert caplog.messages.count("the configuration was read anew") == 2
+
+
+@leakless
+async def test_k14_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "xenoglot.toml"
+    said = (
+        '[upstreams.scripted]\ndialect = "chat"\nbase_url = "http://upstream.invalid"\n[server]\nping_interval = {}\n'
+    )
+    file.write_text(said.format(3.0))
+    source = FileSource(str(file), {})
+    told = Told(source.load(), Scripted(HELLO))
+    async with serving(told.backend, source.load()) as stage:
+        reloader = Reloader(stage.server, source, told.assemble, AsyncExitStack())
+        reloader.watch()
+        await push(2.0)
+        assert reloader._task is None
+        file.write_text(said.format(4.25))
+        await push(2.0)
+        await becomes(4.25, lambda: stage.server.application.config.server.ping_interval)
+        file.unlink()
+        await push(2.0)
+        await becomes(1, lambda: int(reloader._task is None or reloader._task.done()))
+        assert stage.server.application.config.server.ping_interval == 4.25
+        await reloader.aclose()
+
+
+@leakless
+async def test_without_a_file_there_is_nothing_to_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Scripted(HELLO)) as stage:
+        Reloader(stage.server, None, Told(config_for("s"), Scripted(HELLO)).assemble, AsyncExitStack()).reload()
+    assert "there is no configuration file to read anew" in caplog.messages
+
+
+@leakless
+async def test_k12_readiness_is_false_from_the_first_signal_and_connections_end_with_their_response() -> None:
+    async with serving(Hanging(BEGUN, ENDING)) as stage:
+        idle, begun, busy = [await stage.connect() for _ in range(3)]
+        begun.send(READY + READY[:-2])
+        assert b'{"status":"ready"}' in await begun.until(b'ready"}')
+        busy.send(post(PATH, {**CHAT, "stream": True}))
+        await busy.until(b"Hel")
+        await turns()
+        stage.server.stop_accepting()
+        assert await idle.rest() == b""
+        answer = await begun.ask(READY[-2:])
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"connection: close\r\n" in answer
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*stage._address)
+        stage.server.stop_now()
+        rest = await busy.rest()
+        assert b"service unavailable: the gateway is being stopped" in rest
+        assert not rest.endswith(b"0\r\n\r\n")
+
+
+@pytest.fixture(autouse=True)
+def _heard(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)

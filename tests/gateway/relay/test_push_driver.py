@@ -1,0 +1,304 @@
+"""What passes without a task is told as a task tells it: every fault, and every moment at which somebody leaves.
+
+Each case is played twice on one loop whose time is pushed: as it is, and with every request left to a task. Client,
+upstream, log, metrics and gauges must see the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import ExitStack
+from itertools import product
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backends.wire import turns
+from tests.faults.house import PING, Caller, House, asking, push, well
+from tests.faults.wires import DIALECTS, HELLO
+from tests.gateway.passages import (
+    GO_ON,
+    LIMITED,
+    PAIRS,
+    PASSING,
+    Ways,
+    alike,
+    each_mode,
+    partly_asked,
+    played,
+    some_modes,
+    until_over,
+)
+from xenoglot.backends.remote import Remote
+from xenoglot.codec.writing import Writing
+from xenoglot.gateway.relay import response_ids
+from xenoglot.gateway.upstream.call import Asking
+from xenoglot.testing.answers import answers
+from xenoglot.testing.faults import FAULTS, fault
+from xenoglot.testing.script import Body, Close, End, Head, Reset, Rule, Until
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from tests.gateway.passages import Play
+    from xenoglot.testing.script import Step
+
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
+CREATED = 1_700_000_000.0
+
+
+@pytest.fixture(scope="module")
+def house() -> Generator[House]:
+    """Give a house with limits, whose places are counted."""
+    with ExitStack() as stack:
+        yield House(more={"keys": LIMITED}).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("upstream", DIALECTS)
+def test_plain_requests_need_no_task(
+    house: House, monkeypatch: pytest.MonkeyPatch, upstream: str, client: str, *, streamed: bool
+) -> None:
+    ways = Ways(monkeypatch)
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(well(upstream, streamed=streamed))
+        await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+
+    trace = played(house, scene)
+    assert [line["status"] for line in trace.lines] == [200]
+    passes = client in PASSING
+    assert (ways.counts["passages"], ways.counts["tasks"]) == ((1, 0) if passes else (0, 1))
+
+
+@each_mode
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_is_told_alike(  # noqa: PLR0913, PLR0917  the case, and two fixtures
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(fault(name, upstream, streamed=streamed))
+        await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
+
+    alike(house, monkeypatch, scene)
+
+
+# Silences, slow clients, and connections that are kept.
+
+
+async def patient(play: Play, client: str, upstream: str, steps: Sequence[Step]) -> Caller:
+    """Have a client ask an upstream for which everybody has time."""
+    play.house.upstream.script(tuple(steps))
+    caller = await play.call(client, f"patient-{upstream}-small", streamed=True)
+    await play.house.asked()
+    await turns()
+    return caller
+
+
+@pytest.mark.parametrize(
+    ("where", "client", "upstream"),
+    [
+        (where, *pair)
+        for where, pair in product(("before", "behind-a-frame", "behind-a-half", "behind-signs"), PAIRS)
+        if where != "behind-signs" or pair[1] != "ollama"  # whose lines have no comments
+    ],
+)
+def test_silences_are_bridged(
+    house: House, monkeypatch: pytest.MonkeyPatch, where: str, client: str, upstream: str
+) -> None:
+    wire = HELLO[upstream]
+    frames = b"".join((*wire.begun, *wire.more, *wire.ended, *wire.done))
+    begun = b"".join(wire.begun)
+    sign = b": a comment\n\n"
+    first = {"before": b"", "behind-a-frame": begun, "behind-a-half": begun[:-3], "behind-signs": sign}[where]
+    rest = frames if where == "behind-signs" else frames[len(first) :]
+
+    async def scene(play: Play) -> None:
+        pieces = [Body(first)] if first else []
+        head = Head(headers=(("content-type", wire.media_type),))
+        opening: tuple[Step, ...] = (head, *pieces, Until(GO_ON)) if first else (Until(GO_ON), head)
+        caller = await patient(play, client, upstream, (*opening, Body(rest), End()))
+        await push(PING + 1.0)
+        await push(PING + 1.0)
+        play.house.upstream.release(GO_ON)
+        await play.over(caller)
+
+    alike(house, monkeypatch, scene)
+
+
+def test_reasoning_that_the_client_does_not_get_is_a_silence(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """clients-0: the upstream is never silent for long, the client hears of it for minutes."""
+    begun, thought, *rest = answers("chat", reasoning="hm").frames
+    assert b"reasoning_content" in thought
+
+    async def scene(play: Play) -> None:
+        steps = [step for number in range(5) for step in (Body(thought), Until(f"{GO_ON} {number}"))]
+        head = Head(headers=(("content-type", "text/event-stream"),))
+        caller = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
+        for number in range(5):
+            await push(PING / 2 + 1.0)
+            play.house.upstream.release(f"{GO_ON} {number}")
+            await turns()
+        await play.over(caller)
+
+    (told,) = alike(house, monkeypatch, scene).clients
+    assert told is not None
+    assert told.body.count(b"event: ping") == 2
+    assert b"thinking" not in told.body
+
+
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+def test_a_slow_client_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str) -> None:
+    wire = HELLO[upstream]
+    count, word = 400, "x" * 50_000
+    frame = b"".join(wire.more).replace(b"lo", word.encode(), 1)
+    assert len(frame) > len(word)
+    unsent: list[bool] = []
+
+    async def scene(play: Play) -> None:
+        begun = [Body(each) for each in wire.begun]
+        ended = [Body(each) for each in (*wire.ended, *wire.done)]
+        head = Head(headers=(("content-type", wire.media_type),))
+        play.house.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
+        caller = await play.call(client, f"patient-{upstream}-small", streamed=True)
+        await play.hears(caller, b"Hel")
+        caller.transport.pause_reading()
+        await turns(2_000)
+        unsent.append(play.house.upstream.connections[-1].sent_bytes < count * len(frame))
+        caller.transport.resume_reading()
+        await play.over(caller)
+
+    trace = alike(house, monkeypatch, scene)
+    assert unsent == [True, True]
+    assert [line["failure"] for line in trace.lines] == [None]
+
+
+@some_modes
+@pytest.mark.parametrize("ending", [Close(), Reset()], ids=["fin", "reset"])
+def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case, and two fixtures
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: Step,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    answer = answers(upstream)
+    kept = answer.streamed() if streamed else answer.once()
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(
+            Rule(steps=kept, times=1), Rule(steps=(ending,), times=1), well(upstream, streamed=streamed)
+        )
+        for _ in range(2):
+            await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+            await turns()
+
+    trace = alike(house, monkeypatch, scene, passages=2)
+    assert [(line["status"], line["tries"]) for line in trace.lines] == [(200, 1)] * 2
+    assert len(trace.asked) == 3
+
+
+# Bugs, and how requests come.
+
+
+@some_modes
+@pytest.mark.parametrize("place", ["composing", "sending", "answering", "first-words", "later-words"])
+def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    def raising(*_: object, **__: object) -> None:
+        raise ValueError("a bug")
+
+    write = Writing.write
+    left = [0]
+
+    def writing(stage: Writing, events: object) -> bytes:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError("a bug")
+        return write(stage, events)  # type: ignore[arg-type]  # as it came
+
+    async def scene(play: Play) -> None:
+        left[0] = 0 if place == "first-words" else 1
+        play.house.upstream.script(well(upstream, streamed=streamed))
+        await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
+
+    if place == "composing":
+        monkeypatch.setattr(Asking, "call", raising)
+    elif place == "sending":
+        monkeypatch.setattr(Remote, "_request", raising)
+    elif place == "answering":
+        monkeypatch.setattr(Remote, "limits", raising)
+    else:
+        monkeypatch.setattr(Writing, "write", writing)
+    alike(house, monkeypatch, scene, passages=0 if place == "composing" else 1)
+
+
+@some_modes
+def test_a_request_comes_in_many_reads(
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        caller = await partly_asked(play, client, upstream, streamed=streamed)
+        data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+        for byte in data[-9:]:
+            await turns(5)
+            caller.transport.write(bytes((byte,)))
+        await play.over(caller)
+
+    trace = alike(house, monkeypatch, scene)
+    assert [line["status"] for line in trace.lines] == [200]
+
+
+@some_modes
+def test_requests_behind_each_other(
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    heads: list[list[bytes]] = []
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(Rule(steps=well(upstream, streamed=streamed)))
+        path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
+        data = json.dumps(body).encode()
+        key = play.house.canaries.client_key
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-length: {len(data)}\r\n"
+        last = f"{head}connection: close\r\n\r\n".encode() + data
+        reader, writer = await asyncio.open_connection("127.0.0.1", play.house.port)
+        writer.write((f"{head}\r\n".encode() + data) * 2 + last)
+        raw = await reader.read()
+        writer.close()
+        heads.append(re.findall(rb"HTTP/1\.1 \d+", raw))
+
+    trace = alike(house, monkeypatch, scene, passages=3)
+    assert heads == [[b"HTTP/1.1 200"] * 3] * 2
+    assert [line["status"] for line in trace.lines] == [200] * 3

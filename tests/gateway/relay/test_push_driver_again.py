@@ -1,0 +1,75 @@
+"""What fails before a request without a task is answered is tried again as a task tries it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.house import PATHS, House, well
+from tests.faults.wires import DIALECTS
+from tests.gateway.passages import LIMITED, alike, some_modes, until_over
+from xenoglot.gateway.relay import response_ids
+from xenoglot.testing.faults import FAULTS, fault
+from xenoglot.testing.script import Rule, When
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.gateway.passages import Play
+    from xenoglot.model.json import JSON, JSONObject
+
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
+CREATED = 1_700_000_000.0
+TARGETS = ("chat", "messages")
+
+
+@pytest.fixture(scope="module")
+def trying() -> Generator[House]:
+    """Give a house that tries again; `either` is a model that leads to two upstreams, one asked after the other."""
+    retry: JSONObject = {"attempts": 2, "base": 0.0, "cap": 0.0, "timeouts": True}
+    models: list[JSON] = [{"name": f"{name}-*", "upstream": name} for name in DIALECTS]
+    targets: list[JSON] = [{"upstream": name, "model": name, "tier": tier} for tier, name in enumerate(TARGETS)]
+    with ExitStack() as stack:
+        more: JSONObject = {"keys": LIMITED, "models": [*models, {"name": "either", "targets": targets}]}
+        yield House(more=more, retry=retry).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+@some_modes
+@pytest.mark.parametrize("name", [name for name, one in FAULTS.items() if one.fails])
+def test_every_fault_is_tried_again_alike(  # noqa: PLR0913, PLR0917  the case, and two fixtures
+    trying: House,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        first = Rule(steps=fault(name, upstream, streamed=streamed), times=1)
+        play.house.upstream.script(first, Rule(steps=well(upstream, streamed=streamed)))
+        await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
+
+    alike(trying, monkeypatch, scene)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("name", [name for name, one in FAULTS.items() if one.fails])
+def test_another_is_asked_alike(trying: House, monkeypatch: pytest.MonkeyPatch, name: str, *, streamed: bool) -> None:
+    first, second = TARGETS
+
+    async def scene(play: Play) -> None:
+        failing = Rule(steps=fault(name, first, streamed=streamed), when=When(path=f"*{PATHS[first]}"))
+        play.house.upstream.script(failing, Rule(steps=well(second, streamed=streamed)))
+        await until_over(play, await play.call(first, "either", streamed=streamed))
+
+    alike(trying, monkeypatch, scene)

@@ -1,0 +1,79 @@
+"""Streams that are cut behind their finish reason: without a task and with one, the client gets the same bytes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.heard import heard
+from tests.faults.house import CLOSES, House
+from tests.faults.wires import HELLO
+from tests.gateway.passages import LIMITED, PASSING, alike
+from xenoglot.gateway.relay import response_ids
+from xenoglot.testing.script import Body, Close, End, Head, Reset
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.gateway.passages import Play
+    from xenoglot.testing.script import Step
+
+CREATED = 1_700_000_000.0
+PAIRS = (*((name, name) for name in PASSING), ("chat", "messages"), ("messages", "chat"), ("messages", "gemini"))
+ENDINGS: dict[str, tuple[Step, ...]] = {"ended": (End(),), "closed": (Close(),), "reset": (Reset(),)}
+NEAR = 3
+"""Bytes around the end of a frame that are looked at one by one; `tests/laws/test_closed.py` looks at all."""
+
+
+@pytest.fixture(scope="module")
+def house() -> Generator[House]:
+    """Give a house with limits, whose places are counted."""
+    with ExitStack() as stack:
+        yield House(more={"keys": LIMITED}).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+def places(upstream: str) -> list[int]:
+    """Return where a stream is cut: around the ends of all frames from the last word on, and inside each."""
+    wire = HELLO[upstream]
+    at = len(b"".join((*wire.begun, *wire.more)))
+    found = {at}
+    for frame in (*wire.ended, *wire.done):
+        at += len(frame)
+        found |= {at - len(frame) // 2, *range(at - NEAR, at + 1)}
+    return sorted(found)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+def test_u13_u14_a_stream_that_is_cut(
+    house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, ending: str
+) -> None:
+    """findings-6."""
+    wire = HELLO[upstream]
+    first, head = b"".join(wire.begun), Head(200, (("content-type", wire.media_type), CLOSES))
+    for at in places(upstream):
+        rest = wire.stream[len(first) : at]
+        steps = (head, Body(first), *((Body(rest),) if rest else ()), *ENDINGS[ending])
+
+        async def scene(play: Play, steps: tuple[Step, ...] = steps) -> None:
+            play.house.upstream.script(steps)
+            await play.over(await play.call(client, f"{upstream}-small", streamed=True))
+
+        (answer,) = alike(house, monkeypatch, scene).clients
+        assert answer is not None
+        assert answer.status == 200, at
+        if answer.ended:
+            said = heard(client, answer.body)
+            assert (said.text, said.ended, said.error) == ("Hello", True, None), (at, answer.body)
+        elif client != upstream:
+            said = heard(client, answer.body)
+            assert (said.ended, said.error is None) == (False, False), (at, answer.body)

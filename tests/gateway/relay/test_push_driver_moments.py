@@ -1,0 +1,185 @@
+"""Somebody leaves, stops everything, or puts another gateway in place, wherever a request without a task stands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backends.wire import turns
+from tests.faults.house import PING, House, asking, push, within_reason
+from tests.gateway.passages import GO_ON, LIMITED, MOMENTS, PAIRS, alike, passages_at, played, some_modes
+from xenoglot.gateway.api.fast_path import FastPath
+from xenoglot.gateway.config.load import check
+from xenoglot.gateway.process import build
+from xenoglot.gateway.relay import response_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.gateway.passages import Play
+    from xenoglot.model.json import JSONObject
+
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
+CREATED = 1_700_000_000.0
+
+
+@pytest.fixture(scope="module")
+def house() -> Generator[House]:
+    """Give a house with limits, whose places are counted."""
+    with ExitStack() as stack:
+        yield House(more={"keys": LIMITED}).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+@some_modes
+@pytest.mark.parametrize("how", ["fin", "reset"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_client_leaves(  # noqa: PLR0913, PLR0917  the case, and two fixtures
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    how: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+        if how == "reset":
+            caller.transport.abort()
+        else:
+            caller.transport.close()
+        await within_reason(lambda: bool(play.house.lines.lines), "the request is written down")
+
+    trace = alike(house, monkeypatch, scene, passages=passages_at(moment))
+    assert [line["failure"] for line in trace.lines] == ["cancelled"]
+
+
+@some_modes
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_everything_is_stopped(  # noqa: PLR0913, PLR0917  as above
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+        play.house.server.native.stop_now()
+        await play.over(caller)
+        play.house.gateway.requests._stopping = False
+
+    trace = alike(house, monkeypatch, scene, passages=passages_at(moment))
+    assert [line["failure"] for line in trace.lines] == ["overloaded"]
+
+
+@some_modes
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    """What is under way ends where it began, and is waited for; what is still being asked is the new one's."""
+
+    async def scene(play: Play) -> None:
+        home, server = play.house, play.house.server.native
+        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+        async with build.assembled(check(home._config(), os.environ, "the test")) as other:
+            other.inherit(home.gateway)
+            server.exchange(other)
+            over = asyncio.get_running_loop().create_task(home.gateway.over())
+            await turns()
+            assert over.done() == (moment == "while-it-asks")
+            if moment == "before-the-connection":
+                assert isinstance(home.addresses, asyncio.Future)
+                home.addresses.set_result(("127.0.0.1",))
+            if moment == "while-it-asks":
+                data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+                caller.transport.write(data[-9:])
+            home.upstream.release(GO_ON)
+            await play.over(caller)
+            await over
+            server.exchange(home.gateway)
+            server.former.clear()
+
+    # without shortcuts a request is the old one's as soon as its head is there
+    asks = moment == "while-it-asks"
+    trace = alike(house, monkeypatch, scene, passages=passages_at(moment), others=asks)
+    assert [line["failure"] for line in trace.lines] == [None]
+
+
+@some_modes
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("ends", [True, False], ids=["in-time", "too-late"])
+def test_a_drain(  # noqa: PLR0913, PLR0917  as above
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    ends: bool,  # noqa: FBT001  a case
+    client: str,
+    upstream: str,
+    streamed: bool,  # noqa: FBT001  a case
+) -> None:
+    async def scene(play: Play) -> None:
+        home = play.house
+        caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
+        home.server.should_exit = True
+        await turns()
+        if ends:
+            if moment == "before-the-connection":
+                assert isinstance(home.addresses, asyncio.Future)
+                home.addresses.set_result(("127.0.0.1",))
+            if moment == "while-it-asks":
+                data = json.dumps(asking(client, f"{upstream}-small", "Hi", streamed=streamed)[1]).encode()
+                caller.transport.write(data[-9:])
+            home.upstream.release(GO_ON)
+        else:
+            await push(4.0)
+        await play.over(caller)
+        await home._serving
+        home._sockets -= 1  # nobody listens any more
+        home._descriptors -= 1
+
+    traces = []
+    for lane in (True, False):
+        with ExitStack() as stack, monkeypatch.context() as patch:
+            if not lane:
+                patch.setattr(FastPath, "passage", lambda *_: None)
+            server: JSONObject = {"drain_seconds": 3.0, "ping_interval": PING}
+            traces.append(played(House(more={"keys": LIMITED, "server": server}).start(stack), scene))
+    assert traces[0] == traces[1]
+    assert [line["failure"] for line in traces[0].lines] == [None if ends else "overloaded"]
+
+
+@pytest.mark.parametrize("moment", ["before-the-connection", "before-the-head", "in-the-middle"])
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+def test_signs_of_life(house: House, monkeypatch: pytest.MonkeyPatch, client: str, upstream: str, moment: str) -> None:
+    async def scene(play: Play) -> None:
+        home = play.house
+        caller = await MOMENTS[moment](play, client, upstream, streamed=True)
+        await push(PING - 4.0)
+        await push(3.0)
+        if moment == "before-the-connection":
+            assert isinstance(home.addresses, asyncio.Future)
+            home.addresses.set_result(("127.0.0.1",))
+        home.upstream.release(GO_ON)
+        await play.over(caller)
+
+    alike(house, monkeypatch, scene)

@@ -1,0 +1,113 @@
+"""Every answer and every request that is known passes without a task as it passes with one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.house import CLOSES, PATHS, House, well, whole
+from tests.gateway.passages import LIMITED, PASSING, alike
+from tests.laws.vectors import cases
+from tests.laws.vendor_streams import each_vendor
+from xenoglot.codec.wire import encode_json
+from xenoglot.gateway.relay import response_ids
+from xenoglot.testing.script import Body, End, Head
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.gateway.passages import Play, Scene
+    from tests.laws.vectors import Case
+    from tests.laws.vendor_streams import Vendor
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSONObject
+
+pytestmark = pytest.mark.usefixtures("with_shortcuts")
+
+CREATED = 1_700_000_000.0
+READ = 700
+"""Bytes of a stream in one segment: it ends within a frame, mostly."""
+PACKET = 1448
+"""Bytes of a segment as Ethernet carries it."""
+KNOWN = [case for case in cases() if case.folder.parent.name != "embeddings"]
+
+
+@pytest.fixture(scope="module")
+def house() -> Generator[House]:
+    """Give a house with limits, whose places are counted."""
+    with ExitStack() as stack:
+        yield House(more={"keys": LIMITED}).start(stack)
+
+
+@pytest.fixture(autouse=True)
+def _created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers without a time of their own made at the same one."""
+    monkeypatch.setattr(response_ids, "time", SimpleNamespace(time=lambda: CREATED))
+
+
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("case", [case for case in KNOWN if case.has("response.json")], ids=lambda case: case.id)
+def test_whole_answers(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+    upstream, data = case.dialect.name, (case.folder / "response.json").read_bytes()
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(whole(data))
+        await play.over(await play.call(client, f"{upstream}-small", streamed=False))
+
+    alike(house, monkeypatch, scene)
+
+
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
+def test_streams(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
+    alike(house, monkeypatch, streaming(case.dialect, case.stream, READ, client))
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+@each_vendor
+def test_streams_of_vendors(house: House, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, client: str) -> None:
+    """findings-A1: in reads of whole packets, and of so few bytes that most of them end within an event."""
+    for size in (PACKET, 97):
+        alike(house, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
+
+
+def streaming(dialect: Dialect, data: bytes, size: int, client: str) -> Scene:
+    """Return a scene in which a client asks a server, which streams `data` in segments of `size` bytes."""
+    head = Head(headers=(("content-type", dialect.framing.media_type), CLOSES))
+    pieces = [Body(data[start : start + size]) for start in range(0, len(data), size)]
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script((head, *pieces, End()))
+        await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
+
+    return scene
+
+
+def renamed(case: Case, model: str) -> JSONObject:
+    """Return the request of a case, for another model, and with nothing to be kept."""
+    asked = case.request
+    assert isinstance(asked, dict)
+    return asked | {case.dialect.model_field: model} | ({"store": False} if case.dialect.name == "responses" else {})
+
+
+@pytest.mark.parametrize("upstream", ["the-same", "chat", "messages"])
+@pytest.mark.parametrize(
+    "case",
+    [case for case in KNOWN if case.has("request.json") and case.folder.parent.name in {*PASSING} & PATHS.keys()],
+    ids=lambda case: case.id,
+)
+def test_requests(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, upstream: str) -> None:
+    client = case.dialect.name
+    to = client if upstream == "the-same" else upstream
+    asked = renamed(case, f"{to}-small")
+
+    async def scene(play: Play) -> None:
+        play.house.upstream.script(well(to, streamed=bool(asked.get("stream"))))
+        caller = await play.house.send(PATHS[client], encode_json(asked))
+        play.callers.append(caller)
+        await play.over(caller)
+
+    alike(house, monkeypatch, scene, passages=None)
