@@ -21,8 +21,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from xenoglot.backends.transport import Transport
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.wire import encode_json
 from xenoglot.engine import weights
 from xenoglot.engine.asking import Asking
 from xenoglot.engine.backend import STREAMED

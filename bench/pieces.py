@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from bench.inmemory import Answer, Load, asked, spent, streamed, whole
 from bench.samples import MODEL, agent, answer, body, frames, small, spoken, written
+from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.ranges import bounded
+from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.stage import Pipeline, Stage, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_answer, decode_json, encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.fold import Folder, unfold
 from xenoglot.translate import stream_translator, translate_request, translate_response
@@ -148,7 +148,7 @@ def _encode(name: str, request: Request) -> Callable[[], object]:
 
 
 def _unambiguous(request: Request) -> Callable[[], object]:
-    from xenoglot.codec.duplicates import unambiguous  # noqa: PLC0415  the head of this module says why
+    from xenoglot.codec.json.duplicate_keys import unambiguous  # noqa: PLC0415  the head of this module says why
 
     data = written("chat", request)
     return partial(unambiguous, data, decode_json(data))
@@ -264,7 +264,7 @@ def _decode_stream(name: str) -> Callable[[], object]:
     """Read a whole stream, as the gateway does."""
     dialect, frames = get(name), spoken(name, STREAM).frames
     try:
-        from xenoglot.codec.reading import Reading  # noqa: PLC0415  as above
+        from xenoglot.codec.framing.stream_reader import Reading  # noqa: PLC0415  as above
     except ImportError:
         return lambda: _fed(Pipeline(dialect.framing.decoder(), dialect.stream_decoder()), frames)
     return lambda: _fed(Reading(dialect.framing, dialect.stream_decoder()), frames)
@@ -275,7 +275,7 @@ def _encode_stream(name: str) -> Callable[[], object]:
     dialect, request = get(name), small(stream=True)
     events = [[event] for event in through(spoken(name, STREAM).frames, _reading(name))]
     try:
-        from xenoglot.codec.writing import Writing  # noqa: PLC0415  as above
+        from xenoglot.codec.framing.stream_writer import Writing  # noqa: PLC0415  as above
     except ImportError:
         return lambda: _fed(
             Pipeline(dialect.stream_encoder(request, Losses()), dialect.framing.encoder()),

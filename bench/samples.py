@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Sampling, Tool

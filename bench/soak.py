@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, to_builtins
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.testing import AsyncRawClient, Upstream
 from xenoglot.testing.client import request as written
 from xenoglot.testing.faults import FAULTS, by_request

@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench import samples
-from xenoglot.codec.addressing import addressed
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Extra, Image, Inline, Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Finished, Started, TextDelta, UsageReported

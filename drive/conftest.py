@@ -20,7 +20,7 @@ from msgspec import Struct
 from drive.writer import Writer
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import openai
 from msgspec import Struct
 
 from drive.conftest import Gateway, Place, furnished, gateway
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.failure import FailureKind
 from xenoglot.testing import Respond, Upstream
 

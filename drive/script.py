@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Request, Tool

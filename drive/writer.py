@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.text import registry

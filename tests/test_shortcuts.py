@@ -15,8 +15,8 @@ from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 HELLO = {"role": "user", "content": "Hi"}
 KNOWN = {
     "xenoglot.backends.heads.Heads._keep": "heads",
-    "xenoglot.codec.reading._foreseeable": "templates",
-    "xenoglot.codec.writing._ready_frames": "frames",
+    "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
+    "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
     "xenoglot.dialects.chat.decoder.StreamDecoder._common": "chunks",
     "xenoglot.dialects.chat.glance.glance": "requests",
     "xenoglot.dialects.chat.glimpse.glimpse": "usage",

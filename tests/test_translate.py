@@ -10,7 +10,7 @@ import pytest
 import xenoglot
 from tests.laws.vectors import cases
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
 from xenoglot.model.content import ToolCall

@@ -22,9 +22,9 @@ from xenoglot import benching, choosing, probing
 from xenoglot.agent import command as agent
 from xenoglot.backends.sanitize import for_log
 from xenoglot.bulk import command as batch
-from xenoglot.codec import report
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.losses import report
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.launching import commands as launching

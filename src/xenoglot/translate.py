@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
-from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.ending import FinishNotes, with_finish
-from xenoglot.codec.fitting import fitted
-from xenoglot.codec.framing import JSON_LINES
-from xenoglot.codec.leftovers import is_placeholder
+from xenoglot.codec.framing.formats import JSON_LINES
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.codec.json.nested_extra import is_placeholder
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.names import RestoreNames
-from xenoglot.codec.reading import Reading
-from xenoglot.codec.reasoning_filter import reasoning_filter
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.custom_tools import UnwrapCustom
+from xenoglot.codec.requests.names import RestoreNames
+from xenoglot.codec.responses.missing_finish import FinishNotes, with_finish
+from xenoglot.codec.responses.reasoning_filter import reasoning_filter
+from xenoglot.codec.responses.unique_ids import UniqueIds
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.unique_ids import UniqueIds
-from xenoglot.codec.wire import decode_json, encode_json
-from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.fold import Folder, unfold

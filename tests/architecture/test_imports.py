@@ -94,7 +94,7 @@ print(json.dumps({"seconds": seconds, "seen": seen}))
 
 
 def part(module: str) -> str:
-    """The part that a module belongs to: `codec` for `xenoglot.codec.sse`, nothing for the root."""
+    """The part that a module belongs to: `codec` for `xenoglot.codec.framing.sse`, empty for the root."""
     name = module.partition(".")[2].partition(".")[0]
     return "" if name == "__main__" else name
 
@@ -133,12 +133,12 @@ def test_imports_follow_the_arrows() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "expected"),
     [
-        pytest.param("xenoglot.codec.sse", "xenoglot.model.events", True, id="along-the-arrow"),
-        pytest.param("xenoglot.model.events", "xenoglot.codec.sse", False, id="against-the-arrow"),
+        pytest.param("xenoglot.codec.framing.sse", "xenoglot.model.events", True, id="along-the-arrow"),
+        pytest.param("xenoglot.model.events", "xenoglot.codec.framing.sse", False, id="against-the-arrow"),
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.chat.error", True, id="within-a-dialect"),
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.messages.error", False, id="between-dialects"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.text.think", False, id="between-siblings"),
-        pytest.param("xenoglot.codec.sse", "xenoglot.installed", False, id="installed-from-codec"),
+        pytest.param("xenoglot.codec.framing.sse", "xenoglot.installed", False, id="installed-from-codec"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.dialect_registry", False, id="registry-from-a-dialect"),
         pytest.param("xenoglot.client.aio", "xenoglot.gateway.http.asgi", False, id="gateway-from-elsewhere"),
         pytest.param("xenoglot.cli", "xenoglot.gateway.http.asgi", True, id="gateway-from-cli"),

@@ -19,7 +19,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
-    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.model.json import JSON
 
 OPENAI: EmbeddingForm = get("chat").embeddings[0]

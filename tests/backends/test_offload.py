@@ -20,7 +20,7 @@ from xenoglot.backends.offload import (
     weight,
     weight_of,
 )
-from xenoglot.codec.wire import MOST_VALUES
+from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Event, TextDelta
 

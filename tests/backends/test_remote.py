@@ -15,8 +15,8 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.streamed import Watch
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.backends.transport import Transport
+from xenoglot.codec.framing.sse import MAX_EVENT_BYTES
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import MAX_EVENT_BYTES
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, LossError

@@ -10,8 +10,8 @@ import pytest
 from tests.laws.vectors import each
 from xenoglot.backends.backend import Call
 from xenoglot.backends.verbatim import Passed, passed
-from xenoglot.codec.addressing import addressed
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import LossError

@@ -12,7 +12,7 @@ from xenoglot.backends.remote import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.transport import Transport
 from xenoglot.bulk.asking import asked, tokens_of
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import Started

@@ -16,7 +16,7 @@ from xenoglot.client.blocking import Client
 from xenoglot.client.costs import sum_costs
 from xenoglot.client.parsing import AnswerRefusedError, ParseError
 from xenoglot.client.schemas import Mismatch, MismatchError
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.content import Text
 
 ASKED: dict[str, tuple[str, ...]] = {

@@ -20,9 +20,9 @@ from tests.oracles import gemini_sdk, ollama_sdk
 from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE
 from xenoglot import testing
 from xenoglot.client import sdk_objects, sdks
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, FailureError, LossError, WireError
 from xenoglot.model.content import Citation, Extra, Origin, Reasoning, Text, ToolCall, ToolResult
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from xenoglot.client.sdk_objects import Sdk
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON, JSONObject
 

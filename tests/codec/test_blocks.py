@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xenoglot.codec.blocks import Blocks
 from xenoglot.codec.grammar import Grammar
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import (
@@ -298,7 +298,7 @@ def test_arguments_are_read_again_only_when_they_grew(monkeypatch: pytest.Monkey
         read.append(data)
         return decode_json(data)
 
-    monkeypatch.setattr("xenoglot.codec.object_text.decode_json", counted)
+    monkeypatch.setattr("xenoglot.codec.json.object_text.decode_json", counted)
     blocks = Blocks()
     blocks.open("first", A)
     blocks.grow("first", arguments("{}}"))

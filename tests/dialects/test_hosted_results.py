@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot import stream_translator, translate_response
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Text
 from xenoglot.model.fold import fold, unfold

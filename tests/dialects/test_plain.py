@@ -14,10 +14,10 @@ from tests.laws.mutations import WRONG, changed, mutations, places
 from tests.laws.strategies import requests
 from tests.laws.vectors import Case, each
 from tests.shortcuts import switched
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.ranges import bounded
+from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.dialects.chat import message_decoder as chat_reading
 from xenoglot.dialects.messages import request_decoder as messages_reading

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.faults.wires import DIALECTS, HELLO, ITEM, block_delta, block_stop, named, response_object, text_delta
+from xenoglot.codec.framing.stream_reader import Reading
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.engine.running import lawful
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.engine.completion import Completion, Plan
 from xenoglot.engine.failures import BROKEN, CRASHED
 from xenoglot.engine.speech import PlainSpeech

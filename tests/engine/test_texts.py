@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from tests.engine.running import lawful
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.codec.echo import marked
 from xenoglot.codec.invalid_request import refused
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.prompt_echo import marked
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.texts import best

@@ -14,8 +14,8 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.ranges import MOST_TOKENS
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.app import Gateway
 

@@ -20,7 +20,7 @@ from tests.backends.wire import becomes
 from tests.faults.house import asking
 from xenoglot.backends.transport import Transport, TransportError
 from xenoglot.backends.transport_exchange import Exchange as Asked
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
 from xenoglot.model.json import JSONObject

@@ -22,16 +22,16 @@ from tests.shortcuts import switched
 from xenoglot.backends.http1 import ResponseParser
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport_bounds import Limits
+from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
+from xenoglot.codec.framing.sse import SSEDecoder
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.codec.grammar import Grammar
-from xenoglot.codec.lines import ArrayDecoder, LineDecoder
+from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.ranges import bounded
-from xenoglot.codec.reading import Reading
-from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target as Server
-from xenoglot.codec.wire import decode_answer, decode_json, encode_json
-from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get, names
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.weights import from_path

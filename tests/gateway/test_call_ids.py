@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.codec.test_unique_ids import STREAMED, WHOLE
+from tests.codec.responses.test_unique_ids import STREAMED, WHOLE
 from tests.gateway.test_reasoning_requests import House, asked
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.model.content import ToolCall
 from xenoglot.testing import Respond, Rule, Upstream

@@ -16,7 +16,7 @@ import pytest
 
 from tests.faults.direct import ask
 from xenoglot.backends.offload import LARGE, of_loop
-from xenoglot.codec import slices, wire
+from xenoglot.codec.json import json_io, slices
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.build import assembled
 from xenoglot.gateway.relay import task_driver
@@ -127,13 +127,13 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Given]:
 
         return noted
 
-    plain = wire.encode_json
-    encode, decode = noting(plain), noting(wire._decode)
+    plain = json_io.encode_json
+    encode, decode = noting(plain), noting(json_io._decode)
     for name, module in list(sys.modules.items()):
         if name.startswith("xenoglot.") and getattr(module, "encode_json", None) is plain:
             monkeypatch.setattr(module, "encode_json", encode)
     monkeypatch.setattr(slices, "_encode", encode)
-    for module in (slices, wire):
+    for module in (slices, json_io):
         monkeypatch.setattr(module, "_decode", decode)
     return seen
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.gateway.said import Backend
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.addressing import addressed
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
 from xenoglot.engine.failures import crowded
 from xenoglot.model.content import Text

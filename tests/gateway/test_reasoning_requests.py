@@ -20,8 +20,8 @@ from google.genai import types
 
 from tests.gateway.serving import PATIENCE
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.addressing import addressed
-from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.framing.formats import EVENT_STREAM
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.config.load import check

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.callable import Callable
-from xenoglot.codec.addressing import addressed
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.config.settings import Model
 from xenoglot.model.content import Text

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tests.laws.growing import Element, elements
 from tests.laws.steps import Counted, steep
 from tests.laws.vectors import Case, cases
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialect_registry import names
 from xenoglot.errors import WireError
 

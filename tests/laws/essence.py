@@ -9,8 +9,8 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from tests.laws.paths import inside, is_field, places
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Loss
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,

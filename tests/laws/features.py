@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tests.laws.essence import MADE_OF, Thing
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,

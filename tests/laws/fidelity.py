@@ -15,9 +15,9 @@ from tests.laws.features import ANSWERED, ASKED, SEVERAL, SINGLE, Use, answered,
 from tests.laws.test_crossing import ANSWERS, CROSSED, TARGET, answer_of
 from tests.laws.test_crossing import ASKED as REQUEST
 from tests.laws.vectors import Case, cases
-from xenoglot.codec.crossing import PREVIOUS
-from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.encode_context import PREVIOUS
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.failure import STATUS, Failure

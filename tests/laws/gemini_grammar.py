@@ -7,8 +7,8 @@ chunk without a part for a broken answer.
 
 from collections.abc import Iterable
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.json import JSONObject
 
 ORDER = {

@@ -6,8 +6,8 @@ Sources: `ChatCompletionResponseEvent` and `CompletionResponseStreamChunk` in `l
 
 from collections.abc import Iterable
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.json import JSON, JSONObject
 
 CHAT_ORDER = {

@@ -5,8 +5,8 @@ Sources: `ChatResponse` and `GenerateResponse` of Ollama's `api/types.go`, and `
 
 from collections.abc import Callable, Iterable
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.dialects.ollama.moment import decode_moment
 from xenoglot.model.json import JSON, JSONObject
 

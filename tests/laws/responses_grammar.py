@@ -6,8 +6,8 @@ https://www.openresponses.org/specification#streaming (pitfall-111, pitfall-112,
 
 from collections.abc import Iterable
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.json import JSONObject
 
 ORDER = {

@@ -6,7 +6,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.dialect_registry import names
 from xenoglot.model.content import (
     Audio,

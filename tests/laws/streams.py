@@ -18,7 +18,7 @@ from tests.laws.strategies import (
     finishes,
     maybe,
 )
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Audio, Part, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     BETWEEN,

@@ -19,11 +19,11 @@ from xenoglot.backends.refusal import unreachable
 from xenoglot.backends.replies import Replies
 from xenoglot.backends.streamed import Reader, Watch
 from xenoglot.backends.transport import TransportError
-from xenoglot.codec.framing import EVENT_STREAM, JSON_LINES
+from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import through
-from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.gateway.relay.response_ids import Identify

@@ -15,12 +15,12 @@ from tests.laws.paths import at, inside
 from tests.laws.strategies import requests, responses
 from tests.laws.vectors import Case, cases, decoded
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.ending import note_finishes
-from xenoglot.codec.fitting import fitted
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.responses.missing_finish import note_finishes
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Extra, Text

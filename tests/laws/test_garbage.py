@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.laws.mutations import mutations
 from tests.laws.strategies import VALUES
 from tests.laws.vectors import Case, cases, each
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.json import JSON

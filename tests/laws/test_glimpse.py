@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.laws.mutations import mutations
 from tests.laws.vectors import Case, each
-from xenoglot.codec.wire import decode_answer, decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.response import FinishReason, Usage
 

@@ -9,11 +9,11 @@ from tests.laws.streams import MORE_HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
 from tests.laws.wire_grammar import WIRE_GRAMMARS
 from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.events import Event, Failed

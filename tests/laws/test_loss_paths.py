@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.laws.test_crossing import TARGET, misplaced
-from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
-from xenoglot.codec.reading import Reading
+from xenoglot.codec.framing.stream_reader import Reading
 from xenoglot.codec.stage import through
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")

@@ -15,10 +15,10 @@ from google.genai import types as google
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
 from tests.laws.wire_fields import Change, Types
-from xenoglot.codec.fitting import fitted
+from xenoglot.codec.json.json_io import decode_json, encode_json, to_text
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json, encode_json, to_text
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.json import JSON, JSONObject

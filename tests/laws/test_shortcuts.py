@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.laws.mutations import cuttings
 from tests.laws.vendor_streams import VENDORS, Vendor, each_vendor
 from tests.shortcuts import switched, without
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.codec.loss import Loss, Losses
-from xenoglot.codec.reading import Reading
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import PIECES, Event, Failed

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.strategies import VALUES
-from xenoglot.codec import slices, wire
+from xenoglot.codec.json import json_io, slices
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
@@ -93,7 +93,7 @@ ESCAPES = st.sampled_from(
 @given(pieces=st.lists(ESCAPES, max_size=60), size=st.integers(len(r"\ud83d\ude00"), 40))
 def test_half_characters_are_mended_alike(pieces: list[str], size: int) -> None:
     text = "".join(pieces)
-    whole = wire._mend(text)
+    whole = json_io._mend(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "SLICE_BYTES", size)
-        assert wire._mend(text) == whole
+        assert json_io._mend(text) == whole

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.laws.streams import streams
 from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.writing import Writing
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.events import Event, Started, TextDelta
 from xenoglot.model.request import Request

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Struct
 
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.request import Request
 

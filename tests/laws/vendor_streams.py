@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.dialect_registry import get
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tests.laws.llama_stack_grammar import check_llama_stack, check_llama_stack_
 from tests.laws.ollama_grammar import check_chat as check_ollama
 from tests.laws.ollama_grammar import check_generate as check_ollama_generate
 from tests.laws.responses_grammar import check_responses
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.model.json import JSON, JSONObject
 
 

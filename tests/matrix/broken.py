@@ -7,7 +7,7 @@ from msgspec import Struct
 from tests.matrix.case import Pair, delta, start, stream_body, text_block
 from tests.matrix.refusals import REQUEST
 from tests.matrix.upstream import Reply, stream_reply
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.json import JSONObject
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
-from xenoglot.codec.addressing import informed
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.gateway.endpoint.routes import Endpoint, Routes
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import TextDelta

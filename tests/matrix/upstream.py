@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from tests.gateway.serving import PATIENCE
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 
 if TYPE_CHECKING:
     from tests.backends.wire import Peer

@@ -5,7 +5,7 @@ from typing import Any
 import openai
 
 from tests.oracles.wire import OPENAI, WIRE, said
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
 
 

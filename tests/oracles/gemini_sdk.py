@@ -13,7 +13,7 @@ from google import genai
 from google.genai import errors, types
 
 from tests.oracles.wire import WIRE
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
 
 Error = errors.APIError

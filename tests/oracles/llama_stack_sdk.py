@@ -13,8 +13,8 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.model.json import JSON, JSONObject
 
 T = TypeVar("T")

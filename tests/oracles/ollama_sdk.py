@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import ollama
 
-from xenoglot.codec.framing import JSON_LINES
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.formats import JSON_LINES
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import encode_json
 from xenoglot.model.json import JSON, JSONObject
 
 

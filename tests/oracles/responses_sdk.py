@@ -7,8 +7,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from tests.oracles.wire import CLIENT, OPENAI, WIRE, said
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.model.json import JSON, JSONObject
 
 RESPONSE = TypeAdapter(Response)

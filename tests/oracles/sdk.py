@@ -12,7 +12,7 @@ from tests.oracles import gemini_sdk, llama_stack_sdk, ollama_sdk
 from tests.oracles.completions_sdk import read_completions, read_completions_stream
 from tests.oracles.responses_sdk import read_responses, read_responses_stream
 from tests.oracles.wire import ANTHROPIC, OPENAI, WIRE, said
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.model.json import JSON, JSONObject
 
 

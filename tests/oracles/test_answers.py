@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from tests.laws.streams import HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
 from tests.oracles.sdk import SDK_ERROR, STREAMED, WHOLE, read_error, read_messages_stream, read_stable_stream
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import ToolCall

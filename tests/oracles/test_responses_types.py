@@ -7,9 +7,9 @@ from tests.laws.strategies import responses
 from tests.laws.streams import HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
 from tests.oracles.responses_sdk import validate_answer, validate_event
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.responses import RESPONSES
 from xenoglot.model.events import Event
 from xenoglot.model.fold import fold

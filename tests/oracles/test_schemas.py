@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tests.laws.streams import HEADERS, streams
 from tests.laws.vectors import Case, decoded, each
 from tests.oracles.responses_sdk import as_documented
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event

@@ -4,9 +4,9 @@ import anthropic
 import httpx2
 import openai
 
-from xenoglot.codec.sse import ServerSentEvent, SSEEncoder
+from xenoglot.codec.framing.sse import ServerSentEvent, SSEEncoder
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import encode_json
 from xenoglot.model.json import JSON
 
 

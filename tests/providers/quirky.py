@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.codec.addressing import informed
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo

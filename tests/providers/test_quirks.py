@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.providers.catalog import target_of

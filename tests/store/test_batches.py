@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tests.store.test_conformance import ANSWER, ENDLESS
-from xenoglot.codec.batch import Batch, Mistake, StoredFile
+from xenoglot.codec.features.batch import Batch, Mistake, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import schema
 from xenoglot.store.batches import Request, Result

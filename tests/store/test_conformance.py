@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec import slices
+from xenoglot.codec.json import slices
 from xenoglot.store.records import ONCE, Conversation, Retention, Stored, Window
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tests.store.test_conformance import ENDLESS
-from xenoglot.codec.batch import StoredFile
+from xenoglot.codec.features.batch import StoredFile
 from xenoglot.store.files import UNFINISHED
 from xenoglot.store.records import Retention, Window
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.backends.wire import leakless
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall

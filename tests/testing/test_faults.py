@@ -12,8 +12,8 @@ from tests.faults.house import asking
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
-from xenoglot.codec.addressing import informed
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.model.content import Text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.text.repair import LONGEST, repaired
 
 if TYPE_CHECKING:

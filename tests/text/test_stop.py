@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from tests.laws.strategies import TEXTS
 from tests.laws.streams import MORE_HEADERS, streams
 from tests.text.test_automaton import naive
-from xenoglot.codec.echo import marked
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.requests.prompt_echo import marked
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.errors import WireError
 from xenoglot.model.content import Citation, Logprob, Reasoning, Refusal, Text, ToolCall

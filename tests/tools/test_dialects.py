@@ -9,7 +9,7 @@ import pytest
 from tests.tools.scenes import results, unpaired
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.tries import World
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Text, ToolCall
 from xenoglot.policy.retry import Retry

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.model.request import OutputFormat
 from xenoglot.text.fence import Fence

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.path_template import has_model
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.codec.requests.path_template import has_model
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON, JSONObject
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import msgspec
 from msgspec import Struct
 
-from xenoglot.codec.embedding import EmbeddingForm
+from xenoglot.codec.features.embedding import EmbeddingForm
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
 from xenoglot.model.failure import Failure

@@ -1,8 +1,9 @@
 """Decoding and encoding of large bodies in threads: the event loop is not blocked, and memory stays within a bound.
 
 Theory of operation. Python code in a thread gives the interpreter's lock away every 5 ms, a call into the JSON library
-when it is over: what is run here uses `codec.wire`, which works in slices. Threads do not make decoding faster, so few
-run at once; others wait in the order in which they came. Nothing that runs here waits for something else that does.
+when it is over: what is run here uses `codec.json.json_io`, which works in slices. Threads do not make decoding faster,
+so few run at once; others wait in the order in which they came. Nothing that runs here waits for something else that
+does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from xenoglot.codec.wire import MOST_VALUES
+from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.errors import FailureError
 from xenoglot.model.events import ArgumentsDelta, ReasoningDelta, TextDelta
 from xenoglot.model.failure import Failure

@@ -12,7 +12,7 @@ from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.backends.transport import Deadlines, Transport, TransportError
 from xenoglot.backends.urls import endpoint
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.failure import Failure

@@ -20,22 +20,22 @@ from xenoglot.backends.targets import Targets
 from xenoglot.backends.transport import TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.verbatim import Composed, passed
-from xenoglot.codec.addressing import addressed
-from xenoglot.codec.custom import UnwrapCustom
-from xenoglot.codec.ending import with_finish
-from xenoglot.codec.fitting import fitted
-from xenoglot.codec.framing import JSON_LINES
-from xenoglot.codec.leftovers import is_placeholder
+from xenoglot.codec.framing.formats import JSON_LINES
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.glob import matches
+from xenoglot.codec.json.json_io import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
+from xenoglot.codec.json.nested_extra import is_placeholder
+from xenoglot.codec.json.slices import count_values
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.names import RestoreNames
-from xenoglot.codec.path_template import has_model
-from xenoglot.codec.patterns import matches
-from xenoglot.codec.reading import Reading
-from xenoglot.codec.slices import count_values
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.custom_tools import UnwrapCustom
+from xenoglot.codec.requests.names import RestoreNames
+from xenoglot.codec.requests.path_template import has_model
+from xenoglot.codec.requests.url_params import addressed
+from xenoglot.codec.responses.missing_finish import with_finish
+from xenoglot.codec.responses.unique_ids import UniqueIds
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.unique_ids import UniqueIds
-from xenoglot.codec.wire import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.fold import Folder, unfold
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.transport import Reply, Transport
     from xenoglot.backends.transport_exchange import Exchange
     from xenoglot.codec.dialect import Dialect, Headers
-    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.embedding import Embeddings

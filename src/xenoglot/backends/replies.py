@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from xenoglot.backends.refusal import fit_to_show, not_understood, redacted, unreachable
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.backends.transport import TransportError
-from xenoglot.codec.slices import count_values
-from xenoglot.codec.wire import MOST_VALUES, decode_answer
+from xenoglot.codec.json.json_io import MOST_VALUES, decode_answer
+from xenoglot.codec.json.slices import count_values
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.failure import Failure
 

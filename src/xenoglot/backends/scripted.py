@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json
 from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.failure import Failure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.codec.stops import sendable_stops
+from xenoglot.codec.requests.stop_strings import sendable_stops
 from xenoglot.text.stop import StopStage
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.refusal import not_understood, unreachable
-from xenoglot.codec.ending import note_finishes
-from xenoglot.codec.reading import Reading
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.responses.missing_finish import note_finishes
 from xenoglot.errors import WireError
 from xenoglot.model.events import Failed, Finished
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
 from xenoglot.backends.emulation import Mending
 from xenoglot.backends.stopping import ended, stop_stage, telling
-from xenoglot.codec.custom import UnwrapCustom
+from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import ToolCall

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from xenoglot.codec.addressing import addressed
-from xenoglot.codec.fitting import fitted
-from xenoglot.codec.path_template import has_model
-from xenoglot.codec.slices import SLICE_BYTES
+from xenoglot.codec.json.json_io import decode_json, encode_json, encode_large
+from xenoglot.codec.json.slices import SLICE_BYTES
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.path_template import has_model
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json, encode_json, encode_large
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,10 +14,10 @@ from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.batch_lines import Line, Outcome
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.codec.invalid_request import refusal
+from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.ranges import bounded
-from xenoglot.codec.reasoning_filter import reasoning_filter
-from xenoglot.codec.wire import decode_answer, encode_json
+from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.responses.reasoning_filter import reasoning_filter
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.events import Failed, Finished, Started, UsageReported
 from xenoglot.model.failure import Failure
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer, Backend
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends.embedding import EmbeddingCall
 from xenoglot.client.flaws import sendable
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import WireError
 from xenoglot.model.request import Message, Tool
 

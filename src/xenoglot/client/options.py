@@ -14,8 +14,8 @@ from xenoglot.backends.transport_bounds import Deadlines
 from xenoglot.client.flaws import explained, mistyped
 from xenoglot.client.saying import messages_of, texts_of_system
 from xenoglot.client.toolbox import read, tool_choice_of, tools_of
-from xenoglot.codec.crossing import ADDED
-from xenoglot.codec.ranges import MOST_TOKENS, bounded
+from xenoglot.codec.requests.bounds import MOST_TOKENS, bounded
+from xenoglot.codec.requests.encode_context import ADDED
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
 from xenoglot.model.json import JSONObject  # at run time: `typing.get_type_hints(Options)` needs it

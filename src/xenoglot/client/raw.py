@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from xenoglot.client.asked import Begun, begin
 from xenoglot.client.flaws import sendable
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.path_template import has_model
-from xenoglot.codec.ranges import bounded
-from xenoglot.codec.reasoning_filter import reasoning_filter
+from xenoglot.codec.json.json_io import decode_answer, decode_json
+from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.path_template import has_model
+from xenoglot.codec.responses.reasoning_filter import reasoning_filter
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import decode_answer, decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Started
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend, Call
     from xenoglot.client.asked import BegunBytes
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
 Said = TypeVar("Said", Response, Started)

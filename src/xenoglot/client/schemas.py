@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.client.closing import VALUE, closed, holds_strictly
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError, XenoglotError
 from xenoglot.model.request import OutputFormat
 from xenoglot.text.fence import Fence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import ConfigurationError, WireError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from inspect import signature
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.client.sdk_objects import SDKS, builtins, module_of
-from xenoglot.codec.fitting import fitted
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from xenoglot.client.sdk_objects import SDKS, made, module_of, plain, row_of
 from xenoglot.client.sdk_requests import arguments_for_sdk, request_from_sdk
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import failure_error
 from xenoglot.model.events import Failed, Started

@@ -15,7 +15,7 @@ from xenoglot.backends.backend import Backend
 from xenoglot.backends.targets import Rule, Targets
 from xenoglot.client.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError

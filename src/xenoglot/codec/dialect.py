@@ -9,16 +9,16 @@ from warnings import warn
 
 from msgspec import Struct
 
-from xenoglot.codec.batch import Batching
-from xenoglot.codec.embedding import EmbeddingForm
-from xenoglot.codec.framing import EVENT_STREAM, Framing
+from xenoglot.codec.features.batch import Batching
+from xenoglot.codec.features.embedding import EmbeddingForm
+from xenoglot.codec.features.stored_responses import State
+from xenoglot.codec.features.tokens import TokensForm
+from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.framing.stream_reader import StreamDecoder
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.reading import StreamDecoder
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
-from xenoglot.codec.state import State
 from xenoglot.codec.target import Target
-from xenoglot.codec.tokens import TokensForm
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
@@ -50,7 +50,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` or `{+model}` in
     it, the model is asked for there, and the body need not name it; where there is a `stream_path`, the body does not
     say `stream`. The functions below know nothing of that: to them both are fields of the body (see
-    `codec.addressing`). `model_field` is what the body calls the model, `default_tag` is what clients may put
+    `codec.requests.url_params`). `model_field` is what the body calls the model, `default_tag` is what clients may put
     behind its name to say the same.
 
     `count_path` and `count_aliases` are where tokens are counted (without a `count_path`, clients are answered and
@@ -142,7 +142,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     dialect knows of it) and why it ended, if that is seen at a glance and nothing is wrong with it; else `None`."""
     reasoning_requested: Callable[[Request], bool] | None = None
     """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` where
-    answers always have it. An answer without a request for it gets none (`codec.reasoning_filter`)."""
+    answers always have it. An answer without a request for it gets none (`codec.responses.reasoning_filter`)."""
     usage_expected: Literal["never", "requested", "always"] = "never"
     """When clients compute with the token counts of an answer, as agents do that compact by them: where an upstream
     does not report any, the gateway estimates them. `requested` is for streams that are asked for `stream_usage`."""

@@ -1,18 +1,18 @@
 """Reading a request at a glance: what the dialects' `glance` modules have in common.
 
-Most requests have but a few fields, each of its usual form, and plain messages (see `codec.plain`). Such a one is read
-from its bytes without a `Reader`: a table says of each field whether it is of that form, and what is in no table is not
-seen at a glance. What is seen is what the general way reads, to the last `Extra`: `tests/dialects/test_plain.py` holds
-the dialects to that.
+Most requests have but a few fields, each of its usual form, and plain messages (see `codec.frequent_shapes`). Such a
+one is read from its bytes without a `Reader`: a table says of each field whether it is of that form, and what is in no
+table is not seen at a glance. What is seen is what the general way reads, to the last `Extra`:
+`tests/dialects/test_plain.py` holds the dialects to that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from xenoglot.codec.duplicates import unambiguous
-from xenoglot.codec.ranges import bounded
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.duplicate_keys import unambiguous
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.requests.bounds import bounded
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

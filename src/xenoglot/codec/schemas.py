@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import decode_json, encode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, encode_json, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.turns import as_turns
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.engine.calls import CallSpeech
 from xenoglot.engine.constrain import Constraint, constrain
 from xenoglot.engine.extras import demanded

@@ -13,10 +13,10 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.fanout import fan_out, shares_of
 from xenoglot.backends.transport import TransportError
-from xenoglot.codec.echo import made_here
-from xenoglot.codec.fitting import check_tools
+from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.sse import SSEDecoder
+from xenoglot.codec.requests.adapt_request import check_tools
+from xenoglot.codec.requests.prompt_echo import made_here
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.asking import Asking

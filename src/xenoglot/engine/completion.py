@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.engine.failures import BROKEN, CRASHED
 from xenoglot.engine.measures import Timings
 from xenoglot.engine.runtime import Likely
@@ -25,7 +25,7 @@ from xenoglot.model.response import Finish, Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject

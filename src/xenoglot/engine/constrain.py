@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.custom import WRAPPED
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.names import qualified
+from xenoglot.codec.requests.custom_tools import WRAPPED
+from xenoglot.codec.requests.names import qualified
 from xenoglot.engine.calls import Branch
 from xenoglot.engine.demands import demanded_form
 from xenoglot.engine.extras import demanded

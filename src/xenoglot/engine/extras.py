@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.engine.manner import SWITCH
 from xenoglot.engine.samplers import READ, longest_of
 from xenoglot.errors import WireError

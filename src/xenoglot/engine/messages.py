@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.custom import PARAMETERS
-from xenoglot.codec.names import qualified
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.requests.custom_tools import PARAMETERS
+from xenoglot.codec.requests.names import qualified
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.chat import CHAT
 from xenoglot.engine.turns import DEFAULT_SYSTEM, reduced
 from xenoglot.errors import WireError

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from xenoglot.backends.transport import TransportError
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.failures import BROKEN, CRASHED, overflow, unavailable
 from xenoglot.engine.manner import SWITCH, Template, has_thoughts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

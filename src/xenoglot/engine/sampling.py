@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.biases import is_token
 from xenoglot.codec.invalid_request import refused
+from xenoglot.codec.logit_bias import is_token
 
 if TYPE_CHECKING:
     from xenoglot.engine.runtime import Facts

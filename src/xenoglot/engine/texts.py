@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.echo import is_marked, marked
 from xenoglot.codec.invalid_request import refused
+from xenoglot.codec.requests.prompt_echo import is_marked, marked
 from xenoglot.engine.failures import overflow
 from xenoglot.engine.limits import LONGEST_TOKEN
 from xenoglot.engine.turns import ENGINE

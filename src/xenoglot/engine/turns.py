@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.wire import to_text
 from xenoglot.model.content import (
     Audio,
     File,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.custom import PARAMETERS, UnwrapCustom
+from xenoglot.codec.requests.custom_tools import PARAMETERS, UnwrapCustom
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.speech import PlainSpeech
 from xenoglot.model.content import ToolCall

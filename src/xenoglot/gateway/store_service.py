@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from xenoglot.codec.sse import encode_event
+from xenoglot.codec.framing.sse import encode_event
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.store.memory import Memory
@@ -21,7 +21,7 @@ from xenoglot.store.records import UNDONE, Retention, StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from xenoglot.codec.state import State, Wish
+    from xenoglot.codec.features.stored_responses import State, Wish
     from xenoglot.store.records import Stored
     from xenoglot.store.store import Store
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.gateway.config.load import check
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
 
-from xenoglot.codec.wire import encode_json, to_text
+from xenoglot.codec.json.json_io import encode_json, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

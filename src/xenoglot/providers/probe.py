@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.path_template import has_model, in_path
+from xenoglot.codec.requests.path_template import has_model, in_path
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
@@ -43,7 +43,7 @@ from xenoglot.providers.probe_tools import ids, tools
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.model.json import JSONObject
     from xenoglot.providers.probe_exchange import Conversation
     from xenoglot.providers.probe_finding import Confidence, Verdict

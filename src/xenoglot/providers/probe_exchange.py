@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import decode_answer
 from xenoglot.errors import WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import Failed, UsageReported
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.codec.stage import Stage
     from xenoglot.model.events import Event
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo

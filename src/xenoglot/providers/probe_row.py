@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import to_text
 from xenoglot.dialect_registry import get
 from xenoglot.providers.probe_opening import own_form
 from xenoglot.providers.provider import Face, Models, Provider

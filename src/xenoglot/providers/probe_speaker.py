@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.codec.addressing import addressed
-from xenoglot.codec.fitting import fitted
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from xenoglot.codec.batch import Batch, StoredFile
+from xenoglot.codec.features.batch import Batch, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import files
 from xenoglot.store.records import StoreError
@@ -23,7 +23,7 @@ from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from xenoglot.codec.batch import Outcome
+    from xenoglot.codec.features.batch import Outcome
     from xenoglot.store.records import Order, Window
     from xenoglot.store.statements import Database
 

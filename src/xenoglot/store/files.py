@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xenoglot.codec.batch import PARTS, StoredFile
+from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.store.records import StoreError
 from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec import slices
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json import slices
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.store import schema
 from xenoglot.store.records import UNDONE, Stored, StoreError

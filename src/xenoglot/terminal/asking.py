@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xenoglot import choosing
-from xenoglot.codec import report
+from xenoglot.codec.losses import report
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.testing.received import MessageReader
 from xenoglot.testing.script import pieces
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct, field
 
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.testing.answers import paths

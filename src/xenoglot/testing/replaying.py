@@ -9,12 +9,12 @@ from msgspec.json import encode
 from msgspec.json import format as formatted
 from msgspec.structs import replace
 
-from xenoglot.codec.addressing import addressed, informed
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.url_params import addressed, informed
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import XenoglotError
 from xenoglot.model.failure import Failure

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.json import encode
 
-from xenoglot.codec.addressing import informed
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError, XenoglotError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.custom import PARAMETERS
-from xenoglot.codec.names import fit, qualified
+from xenoglot.codec.requests.custom_tools import PARAMETERS
+from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Tool
 

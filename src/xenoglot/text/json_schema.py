@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.text.schema_cost import too_costly
 

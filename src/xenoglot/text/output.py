@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.names import fit
+from xenoglot.codec.json.json_io import to_text
+from xenoglot.codec.requests.names import fit
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import to_text
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request, Tool, ToolChoice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.text import json_text
 from xenoglot.text.section import LONGEST_HELD, CutError, MismatchError
 from xenoglot.text.values import escaped, members

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.text import json_text
 from xenoglot.text.section import CutError, MismatchError
 from xenoglot.text.values import escaped, may_be_text, members, only_text, property_schema, typed

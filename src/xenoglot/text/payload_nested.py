@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.text.payload_markup import word
 from xenoglot.text.section import CutError, MismatchError
 from xenoglot.text.values import escaped, item_schema, kinds, members, only_text, property_schema, typed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.errors import WireError
 from xenoglot.text.json_text import LONGEST_NAME
 from xenoglot.text.section import LONGEST_BLANK, LONGEST_HELD, CutError, MismatchError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON
 from xenoglot.text.payload_json import JSONCalls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.text.json_text import LONGEST_NAME
 from xenoglot.text.section import LONGEST_HELD, CutError, MismatchError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.text.syntax import Calls, Syntax, Thoughts, without_openings
 

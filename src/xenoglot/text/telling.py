@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.codec.custom import wrap_custom
-from xenoglot.codec.fitting import check_tools
-from xenoglot.codec.names import namespace_of, qualified
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import kind_of
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.requests.adapt_request import check_tools
+from xenoglot.codec.requests.custom_tools import wrap_custom
+from xenoglot.codec.requests.names import namespace_of, qualified
 from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
 from xenoglot.text.signatures import signature

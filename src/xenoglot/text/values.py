@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
 from xenoglot.text.values import item_schema, kinds, property_schema
 from xenoglot.tools.output import ToolError

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
-from xenoglot.codec.names import fit
+from xenoglot.codec.requests.names import fit
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.request import Tool
 from xenoglot.tools.mcp_servers import McpServer, checked, read_servers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Audio, File, Image, Inline, Text
 from xenoglot.tools.output import ToolOutput
 

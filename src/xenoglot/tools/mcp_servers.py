@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, field
 
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import ConfigurationError, WireError
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.dialects.chat.wire import chunk, read
-from xenoglot.codec.ending import note_finishes, with_finish
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.responses.missing_finish import note_finishes, with_finish
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Text
 from xenoglot.model.fold import fold

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.chat.wire import encoded, said
-from xenoglot.codec.custom import PARAMETERS
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.custom_tools import PARAMETERS
 from xenoglot.codec.target import Target
 from xenoglot.dialects.chat import CHAT
 from xenoglot.dialects.chat.message_encoder import MISSING_RESULT

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.state import Kept, Wish
+from xenoglot.codec.features.stored_responses import Kept, Wish
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.chat.state import STATE, Showing, prepare
 from xenoglot.errors import WireError
 

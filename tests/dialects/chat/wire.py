@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.chat import CHAT
 from xenoglot.model.content import Part, Text
 from xenoglot.model.events import Event

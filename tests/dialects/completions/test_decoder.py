@@ -2,10 +2,10 @@
 
 import pytest
 
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.grammar import Grammar
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text
 from xenoglot.model.events import (

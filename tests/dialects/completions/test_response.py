@@ -2,10 +2,10 @@
 
 import pytest
 
-from xenoglot.codec.echo import marked
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Loss, Losses
+from xenoglot.codec.requests.prompt_echo import marked
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import (
     Audio,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.fitting import fitted
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.gemini.wire import chunk
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.stage import through
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.model.content import Audio, Opaque, Origin, Reasoning, Text, ToolCall

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.dialects.gemini.wire import said
-from xenoglot.codec.framing import JSON_ARRAY
+from xenoglot.codec.framing.formats import JSON_ARRAY
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.model.content import Audio, Citation, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (

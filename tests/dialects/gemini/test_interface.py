@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.codec.addressing import addressed, informed
+from xenoglot.codec.requests.url_params import addressed, informed
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.json import JSONObject

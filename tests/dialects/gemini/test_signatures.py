@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot import stream_translator
-from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target

@@ -1,9 +1,9 @@
 """Short ways to say what stands on the wire, and what became of it."""
 
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.gemini import GEMINI
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import Message, Request

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded, said
-from xenoglot.codec.names import fit
+from xenoglot.codec.requests.names import fit
 from xenoglot.codec.target import Target
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dialects.messages.wire import END, START, read
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.model.content import Extra, Opaque, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import (

@@ -5,7 +5,7 @@ import httpx2
 import pytest
 from anthropic.types import ThreadUnsupportedRequestErrorDetails
 
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.stage import through
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.fold import fold

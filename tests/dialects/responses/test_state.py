@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.state import Kept, Wish
+from xenoglot.codec.features.stored_responses import Kept, Wish
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.responses.state import STATE, Showing, decode_wish, ending, opening, prepare
 from xenoglot.errors import WireError
 from xenoglot.model.failure import Failure

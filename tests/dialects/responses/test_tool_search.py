@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall, ToolResult

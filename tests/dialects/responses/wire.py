@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.grammar import Grammar
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json, encode_json
 from xenoglot.dialects.responses import RESPONSES
 from xenoglot.model.content import Extra, Part
 from xenoglot.model.events import Event

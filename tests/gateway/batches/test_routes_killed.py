@@ -20,8 +20,8 @@ from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.stored.test_intake import client_of
 from tests.gateway.stored.test_intake_faults import Ailing
 from xenoglot.backends.scripted import Scripted
-from xenoglot.codec.batch import Batch, StoredFile
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.features.batch import Batch, StoredFile
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.batches import worker
 from xenoglot.gateway.config.batches import Batches

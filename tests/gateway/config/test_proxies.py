@@ -11,7 +11,7 @@ from tests.gateway.serving import Running, config_for
 from xenoglot.backends.remote import Remote
 from xenoglot.backends.transport import Transport
 from xenoglot.backends.transport_proxy import read_proxy
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import shown

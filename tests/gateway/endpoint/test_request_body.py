@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
-from xenoglot.codec.ranges import check_lists
+from xenoglot.codec.requests.bounds import check_lists
 from xenoglot.dialect_registry import get, names
 from xenoglot.gateway.config.settings import Server
 from xenoglot.gateway.endpoint import request_body

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.sanitize import for_header, for_log
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.wire import encode_json
 from xenoglot.errors import whereabouts
 from xenoglot.gateway.auth.keys import Client
 from xenoglot.gateway.observability.request_log import MAX_LOSSES, Observer, Record, line

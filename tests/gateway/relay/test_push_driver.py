@@ -33,7 +33,7 @@ from tests.gateway.passages import (
     until_over,
 )
 from xenoglot.backends.remote import Remote
-from xenoglot.codec.writing import Writing
+from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.gateway.relay import response_ids
 from xenoglot.gateway.upstream.call import Asking
 from xenoglot.testing.answers import answers

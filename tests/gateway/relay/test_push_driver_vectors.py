@@ -12,7 +12,7 @@ from tests.faults.house import CLOSES, PATHS, House, well, whole
 from tests.gateway.passages import LIMITED, PASSING, alike
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.script import Body, End, Head
 

@@ -14,10 +14,10 @@ from tests.gateway.test_faults import post
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
 from xenoglot.backends.streamed import Watch
-from xenoglot.codec.framing import EVENT_STREAM
+from xenoglot.codec.framing.formats import EVENT_STREAM
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.codec.wire import decode_json
 from xenoglot.gateway.config.settings import Server, Upstream
 from xenoglot.gateway.relay.response_ids import Identify
 from xenoglot.model.events import Failed, Ping, Started

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.own.unheard import NAME
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.system_turns import fold_system
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.own.settings import note_logprobs
-from xenoglot.codec.biases import is_token
+from xenoglot.codec.logit_bias import is_token
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from xenoglot.backends.own.continuing import turn_ending, turn_ends
 from xenoglot.backends.own.counting import Tokenizer, count, counted
 from xenoglot.backends.own.settings import parameters_of, settings_for
 from xenoglot.backends.own.unheard import NAME, note_tools, note_unheard, wanted
-from xenoglot.codec.transcript import Transcript, transcribe
+from xenoglot.codec.requests.transcript import Transcript, transcribe
 from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from xenoglot.backends.own.conversation import FORMS, Form, Turn, tools_of, turns_of
 from xenoglot.backends.own.unheard import note_tools, note_unheard, wanted
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.turns import as_turns
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSONObject
 

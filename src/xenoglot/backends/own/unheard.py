@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.crossing import stateless
-from xenoglot.codec.fitting import check_tools
+from xenoglot.codec.requests.adapt_request import check_tools
+from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.target import Target
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_audio
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, encode_call, encode_function_call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.leftovers import is_placeholder, leave, left, take_blanks, take_placeholders
+from xenoglot.codec.json.nested_extra import is_placeholder, leave, left, take_blanks, take_placeholders
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.calls import decode_call, decode_function_call

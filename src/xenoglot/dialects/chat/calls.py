@@ -5,10 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_json, to_text
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, ToolCall

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import take_placeholders
+from xenoglot.codec.json.json_io import decode_answer
+from xenoglot.codec.json.nested_extra import take_placeholders
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.chat.growing_choice import GrowingChoice
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.usage import decode_usage
@@ -30,8 +30,8 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.likely import Lesson
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.event_template import Lesson
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.dialects.chat.growing_choice import Piece
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.chat.decoder import DONE
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.response import is_legacy

@@ -14,7 +14,7 @@ from xenoglot.codec.glance import (
     object_in,
     within_bounds,
 )
-from xenoglot.codec.ranges import MOST_TOKENS
+from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.plain import plain_message, plain_tool
 from xenoglot.model.content import Extra

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave
-from xenoglot.codec.object_text import ObjectText
+from xenoglot.codec.json.nested_extra import leave
+from xenoglot.codec.json.object_text import ObjectText
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS, derived_id, take_arguments
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.errors import WireError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
-from xenoglot.codec.leftovers import leave, take_placeholders
-from xenoglot.codec.likely import Lesson
+from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.json.nested_extra import leave, take_placeholders
 from xenoglot.codec.loss import TOLERATED
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.assistant import decode_audio, decode_logprobs, take_annotations

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.call_ids import Before
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.call_ids import Before
 from xenoglot.dialects.chat.assistant import decode_assistant, take_content
 from xenoglot.dialects.chat.leftovers import extra_of
 from xenoglot.dialects.chat.plain import plain_message

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.pairing import Pairing, paired
+from xenoglot.codec.requests.names import fit
+from xenoglot.codec.requests.tool_pairing import Pairing, paired
 from xenoglot.dialects.chat.answer import Sorted, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.assistant import encode_audio
 from xenoglot.dialects.chat.calls import encode_function_call
@@ -25,7 +25,7 @@ from xenoglot.model.request import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of, name_of
@@ -31,7 +31,7 @@ from xenoglot.model.content import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Extra, Source
     from xenoglot.model.json import JSON, JSONObject
 

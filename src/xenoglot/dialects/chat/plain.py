@@ -1,11 +1,11 @@
-"""The messages and tools that come and go most often, read and written in one step (see `codec.plain`)."""
+"""The messages and tools that come and go most often, read and written in one step (see `codec.frequent_shapes`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.names import fit
-from xenoglot.codec.plain import bare_texts, is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.frequent_shapes import bare_texts, is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.requests.names import fit
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS
 from xenoglot.dialects.chat.leftovers import NAME
 from xenoglot.dialects.chat.words import ID_LIMIT, NAME_LIMIT, TOOL_ERROR
@@ -16,7 +16,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.plain import is_plain_call, plain_words
+from xenoglot.codec.frequent_shapes import is_plain_call, plain_words
 from xenoglot.dialects.chat.assistant import BLANKS
 from xenoglot.dialects.chat.calls import NO_ARGUMENTS
 from xenoglot.dialects.chat.finish import decode_finish

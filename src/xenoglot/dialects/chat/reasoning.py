@@ -20,8 +20,8 @@ from xenoglot.model.content import Extra, Opaque, Origin, Reasoning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 

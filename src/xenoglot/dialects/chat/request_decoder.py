@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.leftovers import leave
-from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_TOKENS
+from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.dialects.chat.leftovers import NAME, extra_of
 from xenoglot.dialects.chat.message_decoder import decode_messages
 from xenoglot.dialects.chat.tools import decode_choice, decode_function_call, decode_functions, decode_tools

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from, stateless
-from xenoglot.codec.custom import wrap_custom
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.custom_tools import wrap_custom
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.codec.schemas import is_strict
-from xenoglot.codec.system_turns import fold_system
-from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.chat.leftovers import NAME, own_fields
 from xenoglot.dialects.chat.message_encoder import MessageEncoder
 from xenoglot.dialects.chat.thinking import encode_thinking

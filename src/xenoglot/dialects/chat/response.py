@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave, left, need_object, take_blanks
+from xenoglot.codec.frequent_shapes import silent
+from xenoglot.codec.json.nested_extra import leave, left, need_object, take_blanks
 from xenoglot.codec.loss import TOLERATED, form_of
-from xenoglot.codec.plain import silent
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.answer import encode_message
 from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, take_logprobs

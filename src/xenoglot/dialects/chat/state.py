@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.features.stored_responses import NO_WISH, State, Wish
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.state import NO_WISH, State, Wish
-from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialects.chat.decoder import DONE, StreamDecoder
 from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.dialects.chat.response import encode_response
@@ -22,7 +22,7 @@ from xenoglot.model.fold import Folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.state import Kept
+    from xenoglot.codec.features.stored_responses import Kept
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
 

@@ -12,7 +12,7 @@ from xenoglot.model.effort import budget_of, effort_of, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Thinking
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.features.tokens import TokensForm
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.tokens import TokensForm
 from xenoglot.dialects.chat.request_decoder import decode_request
 from xenoglot.errors import WireError
 from xenoglot.model.request import Prompt, Request

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, namespaces_of, qualified
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.names import fit, namespaces_of, qualified
 from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
 from xenoglot.dialects.chat.plain import plain_tool
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSON, JSONObject
 
 _MODES: dict[str, Literal["auto", "required", "none"]] = {
@@ -132,7 +132,7 @@ def encode_function_call(choice: ToolChoice, crossing: Crossing) -> JSON:
 
 
 def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
-    """Return the name of a tool as the server is told it; `codec.names.RestoreNames` puts it back in the answer."""
+    """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     if crossing.home and limit is None:
         return name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.framing.sse import around
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.sse import around
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.chat.answer import note_explanation, note_order
 from xenoglot.dialects.chat.assistant import encode_annotation, encode_logprobs
 from xenoglot.dialects.chat.finish import encode_finish, matched_stop

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import take_placeholders
+from xenoglot.codec.json.json_io import decode_answer
+from xenoglot.codec.json.nested_extra import take_placeholders
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.completions.growing_choice import GrowingChoice
 from xenoglot.dialects.completions.leftovers import NAME
 from xenoglot.dialects.openai.error import decode_error
@@ -26,7 +26,7 @@ from xenoglot.model.fold import merge_usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.echo import is_echoed
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.codec.requests.prompt_echo import is_echoed
 from xenoglot.dialects.completions.decoder import DONE
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.dialects.completions.response import OBJECT

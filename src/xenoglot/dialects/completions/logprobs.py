@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.leftovers import leave, left
+from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.leftovers import NAME, extra_of, own_fields

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_TOKENS
 from xenoglot.dialects.completions.leftovers import NAME, extra_of
 from xenoglot.dialects.openai.sampling import (
     ranged,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing, came_from, stateless
-from xenoglot.codec.fitting import JSON_ONLY
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.transcript import transcribe
+from xenoglot.codec.requests.adapt_request import JSON_ONLY
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.transcript import transcribe
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError

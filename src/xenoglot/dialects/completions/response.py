@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.echo import head_of, is_echoed, is_marked
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.prompt_echo import head_of, is_echoed, is_marked
 from xenoglot.dialects.completions.finish import encode_finish, take_finish
 from xenoglot.dialects.completions.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.completions.logprobs import encode_logprobs, left_logprobs, take_logprobs

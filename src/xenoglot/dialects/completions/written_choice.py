@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.echo import head_of, is_marked
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.requests.prompt_echo import head_of, is_marked
 from xenoglot.dialects.completions.finish import encode_finish
 from xenoglot.dialects.completions.leftovers import NAME, own_fields
 from xenoglot.dialects.completions.logprobs import encode_logprobs

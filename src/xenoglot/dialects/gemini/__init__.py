@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect, Inquiry
-from xenoglot.codec.framing import JSON_ARRAY
+from xenoglot.codec.framing.formats import JSON_ARRAY
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.decoder import StreamDecoder
 from xenoglot.dialects.gemini.embeddings import FORMS

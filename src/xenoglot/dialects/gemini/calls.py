@@ -9,10 +9,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.call_ids import Waiting
-from xenoglot.codec.custom import WRAPPED
-from xenoglot.codec.leftovers import need_object
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.json.nested_extra import need_object
+from xenoglot.codec.requests.call_ids import Waiting
+from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.gemini.fields import NAME, keep
 from xenoglot.errors import WireError
 from xenoglot.model.content import Part, Text, ToolCall, ToolResult

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.gemini.candidate import BLANK
 from xenoglot.dialects.gemini.error import read_error
 from xenoglot.dialects.gemini.fields import NAME
@@ -29,7 +29,7 @@ from xenoglot.model.fold import merge_usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.embedding import EmbeddingForm, decode_vector
+from xenoglot.codec.features.embedding import EmbeddingForm, decode_vector
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.gemini.spelling import plain

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.gemini.candidate import BLANK
 from xenoglot.dialects.gemini.decoder import ENDED_EARLY
 from xenoglot.dialects.gemini.error import encode_error

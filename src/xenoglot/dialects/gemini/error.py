@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.overflow import find_overflow
-from xenoglot.codec.retry_info import RETRY_INFO, retry_delay
+from xenoglot.codec.responses.context_overflow import find_overflow
+from xenoglot.codec.responses.retry_info import RETRY_INFO, retry_delay
 from xenoglot.dialects.gemini.fields import NAME
 from xenoglot.model.failure import Failure, FailureKind, kind_of_status
 

@@ -8,14 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.ranges import (
-    LEAST_SEED,
-    MOST_CANDIDATES,
-    MOST_LOGPROBS,
-    MOST_SEED,
-    MOST_TOKENS,
-    ranged,
-)
+from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.target import Target
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
@@ -25,8 +18,8 @@ from xenoglot.model.content import Extra
 from xenoglot.model.request import OutputFormat, Sampling, Thinking
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.reader import Reader
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 

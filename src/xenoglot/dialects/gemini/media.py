@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.codec.leftovers import need_object
+from xenoglot.codec.json.nested_extra import need_object
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said

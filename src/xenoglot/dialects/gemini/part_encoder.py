@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified
 from xenoglot.codec.opaque import kind_of, name_of
+from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.gemini.borrowed import take_borrowed
 from xenoglot.dialects.gemini.calls import args_of, response_of
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE, with_rest, with_said

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import to_text
 from xenoglot.dialects.gemini.calls import read_call
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE
 from xenoglot.errors import WireError

@@ -1,15 +1,15 @@
 """Requests of the wire, read into the canonical model without losing anything.
 
 Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api/tokens. `model` and `stream` are in the
-URL there; here they are fields of the body (see `codec.addressing`).
+URL there; here they are fields of the body (see `codec.requests.url_params`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import PREVIOUS
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.encode_context import PREVIOUS
 from xenoglot.dialects.gemini.calls import CallIds
 from xenoglot.dialects.gemini.fields import NAME
 from xenoglot.dialects.gemini.generation import take_generation

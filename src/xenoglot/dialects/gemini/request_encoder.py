@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.turns import as_turns
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.gemini.borrowed import sign_words, take_borrowed
 from xenoglot.dialects.gemini.fields import NAME, with_rest
 from xenoglot.dialects.gemini.generation import encode_generation

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.dialects.gemini.fields import NAME, SIGNATURE
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Origin, Reasoning

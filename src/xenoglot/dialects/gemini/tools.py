@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import namespaces_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.custom_tools import as_function
+from xenoglot.codec.requests.names import namespaces_of
 from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque
@@ -21,7 +21,7 @@ from xenoglot.model.request import Tool, ToolChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.dialects.gemini.part_encoder import PartEncoder
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request

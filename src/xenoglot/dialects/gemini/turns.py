@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.dialects.gemini.calls import ERROR
 from xenoglot.dialects.gemini.fields import SIGNATURE
 from xenoglot.dialects.gemini.seals import UNCHECKED

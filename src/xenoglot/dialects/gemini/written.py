@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.gemini.borrowed import take_answered
 from xenoglot.dialects.gemini.candidate import BLANK, LOGPROBS, goes_on, says_nothing
 from xenoglot.dialects.gemini.citations import Grounding, bytes_of

@@ -10,10 +10,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import WRAPPED
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.llama_stack.family import NAME, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import ToolCall

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing, came_from
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.transcript import transcribe
+from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.transcript import transcribe
 from xenoglot.dialects.llama_stack.family import COMPLETION, NO_FIELD, own_fields
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
 from xenoglot.dialects.llama_stack.parts import decode_content

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_answer, encode_json
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialects.llama_stack.decoder import ENDED_EARLY, failed
 from xenoglot.dialects.llama_stack.encoder import AnswerEncoder, Block, Words
 from xenoglot.dialects.llama_stack.error import decode_error

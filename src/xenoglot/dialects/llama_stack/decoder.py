@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from xenoglot.codec.leftovers import leave, need_object, take_blanks
+from xenoglot.codec.json.json_io import decode_answer
+from xenoglot.codec.json.nested_extra import leave, need_object, take_blanks
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.llama_stack.calls import decode_call
 from xenoglot.dialects.llama_stack.error import decode_error
 from xenoglot.dialects.llama_stack.family import NAME
@@ -43,7 +43,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.llama_stack.calls import encode_call, is_parsed
 from xenoglot.dialects.llama_stack.decoder import ENDED_EARLY, failed
 from xenoglot.dialects.llama_stack.error import encode_stream_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.reader import Reader
 from xenoglot.model.catalog import ModelInfo
 

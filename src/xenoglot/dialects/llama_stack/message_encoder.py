@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.pairing import Pairing, paired
+from xenoglot.codec.requests.tool_pairing import Pairing, paired
 from xenoglot.dialects.llama_stack.calls import encode_call
 from xenoglot.dialects.llama_stack.family import NAME, own_fields
 from xenoglot.dialects.llama_stack.message_decoder import TOOL_ERROR
@@ -19,7 +19,7 @@ from xenoglot.model.request import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

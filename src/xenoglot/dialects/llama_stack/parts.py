@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.data_url import data_url, source_of
-from xenoglot.codec.leftovers import leave
+from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader, expected

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from, stateless
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.turns import as_turns
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.llama_stack.family import NAME, NO_FIELD, own_fields
 from xenoglot.dialects.llama_stack.message_encoder import MessageEncoder
 from xenoglot.dialects.llama_stack.sampling import encode_output, encode_sampling

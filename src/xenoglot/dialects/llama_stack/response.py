@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.leftovers import need_object, take_blanks
+from xenoglot.codec.json.nested_extra import need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.llama_stack.calls import decode_call, encode_call

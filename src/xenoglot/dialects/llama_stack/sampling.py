@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import leave
-from xenoglot.codec.ranges import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
+from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
 from xenoglot.dialects.llama_stack.family import NAME, NO_FIELD, own_fields, rest_of
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Sampling
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSON, JSONObject
 
 _WHERE = "$.sampling"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from xenoglot.codec.custom import as_function
-from xenoglot.codec.leftovers import leave
+from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, namespace_of, qualified
 from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.requests.custom_tools import as_function
+from xenoglot.codec.requests.names import fit, namespace_of, qualified
 from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
 from xenoglot.dialects.llama_stack.parameters import parameters_of, schema_of
 from xenoglot.errors import WireError
@@ -21,8 +21,8 @@ from xenoglot.model.request import Tool, ToolChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.reader import Reader
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Opaque
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request

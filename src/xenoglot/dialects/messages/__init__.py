@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.batch import Batching
 from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.features.batch import Batching
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.decoder import StreamDecoder
 from xenoglot.dialects.messages.encoder import StreamEncoder
@@ -26,7 +26,7 @@ from xenoglot.model.catalog import ModelInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.batch import BatchWords
+    from xenoglot.codec.features.batch import BatchWords
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject

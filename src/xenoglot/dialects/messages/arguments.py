@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

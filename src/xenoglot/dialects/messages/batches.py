@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.batch import BatchWords, Wanted
+from xenoglot.codec.features.batch import BatchWords, Wanted
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.limits import timestamp
@@ -17,7 +17,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.batch import Batch
+    from xenoglot.codec.features.batch import Batch
     from xenoglot.model.json import JSON, JSONObject
 
 ENDPOINT: Final = "/v1/messages"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.sse import ServerSentEvent, around
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent, around
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.part_encoder import SUMMARY_BREAK, PartEncoder
 from xenoglot.model.content import Audio, Part, Reasoning, Refusal, Text, ToolCall

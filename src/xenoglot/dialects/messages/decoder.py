@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.messages.error import broken, read_error
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.growth import Growth, begin
@@ -37,8 +37,8 @@ from xenoglot.model.events import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.likely import Lesson
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.event_template import Lesson
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.messages.block_encoder import WHERE, BlockEncoder, wire_event
 from xenoglot.dialects.messages.error import broken, encode_error
 from xenoglot.dialects.messages.fields import NAME, with_rest

@@ -14,7 +14,7 @@ from xenoglot.codec.glance import (
     object_in,
     within_bounds,
 )
-from xenoglot.codec.ranges import MOST_TOKENS
+from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.parts import BILLING_HEADER
 from xenoglot.dialects.messages.plain import STRING, plain_message, plain_text, plain_tool

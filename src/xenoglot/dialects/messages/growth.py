@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.likely import Lesson
-from xenoglot.codec.wire import decode_json
+from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.dialects.messages.arguments import arguments_of
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.dialects.messages.parts import decode_citation, decode_part, opaque, sealed

@@ -5,11 +5,11 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.frequent_shapes import bare_text
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified, spell_id
 from xenoglot.codec.opaque import kind_of, name_of
-from xenoglot.codec.plain import bare_text
-from xenoglot.codec.sealed import pack
+from xenoglot.codec.requests.names import fit, qualified, spell_id
+from xenoglot.codec.responses.sealed_reasoning import pack
 from xenoglot.dialects.messages.arguments import RAW_ARGUMENTS, input_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.parts import TITLES, UNSIGNED

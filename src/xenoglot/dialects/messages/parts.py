@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.names import read_id
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.sealed import unpack
+from xenoglot.codec.requests.names import read_id
+from xenoglot.codec.responses.sealed_reasoning import unpack
 from xenoglot.dialects.messages.arguments import arguments_of
 from xenoglot.dialects.messages.fields import NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.plain import plain_text

@@ -1,4 +1,4 @@
-"""The messages, blocks and tools that come and go most often, read and written in one step (see `codec.plain`)."""
+"""The messages, blocks and tools that come and go most often, read and written in one step (see `codec.frequent_shapes`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.names import fit, read_id, spell_id
-from xenoglot.codec.plain import bare_texts, is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.frequent_shapes import bare_texts, is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.requests.names import fit, read_id, spell_id
 from xenoglot.dialects.messages.arguments import arguments_of, input_of
 from xenoglot.dialects.messages.fields import NAME
 from xenoglot.model.content import CacheMark, Extra, Text, ToolCall, ToolResult

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from xenoglot.codec.ranges import MOST_TOKENS
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.dialects.messages.fields import EFFORTS, NAME, keep_rest, take_cache
 from xenoglot.dialects.messages.parts import BILLING_HEADER, decode_parts
 from xenoglot.dialects.messages.plain import STRING, plain_message, plain_tool

@@ -9,12 +9,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import came_from, stateless
-from xenoglot.codec.fitting import JSON_ONLY
+from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.plain import silent
+from xenoglot.codec.requests.adapt_request import JSON_ONLY
+from xenoglot.codec.requests.encode_context import came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.schemas import closed
-from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.thinking import encode_thinking

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import as_function
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import namespace_of
 from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.requests.custom_tools import as_function
+from xenoglot.codec.requests.names import namespace_of
 from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
 from xenoglot.model.request import Tool
 

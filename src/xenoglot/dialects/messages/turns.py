@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.plain import bare_text
+from xenoglot.codec.frequent_shapes import bare_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.framing import JSON_LINES
+from xenoglot.codec.framing.formats import JSON_LINES
 from xenoglot.dialects.ollama import chat_request, generate_request
 from xenoglot.dialects.ollama.decoder import StreamDecoder
 from xenoglot.dialects.ollama.embeddings import FORMS

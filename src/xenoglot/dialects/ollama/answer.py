@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.dialects.ollama.family import NAMES, Endpoint, extra_of, own_fields
 from xenoglot.dialects.ollama.finish import decode_finish, decode_usage, encode_finish, encode_usage
 from xenoglot.dialects.ollama.moment import decode_moment, encode_moment

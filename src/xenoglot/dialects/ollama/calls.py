@@ -5,10 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import WRAPPED
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.wire import decode_json, to_text
+from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, ToolCall

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.turns import as_turns
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.ollama.family import CHAT, extra_of, own_fields
 from xenoglot.dialects.ollama.message_decoder import decode_messages
 from xenoglot.dialects.ollama.message_encoder import MessageEncoder

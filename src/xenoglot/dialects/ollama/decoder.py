@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.blocks import Blocks
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.json_io import decode_answer
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.ollama.answer import take_end, take_head
 from xenoglot.dialects.ollama.error import decode_error
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs
@@ -36,7 +36,7 @@ from xenoglot.model.fold import unfold_part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.dialects.ollama.family import Endpoint
     from xenoglot.model.content import Logprob, Part
     from xenoglot.model.json import JSON

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import encode_json
+from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.ollama.answer import around, encode_end, encode_head, is_own
 from xenoglot.dialects.ollama.error import encode_error
 from xenoglot.dialects.ollama.logprobs import encode_logprobs

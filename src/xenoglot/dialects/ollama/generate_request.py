@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing, came_from
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.encode_context import Crossing, came_from
 from xenoglot.dialects.ollama.family import GENERATE, extra_of, own_fields
 from xenoglot.dialects.ollama.media import decode_media
 from xenoglot.dialects.ollama.message_encoder import PARAGRAPH, encode_parts, note_joined

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.call_ids import Waiting
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.nested_extra import take_blanks
+from xenoglot.codec.requests.call_ids import Waiting
 from xenoglot.dialects.ollama.calls import decode_call, derived_id
 from xenoglot.dialects.ollama.family import FAMILY, extra_of
 from xenoglot.dialects.ollama.media import decode_media

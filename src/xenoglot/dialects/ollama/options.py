@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.ranges import MOST_LOGPROBS, MOST_PENALTY, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.bounds import MOST_LOGPROBS, MOST_PENALTY, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.dialects.ollama.family import OPTION
 from xenoglot.errors import WireError
 from xenoglot.model.request import Sampling
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
 
 _NAMES = {

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
-from xenoglot.codec.leftovers import leave, need_object, take_blanks
+from xenoglot.codec.json.nested_extra import leave, need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama.answer import around, encode_end, encode_head, is_own, take_end, take_head
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs

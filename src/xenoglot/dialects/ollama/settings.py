@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import stateless
-from xenoglot.codec.leftovers import take_blanks
+from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.dialects.ollama.family import FAMILY, own_fields
 from xenoglot.dialects.ollama.options import decode_sampling, encode_sampling
 from xenoglot.dialects.ollama.thinking import encode_thinking, take_thinking
@@ -14,7 +14,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Request
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
 
 _UNKNOWN = ("metadata", "user", "service_tier", "verbosity", "cache", "cache_key")

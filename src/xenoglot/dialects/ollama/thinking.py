@@ -10,8 +10,8 @@ from xenoglot.model.effort import effort_of, nearest
 from xenoglot.model.request import Thinking
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.reader import Reader
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Request
 

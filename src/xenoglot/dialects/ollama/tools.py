@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.custom import as_function
-from xenoglot.codec.leftovers import leave, left, need_object
+from xenoglot.codec.json.nested_extra import leave, left, need_object
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit, qualified
 from xenoglot.codec.opaque import kind_of
+from xenoglot.codec.requests.custom_tools import as_function
+from xenoglot.codec.requests.names import fit, qualified
 from xenoglot.dialects.ollama.family import FAMILY, extra_of, own_fields
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.reader import Reader
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request, ToolChoice
 
@@ -50,7 +50,7 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
 
 
 def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
-    """Return the name of a tool as the server is told it; `codec.names.RestoreNames` puts it back in the answer."""
+    """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     whole = qualified(name, namespace)
     fitted = whole if crossing.home and limit is None else fit(whole, limit or NAME_LIMIT)

@@ -16,8 +16,8 @@ from xenoglot.model.fold import Folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.crossing import Crossing
     from xenoglot.codec.loss import Losses
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.batch import BatchWords, Wanted
+from xenoglot.codec.features.batch import BatchWords, Wanted
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.files import decode_lifetime
 from xenoglot.dialects.openai.stored import encode_page, refusal
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
-    from xenoglot.codec.batch import Batch
+    from xenoglot.codec.features.batch import Batch
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Usage

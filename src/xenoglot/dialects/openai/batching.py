@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.batch import Batching
+from xenoglot.codec.features.batch import Batching
 
 if TYPE_CHECKING:
-    from xenoglot.codec.batch import BatchWords, FileWords
+    from xenoglot.codec.features.batch import BatchWords, FileWords
 
 
 def _words() -> BatchWords:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.batch import FileWords, StoredFile
+from xenoglot.codec.features.batch import FileWords, StoredFile
 from xenoglot.codec.reader import expected
 from xenoglot.dialects.openai.stored import encode_page, refusal
 from xenoglot.errors import WireError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from xenoglot.codec.biases import is_token
-from xenoglot.codec.leftovers import leave
-from xenoglot.codec.ranges import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown, taken
+from xenoglot.codec.json.nested_extra import leave
+from xenoglot.codec.logit_bias import is_token
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_PENALTY, MOST_SEED, MOST_TOKENS, shown, taken
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.features.stored_responses import Conversations
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.state import Conversations
 from xenoglot.dialects.openai.stored import refusal
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.likely import Lesson
+from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.wire import decode_answer
 from xenoglot.dialects.responses.error import broken, read_failure
 from xenoglot.dialects.responses.finish import take_finish
 from xenoglot.dialects.responses.growing_items import GrowingItems
@@ -35,7 +35,7 @@ from xenoglot.model.events import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"

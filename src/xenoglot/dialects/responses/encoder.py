@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.dialects.responses.error import broken, encode_failure
 from xenoglot.dialects.responses.finish import is_cut
 from xenoglot.dialects.responses.leftovers import own_fields

@@ -14,7 +14,7 @@ from xenoglot.codec.glance import (
     object_in,
     within_bounds,
 )
-from xenoglot.codec.ranges import MOST_TOKENS
+from xenoglot.codec.requests.bounds import MOST_TOKENS
 from xenoglot.dialects.responses.input_decoder import InputDecoder
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.dialects.responses.plain import plain_tool

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from xenoglot.codec.call_ids import Before
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.call_ids import Before
 from xenoglot.dialects.responses.items import decode_item, take_content, take_mark
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.parts import decode_part

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.wire import to_text
 from xenoglot.dialects.responses.item_encoder import ItemEncoder, spans
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import encode_output_text
@@ -20,7 +20,7 @@ from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Message

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.crossing import Crossing
+from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.names import fit
-from xenoglot.codec.sealed import pack
+from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.names import fit
+from xenoglot.codec.responses.sealed_reasoning import pack
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import decode_json
 from xenoglot.dialects.responses.items import BODIES, JOINT
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.output_text import ITEM
@@ -227,7 +227,7 @@ class ItemEncoder:
 
 
 def fitted_name(name: str, where: str, crossing: Crossing) -> str:
-    """Return the name of a tool as the server takes it; `codec.names.RestoreNames` puts it back in the answer."""
+    """Return the name of a tool as the server takes it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     if crossing.home and limit is None:
         return name

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.sealed import unpack
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.responses.sealed_reasoning import unpack
 from xenoglot.dialects.responses.leftovers import NAME, extra_of
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import decode_part

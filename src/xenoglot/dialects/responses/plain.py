@@ -1,4 +1,4 @@
-"""The items and tools that come and go most often, read and written in one step (see `codec.plain`).
+"""The items and tools that come and go most often, read and written in one step (see `codec.frequent_shapes`).
 
 What came in this dialect goes home item by item, each as it was; so only what is a stranger's is written here.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.names import fit
-from xenoglot.codec.plain import is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.frequent_shapes import is_plain_call, plain_result, plain_words, silent
+from xenoglot.codec.requests.names import fit
 from xenoglot.codec.schemas import is_strict
 from xenoglot.dialects.responses.leftovers import NAME
 from xenoglot.model.content import Extra, Text, ToolCall, ToolResult
@@ -18,7 +18,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role

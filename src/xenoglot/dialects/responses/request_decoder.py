@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import PREVIOUS
-from xenoglot.codec.leftovers import leave
-from xenoglot.codec.ranges import MOST_TOKENS
+from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.bounds import MOST_TOKENS
+from xenoglot.codec.requests.encode_context import PREVIOUS
 from xenoglot.dialects.openai.sampling import NUMBERS, Take, number, take_fields
 from xenoglot.dialects.responses.input_decoder import InputDecoder
 from xenoglot.dialects.responses.leftovers import NAME, extra_of

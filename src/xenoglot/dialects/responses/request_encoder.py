@@ -5,13 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.assistant_turns import turns_for
-from xenoglot.codec.crossing import Crossing, came_from, stateless
-from xenoglot.codec.leftovers import left
+from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.codec.schemas import is_strict
-from xenoglot.codec.system_turns import fold_system
-from xenoglot.codec.turns import as_turns
 from xenoglot.dialects.responses.input_encoder import InputEncoder, has_seal
 from xenoglot.dialects.responses.leftovers import NAME, own_fields
 from xenoglot.dialects.responses.request_decoder import ENCRYPTED, LOGPROBS

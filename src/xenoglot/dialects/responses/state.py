@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.features.stored_responses import Background, State, Wish
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.sse import ServerSentEvent
-from xenoglot.codec.state import Background, State, Wish
-from xenoglot.codec.wire import decode_answer, encode_json
 from xenoglot.dialects.openai.stored import encode_page, refusal
 from xenoglot.dialects.responses.conversations import CONVERSATIONS, anonymous, identify
 from xenoglot.dialects.responses.error import encode_failure
@@ -22,7 +22,7 @@ from xenoglot.errors import FailureError, WireError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.state import Kept
+    from xenoglot.codec.features.stored_responses import Kept
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
 

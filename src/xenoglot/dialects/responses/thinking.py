@@ -8,7 +8,7 @@ from xenoglot.dialects.responses.leftovers import own_fields
 from xenoglot.model.effort import effort_of, nearest
 
 if TYPE_CHECKING:
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Thinking
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
-from xenoglot.codec.wire import encode_json
 from xenoglot.dialects.responses.item_encoder import fitted_name
 from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.plain import plain_tool
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
     from typing import Literal
 
-    from xenoglot.codec.crossing import Crossing
+    from xenoglot.codec.requests.encode_context import Crossing
     from xenoglot.model.json import JSON, JSONObject
 
 _MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "none": "none", "required": "required"}

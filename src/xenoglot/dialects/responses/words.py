@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

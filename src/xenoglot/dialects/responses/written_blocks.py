@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.crossing import Crossing
 from xenoglot.codec.loss import Losses, form_of
+from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.growth import Growth, missing
 from xenoglot.dialects.responses.item_encoder import encode_item, is_message, item_id
@@ -21,7 +21,7 @@ from xenoglot.model.events import ArgumentsDelta, CitationDelta, ReasoningDelta,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.dialects.responses.written_events import WrittenEvents
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event, Piece

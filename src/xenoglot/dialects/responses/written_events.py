@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.sse import ServerSentEvent, around
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.framing.sse import ServerSentEvent, around
+from xenoglot.codec.json.json_io import encode_json
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

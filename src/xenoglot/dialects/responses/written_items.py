@@ -28,7 +28,7 @@ from xenoglot.dialects.responses.written_blocks import (
 from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
-    from xenoglot.codec.sse import ServerSentEvent
+    from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.dialects.responses.written_events import WrittenEvents
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event, OpaqueDelta, Piece

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.codec.wire import to_text
+from xenoglot.codec.json.json_io import to_text
 from xenoglot.engine.grammar.numbers import Interval
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call
 from xenoglot.backends.offload import offload
-from xenoglot.codec.addressing import informed
 from xenoglot.codec.invalid_request import refusing
-from xenoglot.codec.ranges import bounded
+from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.api.auxiliary import noted, told
 from xenoglot.gateway.endpoint.request_body import BodyReader

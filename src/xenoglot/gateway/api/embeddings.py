@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.backends.offload import LARGE, offload
-from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.invalid_request import refusing
-from xenoglot.codec.wire import encode_json, encode_large
+from xenoglot.codec.json.duplicate_keys import unambiguous
+from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.gateway.api.auxiliary import named, noted, told
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send
@@ -25,7 +25,7 @@ from xenoglot.policy.token_estimate import text_tokens
 
 if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer
-    from xenoglot.codec.embedding import EmbeddingForm
+    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.routing.reservation import Hold
     from xenoglot.gateway.routing.router import Route

@@ -20,8 +20,8 @@ from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
+    from xenoglot.codec.features.tokens import TokensForm
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.tokens import TokensForm
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.json import JSON

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.backends.batch_lines import endpoint_at
 from xenoglot.backends.offload import offload
-from xenoglot.codec.batch import Batch
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.features.batch import Batch
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.files import results
 from xenoglot.gateway.batches.queries import size_of, wider
@@ -22,7 +22,7 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xenoglot.codec.batch import BatchWords, Wanted
+    from xenoglot.codec.features.batch import BatchWords, Wanted
     from xenoglot.gateway.batches.queries import Asked, BatchAct
     from xenoglot.model.json import JSON, JSONObject
 

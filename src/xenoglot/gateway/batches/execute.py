@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.batch_lines import Outcome, encode_output, encode_result, written
 from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
-from xenoglot.codec.wire import MOST_NUMBERS, decode_answer
+from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.config.batches import Batches
 from xenoglot.gateway.endpoint.authenticate import AuthService
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from xenoglot.backends.batch_lines import Unanswered
-    from xenoglot.codec.batch import Batch
+    from xenoglot.codec.features.batch import Batch
     from xenoglot.gateway.endpoint.routes import Endpoint
     from xenoglot.model.json import JSON
     from xenoglot.store.batches import Request

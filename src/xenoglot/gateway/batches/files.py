@@ -6,7 +6,7 @@ import secrets
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.batch import PARTS, StoredFile
+from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
@@ -18,7 +18,7 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from xenoglot.codec.batch import FileWords
+    from xenoglot.codec.features.batch import FileWords
     from xenoglot.gateway.batches.multipart import Form
     from xenoglot.gateway.batches.queries import Asked, FileAct
     from xenoglot.gateway.http.exchange import Exchange

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from xenoglot.backends.batch_lines import BadLineError, decode_line, text_of
 from xenoglot.backends.offload import offload
-from xenoglot.codec.batch import MOST_MISTAKES, Mistake
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.features.batch import MOST_MISTAKES, Mistake
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.batches.endpoints import AT_ONCE, BYTES_AT_ONCE
 from xenoglot.gateway.batches.files import content
 from xenoglot.store.batches import Request
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from xenoglot.backends.batch_lines import Line
-    from xenoglot.codec.batch import Batch
+    from xenoglot.codec.features.batch import Batch
     from xenoglot.gateway.store_service import Keeper
 
 BLANKS = 10

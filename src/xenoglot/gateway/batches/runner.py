@@ -25,7 +25,7 @@ from xenoglot.gateway.store_service import LEASE
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
-    from xenoglot.codec.batch import Batch
+    from xenoglot.codec.features.batch import Batch
     from xenoglot.gateway.batches.execute import BatchServices
     from xenoglot.store.batches import Key
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.batch import PARTS, StoredFile
+from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, whereabouts
 from xenoglot.gateway.batches.delayed import Waiting
 from xenoglot.gateway.batches.execute import ask, left, model_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from xenoglot.backends.batch_lines import Unanswered
-    from xenoglot.codec.batch import Batch, Ending, Phase
+    from xenoglot.codec.features.batch import Batch, Ending, Phase
     from xenoglot.gateway.batches.execute import BatchServices, Told
     from xenoglot.model.failure import FailureKind
     from xenoglot.store.batches import Request

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.codec.target import Target
 from xenoglot.gateway.config.schema import join, shown
 from xenoglot.gateway.config.validators import url_problem

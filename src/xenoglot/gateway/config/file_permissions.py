@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xenoglot.backends.redaction import MASK, Redactor
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.json.json_io import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

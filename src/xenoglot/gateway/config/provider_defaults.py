@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.targets import Rule, Targets
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.emulate import check_syntax
 from xenoglot.gateway.config.extra_endpoints import check_also, moved, tables, usual

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 
 from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
-from xenoglot.codec.wire import MOST_VALUES
 from xenoglot.gateway.config.connections import Connections
 from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import Also, Facts

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import encode_json
 from xenoglot.model.events import Failed
 from xenoglot.model.request import Request
 

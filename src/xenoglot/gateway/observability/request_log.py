@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from xenoglot.backends.sanitize import for_log
-from xenoglot.codec.framing import Framing
-from xenoglot.codec.harmless_losses import divide, summary
+from xenoglot.codec.framing.formats import Framing
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Loss
-from xenoglot.codec.wire import encode_json
+from xenoglot.codec.losses.harmless import divide, summary
 from xenoglot.gateway.auth.keys import EVERYBODY, Client
 from xenoglot.gateway.observability.access_log import ACCESS, listener
 from xenoglot.model.failure import FailureKind

@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.offload import LARGE
-from xenoglot.codec.framing import EVENT_STREAM
-from xenoglot.codec.sse import ServerSentEvent
+from xenoglot.codec.framing.formats import EVENT_STREAM
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
-from xenoglot.codec.wire import encode_json, encode_large
-from xenoglot.codec.writing import Writing
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import LOSSES
 from xenoglot.gateway.relay.response_ids import Identify

@@ -21,10 +21,10 @@ from msgspec import Struct
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.backends.offload import offload, weight_of
-from xenoglot.codec.addressing import informed
-from xenoglot.codec.duplicates import unambiguous
 from xenoglot.codec.invalid_request import invalid, refusing
-from xenoglot.codec.ranges import bounded
+from xenoglot.codec.json.duplicate_keys import unambiguous
+from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.relay.envelope import JSON_TYPE, OK, Telling
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.framing import Framing
-    from xenoglot.codec.writing import Writing
+    from xenoglot.codec.framing.formats import Framing
+    from xenoglot.codec.framing.stream_writer import Writing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import Record

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.framing.sse import ServerSentEvent
+    from xenoglot.codec.framing.stream_writer import Framer
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.sse import ServerSentEvent
     from xenoglot.codec.stage import Stage
-    from xenoglot.codec.writing import Framer
     from xenoglot.model.events import Event, Piece
     from xenoglot.model.request import Request
     from xenoglot.model.response import Finish, Response
@@ -90,7 +90,7 @@ class UsageEstimate:
 
 
 class _Counted:
-    """An encoder of ready frames (`codec.writing`) whose pieces are counted."""
+    """An encoder of ready frames (`codec.framing.stream_writer`) whose pieces are counted."""
 
     __slots__ = ("_frame", "_grow", "close", "feed")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, structs
 
-from xenoglot.codec.patterns import matches
+from xenoglot.codec.glob import matches
 from xenoglot.gateway.config.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import Facts

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from xenoglot.codec.framing.sse import ServerSentEvent, encode_event
 from xenoglot.codec.invalid_request import invalid
+from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.sse import ServerSentEvent, encode_event
-from xenoglot.codec.wire import encode_json
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.observability.request_log import LOSSES, Observer
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.framing import Framing
-    from xenoglot.codec.state import Background, State
+    from xenoglot.codec.features.stored_responses import Background, State
+    from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import Record

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.state import Conversations, State
+    from xenoglot.codec.features.stored_responses import Conversations, State
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.records import Order, Stored

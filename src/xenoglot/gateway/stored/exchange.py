@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.wire import decode_answer, encode_json
+from xenoglot.codec.json.json_io import decode_answer, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from xenoglot.codec.framing import Framing
-    from xenoglot.codec.state import Kept, State
+    from xenoglot.codec.features.stored_responses import Kept, State
+    from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.model.json import JSONObject
 

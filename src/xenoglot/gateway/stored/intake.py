@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, offload
-from xenoglot.codec.slices import size_seen
-from xenoglot.codec.state import Kept
-from xenoglot.codec.wire import encode_json, encode_large
+from xenoglot.codec.features.stored_responses import Kept
+from xenoglot.codec.json.json_io import encode_json, encode_large
+from xenoglot.codec.json.slices import size_seen
 from xenoglot.errors import FailureError
 from xenoglot.gateway.http.exchange import BodyTooLargeError
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.state import State, Wish
+    from xenoglot.codec.features.stored_responses import State, Wish
     from xenoglot.gateway.config.settings import Upstream
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.state import Kept
+from xenoglot.codec.features.stored_responses import Kept
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.store.records import Stored
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.state import State
+    from xenoglot.codec.features.stored_responses import State
     from xenoglot.gateway.store_service import Keeper
 
 ADDED = ("completed", "incomplete")

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from xenoglot.codec.wire import decode_json, encode_json
+from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Part, Reasoning, Text, ToolCall, ToolResult
 

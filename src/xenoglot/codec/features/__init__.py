@@ -1,0 +1,1 @@
+"""Records of what a dialect supports besides generation: embeddings, batches, tokens, stored responses."""

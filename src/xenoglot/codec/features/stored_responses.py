@@ -1,0 +1,146 @@
+"""How a dialect speaks of what a server keeps: answers that are stored, continued and followed, and conversations.
+
+The gateway keeps them; the words are the dialect's. All here is pure: what is kept, and when, comes as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from xenoglot.codec.framing.sse import ServerSentEvent
+from xenoglot.model.failure import Failure
+from xenoglot.model.json import JSON, JSONObject
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What a request asks of whoever keeps things.
+
+    `keep` asks for its answer to be kept; `previous` is the answer that it continues, `conversation` the conversation
+    that it is a part of, `references` are ids of items that it does not repeat; in the `background` its answer is made
+    whether the client stays or not.
+    """
+
+    keep: bool = False
+    previous: str | None = None
+    conversation: str | None = None
+    references: tuple[str, ...] = ()
+    background: bool = False
+
+    @property
+    def stateless(self) -> bool:
+        """Whether nothing has to be known or kept for it."""
+        return self == NO_WISH
+
+
+NO_WISH = Wish()
+"""What most requests ask of whoever keeps things."""
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """What the gateway knows of an answer it keeps: its own id for it, and the request that it answers.
+
+    `created` is when one was begun that is made in the background (Unix seconds); any other tells that itself.
+    """
+
+    id: str
+    wish: Wish
+    request: JSONObject
+    created: int | None = None
+
+
+class Showing(Protocol):
+    """A stage that makes the stream of an answer the stream of a kept one; at its end it has the answer whole."""
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[ServerSentEvent]:
+        """Take one event; return what the client gets for it."""
+        ...
+
+    def close(self) -> Sequence[ServerSentEvent]:
+        """The stream is over; nothing is held back."""
+        ...
+
+    @property
+    def answer(self) -> JSONObject | None:
+        """The whole answer as it is kept; `None` while it is not over."""
+        ...
+
+
+class Background(Struct, frozen=True, kw_only=True):
+    """How an answer is told that is made in the background.
+
+    `opening` are the first events of its stream; what the model's own stream says of its beginning is left out then.
+    `ending` are the last events of one that was broken off.
+    """
+
+    opening: Callable[[JSONObject], Sequence[ServerSentEvent]]
+    ending: Callable[[JSONObject, int], Sequence[ServerSentEvent]]
+
+
+class Conversations(Struct, frozen=True, kw_only=True):
+    """Lists of items that clients keep on a server.
+
+    `create` takes the body that makes one apart: its metadata and its items. `added` are the items of a body that adds
+    some. Items get ids from `identify`, which is given a text that nothing else has, and the items that are there
+    already.
+    """
+
+    path: str
+    id_prefix: str
+    create: Callable[[JSON], tuple[JSON, list[JSONObject]]]
+    metadata: Callable[[JSON], JSON]
+    added: Callable[[JSON], list[JSONObject]]
+    identify: Callable[[Sequence[JSON], str, Sequence[JSON]], list[JSONObject]]
+    show: Callable[[str, int, JSON], JSONObject]
+    deleted: Callable[[str], JSONObject]
+    unknown: Callable[[str], Failure]
+    unknown_item: Callable[[str, str], Failure]
+    locked: Callable[[], Failure]
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What a dialect says of answers that are kept. `path` is where they are, `items_path` where their items are.
+
+    `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
+    a request anew with all the items that it means and nothing that asks to keep. `output` are the items that an answer
+    adds to what follows. `show` makes an answer that of a kept request, `mark` changes its status (and says why it
+    failed), `status` reads it. `listed` are items as they are told when asked for, given a text that no other answer
+    has.
+    """
+
+    path: str
+    id_prefix: str
+    items_path: str
+    wish: Callable[[JSON], Wish]
+    items: Callable[[JSONObject], list[JSON]]
+    refers: Callable[[JSON], bool]
+    prepare: Callable[[JSONObject, Sequence[JSON]], JSONObject]
+    ask_seals: Callable[[JSONObject], JSONObject]
+    """A prepared request for a server of the same dialect, that asks it for what it needs to see again later."""
+    output: Callable[[JSONObject], list[JSON]]
+    show: Callable[[JSONObject, Kept], JSONObject]
+    showing: Callable[[Kept], Showing]
+    mark: Callable[[JSONObject, str, Failure | None], JSONObject]
+    status: Callable[[JSONObject], str]
+    listed: Callable[[Sequence[JSON], str], list[JSONObject]]
+    page: Callable[[Sequence[JSONObject], bool], JSONObject]
+    deleted: Callable[[str], JSONObject]
+    unknown: Callable[[str], Failure]
+    unknown_previous: Callable[[str], Failure]
+    unfinished_previous: Callable[[str], Failure]
+    """Of an answer that is still being made, so that nothing can continue it yet."""
+    unknown_item: Callable[[str], Failure]
+    not_followed: Callable[[str], Failure]
+    """Of an answer whose stream was not kept."""
+    not_in_background: Callable[[], Failure]
+    """Of an answer that cannot be cancelled, since nobody is at work on it apart from its client."""
+    require: Callable[[JSON], None] | None = None
+    """Raises `FailureError` where a request to be answered lacks a field that the dialect requires in its own words."""
+    oldest_first: bool = False
+    """The order in which its lists are told to whoever does not say."""
+    update: Callable[[JSONObject, JSON], JSONObject] | None = None
+    """An answer changed by a body that is posted to it, where that can be done; such answers are listed, too."""
+    background: Background | None = None
+    conversations: Conversations | None = None

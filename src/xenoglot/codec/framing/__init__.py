@@ -1,0 +1,1 @@
+"""How the events of a stream are framed in bytes: SSE, JSON lines, a JSON array."""

@@ -1,0 +1,181 @@
+"""What the next event of a stream is likely to be: the bytes that it has in common with others, and the holes in them.
+
+Nearly all events of a stream differ in one piece of text, and perhaps in a number or a padding that say nothing. Where
+all bytes around these are as they were, and in each hole stands one JSON string (or count) as before, the event is the
+same JSON but for those values: only they need be decoded. What is not exactly so is for the general way to read.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import DecodeError
+from msgspec.json import Decoder
+
+from xenoglot.codec.json.json_io import decode_json, encode_json
+from xenoglot.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSON
+
+_decode_text = Decoder(str).decode
+_decode_count = Decoder(int).decode
+
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_COUNT = rb"\d+"
+
+
+class Lesson(NamedTuple):
+    """What a decoder has to say of an event that told one piece of text and nothing else.
+
+    `path` leads to the text in the event's JSON; `silent` are top-level fields that hold a string or a count and may
+    differ without saying anything; `take` makes another text into the event it is.
+    """
+
+    path: Sequence[str | int]
+    take: Callable[[str], Event]
+    silent: Sequence[str] = ()
+
+
+class Likely:
+    """An event's bytes, its frame included, but for its holes."""
+
+    __slots__ = ("_before", "_behind", "_first", "_literal", "_take", "used")
+
+    def __init__(self, literals: Sequence[bytes], holes: Sequence[_Hole], take: Callable[[str], Event]) -> None:
+        self.used = False
+        """Whether any event was as it says."""
+        followed = [(hole.kind == "count", literal) for hole, literal in zip(holes, literals[1:], strict=True)]
+        text = [hole.kind for hole in holes].index("text")
+        self._first = literals[0]
+        self._before, self._literal, self._behind = followed[:text], followed[text][1], followed[text + 1 :]
+        self._take = take
+
+    def read(self, chunk: bytes, at: int, events: list[Event]) -> int:
+        """Add to `events` what those say that stand at `at` and are as expected; return where they end."""
+        first, before, literal, behind = self._first, self._before, self._literal, self._behind
+        size = len(chunk)
+        try:
+            while at < size and chunk.startswith(first, at):
+                start = at + len(first)
+                if before:
+                    start = self._pass(chunk, start, before)
+                end = chunk.index(literal, start)
+                text = _decode_text(chunk[start - 1 : end + 1])  # a quote on either side
+                end += len(literal)
+                if behind:
+                    end = self._pass(chunk, end, behind)
+                if not text:
+                    break
+                events.append(self._take(text))
+                at = end
+                self.used = True
+        except (DecodeError, ValueError):  # a value is another one, no UTF-8, or cut
+            pass
+        return at
+
+    @staticmethod
+    def _pass(chunk: bytes, start: int, holes: Sequence[tuple[bool, bytes]]) -> int:
+        """Return where the literal ends that follows the last of the silent `holes`.
+
+        Each hole is given as whether it holds a count, and the literal that follows it.
+
+        Raises:
+            DecodeError: a value is not of its kind.
+            ValueError: the chunk ends before a literal.
+        """
+        for is_count, literal in holes:
+            end = chunk.index(literal, start)  # not `find`, whose -1 is a position, too
+            if is_count:
+                _decode_count(chunk[start:end] if chunk[start:end].isdigit() else b"")
+            else:
+                _decode_text(chunk[start - 1 : end + 1])
+            start = end + len(literal)
+        return start
+
+
+class _Hole(NamedTuple):
+    kind: str  # text, padding or count
+    path: Sequence[str | int]
+    start: int
+    end: int
+
+    def probe(self, value: JSON) -> JSON:
+        """Return another value of the kind of `value`."""
+        return value + 1 if self.kind == "count" else f"{value}?"
+
+
+def learn(before: bytes, data: bytes, after: bytes, lesson: Lesson) -> tuple[Likely, bytes] | None:
+    """Return what events are likely to be after one whose JSON was `data`, between the `before` and `after` of a frame.
+
+    Beside it stands the JSON of another such event. `None` where it cannot be told for sure: what is learned is tried
+    on other values, which must be read where the lesson says.
+    """
+    try:
+        value = decode_json(data)
+        holes = _holes(data, value, lesson)
+        if holes is None:
+            return None
+        probes = [hole.probe(_at(value, hole.path)) for hole in holes]
+        parts = _around(data, holes)
+        tried = (
+            b"".join(literal + encode_json(probe) for literal, probe in zip(parts, probes, strict=False)) + parts[-1]
+        )
+        read = decode_json(tried)
+    except WireError:
+        return None
+    if [_at(read, hole.path) for hole in holes] != probes:
+        return None
+    parts = [before + parts[0], *parts[1:-1], parts[-1] + after]
+    return Likely(_quoted(parts, holes), holes, lesson.take), tried
+
+
+def _holes(data: bytes, value: JSON, lesson: Lesson) -> list[_Hole] | None:
+    """Return the holes in `data`, in order; `None` where one is not found, or not only once."""
+    silent = {name: "count" if type(value[name]) is int else "padding" for name in lesson.silent if name in value}
+    sought = [_hole("text", lesson.path, data), *(_hole(kind, (name,), data) for name, kind in silent.items())]
+    found = [hole for hole in sought if hole is not None]
+    return sorted(found, key=lambda hole: hole.start) if len(found) == len(sought) else None
+
+
+def _hole(kind: str, path: Sequence[str | int], data: bytes) -> _Hole | None:
+    pattern = _field(str(path[-1]), _COUNT if kind == "count" else _STRING)
+    found = pattern.search(data)
+    if found is None or pattern.search(data, found.end()) is not None:
+        return None
+    return _Hole(kind, path, *found.span(1))
+
+
+@lru_cache(maxsize=64)
+def _field(name: str, value: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"%b: ?(%b)" % (re.escape(encode_json(name)), value))
+
+
+def _around(data: bytes, holes: Sequence[_Hole]) -> list[bytes]:
+    """Return what is before, between and behind the holes."""
+    starts, ends = [0, *(hole.end for hole in holes)], [*(hole.start for hole in holes), len(data)]
+    return [data[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _quoted(parts: list[bytes], holes: Sequence[_Hole]) -> list[bytes]:
+    """Return the parts with the quotes of the strings between them: so no blank can come in beside a string."""
+    for place, hole in enumerate(holes):
+        if hole.kind != "count":
+            parts[place] += b'"'
+            parts[place + 1] = b'"' + parts[place + 1]
+    return parts
+
+
+def _at(value: JSON, path: Sequence[str | int]) -> Any:  # noqa: ANN401  JSON of any kind
+    """Return what stands at `path`; `None` where nothing does."""
+    for step in path:
+        try:
+            value = value[step]
+        except (IndexError, KeyError, TypeError):
+            return None
+    return value

@@ -1,0 +1,61 @@
+"""How a stream's events lie in its bytes: as server-sent events, as lines of JSON, or as one JSON array that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from xenoglot.codec.framing.lines import ArrayDecoder, ArrayEncoder, LineDecoder, LineEncoder
+from xenoglot.codec.framing.sse import ServerSentEvent, SSEDecoder, SSEEncoder, tolerant_decoder
+from xenoglot.codec.stage import Stage
+
+
+class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
+    """A stage from bytes, cut anywhere, to events."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is held back, and the next byte begins a frame that means the same wherever it stands."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bytes, if they end here, cut a frame."""
+        ...
+
+
+class Framing(Struct, frozen=True, kw_only=True):
+    """How events become bytes and bytes events.
+
+    A frame ends in one of `ends`: only behind one may anything be added to a stream. `resume` ends whatever was
+    written before it, whole or cut, and is nothing by itself; it is empty where there is no such thing.
+    `tolerant_decoder` also reads what a client that is given the same bytes need not; `None` where there is none.
+    """
+
+    media_type: str
+    decoder: Callable[[], FrameDecoder]
+    encoder: Callable[[], Stage[ServerSentEvent, bytes]]
+    ends: tuple[bytes, ...]
+    resume: bytes = b""
+    tolerant_decoder: Callable[[], FrameDecoder] | None = None
+
+
+EVENT_STREAM: Final = Framing(
+    media_type="text/event-stream",
+    decoder=SSEDecoder,
+    encoder=SSEEncoder,
+    ends=(b"\n\n", b"\r\n\r\n", b"\r\r"),
+    resume=b"\n\n",
+    tolerant_decoder=tolerant_decoder,
+)
+"""https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+
+JSON_LINES: Final = Framing(
+    media_type="application/x-ndjson", decoder=LineDecoder, encoder=LineEncoder, ends=(b"\n",), resume=b"\n"
+)
+"""One JSON value a line (https://github.com/ndjson/ndjson-spec); empty lines mean nothing."""
+
+JSON_ARRAY: Final = Framing(media_type="application/json", decoder=ArrayDecoder, encoder=ArrayEncoder, ends=(b"\n",))
+"""One array, an element for each event: how Google's servers stream to whoever does not ask for server-sent events."""

@@ -1,0 +1,83 @@
+"""The events of an answer to the bytes of a stream: told who it is, its dialect's encoder, its framing's.
+
+Most events are pieces of text that grow the block that is open. An encoder that has the frame of such a piece ready but
+for its text gives it in one step (`frame`); all other events go from stage to stage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from xenoglot.codec.framing.sse import SSEEncoder
+from xenoglot.codec.stage import Pipeline
+from xenoglot.model.events import ArgumentsDelta, ReasoningDelta, TextDelta
+from xenoglot.shortcuts import shortcut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.codec.framing.formats import Framing
+    from xenoglot.codec.framing.sse import ServerSentEvent
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.events import Event, Piece
+
+
+class Framer(Protocol):
+    """A stream encoder that writes the frames of server-sent events."""
+
+    def frame(self, piece: Piece, /) -> bytes | None:
+        """Take an event that is its text and nothing else, as `feed` does; return what `feed` makes of it, as bytes.
+
+        `None` says that it has not been taken: it is to be fed.
+        """
+        ...
+
+
+class Writing:
+    """A stage from events to bytes. `identify` lets the pieces of a text pass as they are."""
+
+    __slots__ = ("_frame", "_stages")
+
+    def __init__(self, identify: Stage[Event, Event], encoder: Stage[Event, ServerSentEvent], framing: Framing) -> None:
+        self._stages = Pipeline(identify, encoder, framing.encoder())
+        self._frame: Callable[[Piece], bytes | None] = _ready_frames(encoder, framing) or _none
+
+    def feed(self, event: Event, /) -> Sequence[bytes]:
+        """Take one event; return its frames."""
+        frames = self.write((event,))
+        return (frames,) if frames else ()
+
+    def close(self) -> Sequence[bytes]:
+        """Return the frames of the end."""
+        return self._stages.close()
+
+    def write(self, batch: Sequence[Event]) -> bytes:
+        """Take the events of one read; return what is to be written, which may be nothing."""
+        take = self._frame
+        if len(batch) == 1 and type(alone := batch[0]) is TextDelta and not alone.logprobs:
+            frame = take(alone)
+            if frame is not None:  # as of nearly every read that comes by itself
+                return frame
+        frames: list[bytes] = []
+        for event in batch:
+            frame = None
+            if type(event) is TextDelta:
+                frame = None if event.logprobs else take(event)
+            elif type(event) is ArgumentsDelta or (type(event) is ReasoningDelta and event.summary is None):
+                frame = take(event)
+            if frame is None:
+                frames += self._stages.feed(event)
+            else:
+                frames.append(frame)
+        return frames[0] if len(frames) == 1 else b"".join(frames)
+
+
+@shortcut("frames")
+def _ready_frames(encoder: Stage[Event, ServerSentEvent], framing: Framing) -> Callable[[Piece], bytes | None] | None:
+    """Return what makes the frame of a piece; `None` where the encoder, or the framing, has none ready."""
+    framed = framing.encoder is SSEEncoder and hasattr(encoder, "frame")
+    return cast("Framer", encoder).frame if framed else None
+
+
+def _none(_: Piece) -> None:
+    """Stand for an encoder that has no frames ready."""

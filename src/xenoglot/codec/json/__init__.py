@@ -1,0 +1,1 @@
+"""JSON helpers: slices, duplicate keys, nested unknown fields, growing objects."""

@@ -1,0 +1,1 @@
+"""Adapting a request to what its target supports."""

@@ -1,0 +1,52 @@
+"""What a dialect says in the URL of a request rather than in its body: which model, and whether to stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from xenoglot.codec.requests.path_template import has_model, in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.model.json import JSON, JSONObject
+
+
+def informed(body: JSON, path: str, variables: Mapping[str, str], dialect: Dialect) -> JSON:
+    """Return `body` with what the URL says: `path` is the template that was asked, `variables` fill its braces."""
+    if not isinstance(body, dict):
+        return body
+    told: JSONObject = {}
+    if "model" in variables:
+        told["model"] = unquote(variables["model"])
+    if dialect.stream_path is not None:
+        told["stream"] = _operation(path) == _operation(dialect.stream_path)
+    return body | told if told else body
+
+
+def addressed(body: JSONObject, dialect: Dialect, *, counting: bool = False) -> tuple[str, str, JSONObject]:
+    """Return the path and the query to post `body` to, and what is left to say in it.
+
+    With `counting` the body asks how many tokens it has, and goes to `count_path`.
+
+    Raises:
+        WireError: the model's name would lead elsewhere on the server.
+    """
+    path, query = dialect.path, ""
+    if not counting and dialect.stream_path is None and not has_model(path):
+        return path, query, body
+    body = dict(body)
+    if dialect.stream_path is not None and body.pop("stream", False):
+        path, query = dialect.stream_path, dialect.stream_query
+    if counting:
+        path, query = dialect.count_path or path, ""
+    if has_model(path):
+        path = in_path(path, body.pop("model", ""))
+    return path, query, body
+
+
+def _operation(path: str) -> str:
+    """Return what a path asks for, whichever version or project stands before it."""
+    return path.rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Repairs and filters for answers in every dialect."""

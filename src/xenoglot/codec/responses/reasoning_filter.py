@@ -1,0 +1,93 @@
+"""Removes reasoning that the client did not ask for from an answer, in front of the client's encoder.
+
+In some dialects reasoning is returned on request only, and clients that did not request it read the first block as the
+answer (`message.content[0].text`). Its tokens stay counted, and whatever stores answers for later turns sees them
+before this filter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.model.content import Reasoning
+from xenoglot.model.events import BlockEnded, BlockStarted, ReasoningDelta, SignatureDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Response
+
+_NOT_REQUESTED = "the client did not ask for it"
+
+
+class ReasoningFilter:
+    """A stage from events to events without reasoning. `active` is asked at each block of reasoning.
+
+    A delta of a removed block finds no open block in the encoder, so the encoder has no frame ready for it
+    (`codec.framing.stream_writer`) and it arrives here.
+    """
+
+    __slots__ = ("_active", "_losses", "_removed")
+
+    def __init__(self, losses: Losses, active: Callable[[], bool] | None = None) -> None:
+        self._losses = losses
+        self._active = active
+        self._removed: set[int] = set()
+        """Candidates inside a block of reasoning."""
+
+    def feed(self, event: Event, /) -> Sequence[Event]:
+        """Return the event, or nothing where it belongs to reasoning."""
+        if isinstance(event, BlockStarted):
+            if not isinstance(event.part, Reasoning) or not self._applies():
+                return (event,)
+            self._removed.add(event.candidate)
+            self._report(event.candidate)
+            return ()
+        if self._removed and isinstance(event, ReasoningDelta | SignatureDelta | BlockEnded):
+            if event.candidate not in self._removed:
+                return (event,)
+            if isinstance(event, BlockEnded):
+                self._removed.discard(event.candidate)
+            return ()
+        return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """Nothing is held back."""
+        return ()
+
+    def response(self, response: Response) -> Response:
+        """Return a whole answer without its reasoning."""
+        thoughtful = [
+            index
+            for index, candidate in enumerate(response.candidates)
+            if any(isinstance(part, Reasoning) for part in candidate.content)
+        ]
+        if not thoughtful or not self._applies():
+            return response
+        candidates = list(response.candidates)
+        for index in thoughtful:
+            self._report(index)
+            content = tuple(part for part in candidates[index].content if not isinstance(part, Reasoning))
+            candidates[index] = replace(candidates[index], content=content)
+        return replace(response, candidates=tuple(candidates))
+
+    def _applies(self) -> bool:
+        return self._active is None or self._active()
+
+    def _report(self, candidate: int) -> None:
+        self._losses.dropped(f"$.candidates[{candidate}]", "reasoning", _NOT_REQUESTED)
+
+
+def reasoning_filter(dialect: Dialect, request: Request, losses: Losses) -> ReasoningFilter | None:
+    """Return what removes the reasoning from the answer to `request` of a client of `dialect`.
+
+    `None` where the client asked for reasoning, or where its dialect always returns it.
+    """
+    requested = dialect.reasoning_requested
+    return None if requested is None or requested(request) else ReasoningFilter(losses)
