@@ -34,7 +34,7 @@ from xenoglot.model.fold import unfold
 from xenoglot.model.request import Message, Request, Tool
 from xenoglot.testing.answers import answers
 from xenoglot.text import registry
-from xenoglot.text.declared import Declared
+from xenoglot.text.declared_tools import Declared
 from xenoglot.text.stage import TextStage
 from xenoglot.translate import stream_translator, translate_request, translate_response
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.process.config_source import FileSource
     from xenoglot.model.request import Tool
     from xenoglot.terminal.progress import Progress
-    from xenoglot.text.payload_repaired import Repair
+    from xenoglot.text.payloads.repaired import Repair
 
 MISUSE = 2
 REFUSED = 3
@@ -290,7 +290,7 @@ def _translate(options: argparse.Namespace) -> int:
 
 
 def _parse(options: argparse.Namespace) -> int:
-    from xenoglot.text.parsing import encode_parsed, parse  # noqa: PLC0415  only this command needs them
+    from xenoglot.text.parse_api import encode_parsed, parse  # noqa: PLC0415  only this command needs them
 
     tools = () if options.tools is None else _tools(options.tools)
     try:
@@ -312,14 +312,14 @@ def _parse(options: argparse.Namespace) -> int:
 
 
 def _repair() -> Repair:
-    from xenoglot.text.repair import repaired, require  # noqa: PLC0415  as above
+    from xenoglot.text.json.repair import repaired, require  # noqa: PLC0415  as above
 
     require()
     return repaired
 
 
 def _tools(path: str) -> Sequence[Tool]:
-    from xenoglot.text.parsing import decode_tools  # noqa: PLC0415  as above
+    from xenoglot.text.parse_api import decode_tools  # noqa: PLC0415  as above
 
     try:
         return decode_tools(decode_json(Path(path).read_bytes()))

@@ -43,8 +43,8 @@ def usual() -> set[str]:
     "unneeded",
     [
         pytest.param(("xenoglot.engine.backend", "xenoglot.engine.weights"), id="embedded-model"),
-        pytest.param(("xenoglot.backends.structured", "xenoglot.text.json_schema"), id="answers-held-to-schemas"),
-        pytest.param(("xenoglot.backends.textual", "xenoglot.text.parser"), id="calls-in-text"),
+        pytest.param(("xenoglot.backends.structured", "xenoglot.text.json.schema"), id="answers-held-to-schemas"),
+        pytest.param(("xenoglot.backends.textual", "xenoglot.text.parser.text_parser"), id="calls-in-text"),
         pytest.param(
             ("xenoglot.gateway.process.supervisor", "xenoglot.gateway.process.worker"), id="several-processes"
         ),

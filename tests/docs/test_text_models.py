@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import ROOT, code, columns
 from xenoglot.codec.loss import Losses
-from xenoglot.text.parsing import Asked, encode_parsed, parse
+from xenoglot.text.parse_api import Asked, encode_parsed, parse
 from xenoglot.text.rows import ROWS
 
 if TYPE_CHECKING:

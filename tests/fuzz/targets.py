@@ -44,9 +44,9 @@ from xenoglot.model.request import Request
 from xenoglot.testing.received import MessageReader
 from xenoglot.testing.script_file import read as read_script
 from xenoglot.text import registry
-from xenoglot.text.declared import Declared
-from xenoglot.text.parser import parser
-from xenoglot.text.partial_json import PartialJSON
+from xenoglot.text.declared_tools import Declared
+from xenoglot.text.json.partial import PartialJSON
+from xenoglot.text.parser.text_parser import parser
 
 if TYPE_CHECKING:
     from xenoglot.codec.stage import Stage

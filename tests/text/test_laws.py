@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from tests.text.vectors import TOOLS, Declaration, Made, declared, load, made, names
 from xenoglot.text import registry
-from xenoglot.text.parser import parser
-from xenoglot.text.pieces import Arguments, Thought, Words, joined
-from xenoglot.text.writing import written
+from xenoglot.text.output_pieces import Arguments, Thought, Words, joined
+from xenoglot.text.parser.text_parser import parser
+from xenoglot.text.tools.render_calls import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-    from xenoglot.text.declared import Declared
-    from xenoglot.text.pieces import Piece
+    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.output_pieces import Piece
     from xenoglot.text.syntax import Syntax
 
 ROWS: Final = (*registry.names(), registry.AUTO)

@@ -11,8 +11,8 @@ import pytest
 from tests.text.test_laws import ROWS, markers
 from tests.text.vectors import declared
 from xenoglot.text import registry
-from xenoglot.text.parser import parser
-from xenoglot.text.pieces import Words
+from xenoglot.text.output_pieces import Words
+from xenoglot.text.parser.text_parser import parser
 
 ROOT: Final = Path(__file__).parent.parent
 PROSE: Final[dict[str, str]] = json.loads((ROOT / "vectors" / "prose.json").read_text(encoding="utf-8"))

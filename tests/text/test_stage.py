@@ -29,7 +29,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Usage
 from xenoglot.text import registry
-from xenoglot.text.declared import Declared
+from xenoglot.text.declared_tools import Declared
 from xenoglot.text.stage import Ids, TextStage
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tests.laws.strategies import TEXTS
 from tests.laws.streams import MORE_HEADERS, streams
-from tests.text.test_automaton import naive
+from tests.text.parser.test_automaton import naive
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.requests.prompt_echo import marked
 from xenoglot.codec.stage import Pipeline, through

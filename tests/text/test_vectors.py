@@ -8,7 +8,7 @@ import pytest
 
 from tests.text.vectors import ROOT, Outcome, Vector, declared, load, made, names
 from xenoglot.text import registry
-from xenoglot.text.repair import repaired
+from xenoglot.text.json.repair import repaired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from xenoglot.model.fold import fold
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Response
-from xenoglot.text.declared import Declared
+from xenoglot.text.declared_tools import Declared
 from xenoglot.text.stage import TextStage
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
-    from xenoglot.text.payload_repaired import Repair
+    from xenoglot.text.payloads.repaired import Repair
     from xenoglot.text.syntax import Syntax
 
 ROOT: Final = Path(__file__).parent.parent / "vectors" / "text"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.model.request import OutputFormat
-from xenoglot.text.fence import Fence
-from xenoglot.text.json_schema import Schema
+from xenoglot.text.json.code_fence import Fence
+from xenoglot.text.json.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.json_schema import Problem
+    from xenoglot.text.json.schema import Problem
 
 RETRIES: Final = 2
 """How often the model is told what is wrong with its answer."""

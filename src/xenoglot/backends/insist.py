@@ -18,7 +18,7 @@ from xenoglot.model.events import Event, Failed, Finished, Ping, Started, UsageR
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage
 from xenoglot.model.request import Message
-from xenoglot.text.verdict import Judge, Verdict, let_pass
+from xenoglot.text.json.check import Judge, Verdict, let_pass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Call, EventAnswer
     from xenoglot.model.content import Part
     from xenoglot.model.response import Usage
-    from xenoglot.text.json_schema import Schema
-    from xenoglot.text.output import Asked
+    from xenoglot.text.json.prompting import Asked
+    from xenoglot.text.json.schema import Schema
 
 LARGEST: Final = 33_554_432
 """The most that is held of one try, in characters and what stands around them."""

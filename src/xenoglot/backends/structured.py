@@ -1,6 +1,7 @@
 """A backend around another: answers in JSON from models that are held to none, checked, and asked for again.
 
-What is told to the model and how its answer is read back is `text.output`; what counts as valid is `text.verdict`.
+What is told to the model and how its answer is read back is `text.json.prompting`; what counts as valid is
+`text.json.check`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
-from xenoglot.text.json_schema import Schema, require
-from xenoglot.text.output import WHERE, Asked, as_prompt, as_tool, check_depth, wants_json
-from xenoglot.text.verdict import Check
+from xenoglot.text.json.check import Check
+from xenoglot.text.json.prompting import WHERE, Asked, as_prompt, as_tool, check_depth, wants_json
+from xenoglot.text.json.schema import Schema, require
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence

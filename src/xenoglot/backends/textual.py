@@ -16,11 +16,11 @@ from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.failure import Failure
-from xenoglot.text.declared import Declared
-from xenoglot.text.ending import ending
+from xenoglot.text.declared_tools import Declared
 from xenoglot.text.registry import AUTO, chosen, get, marked
 from xenoglot.text.stage import TextStage
-from xenoglot.text.telling import told
+from xenoglot.text.strip_ending import ending
+from xenoglot.text.tools.tool_prompt import told
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -151,7 +151,7 @@ def _wants_thoughts(thinking: Thinking | None) -> bool | None:
 
 
 def _repair() -> Callable[..., str | None]:
-    from xenoglot.text.repair import repaired  # noqa: PLC0415  only this policy needs its library
+    from xenoglot.text.json.repair import repaired  # noqa: PLC0415  only this policy needs its library
 
     return repaired
 

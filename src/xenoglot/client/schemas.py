@@ -17,7 +17,7 @@ from xenoglot.client.closing import VALUE, closed, holds_strictly
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError, XenoglotError
 from xenoglot.model.request import OutputFormat
-from xenoglot.text.fence import Fence
+from xenoglot.text.json.code_fence import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

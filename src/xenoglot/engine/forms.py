@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from xenoglot.engine.grammar.free import written
 from xenoglot.model.request import Tool
-from xenoglot.text.declared import Declared
-from xenoglot.text.parser import parser
-from xenoglot.text.pieces import Arguments, Words
+from xenoglot.text.declared_tools import Declared
+from xenoglot.text.output_pieces import Arguments, Words
+from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.syntax import Place, Syntax
 
 if TYPE_CHECKING:

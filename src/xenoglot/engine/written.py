@@ -12,7 +12,7 @@ from xenoglot.engine.speech import PlainSpeech
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import BlockStarted, Finished
 from xenoglot.model.request import Tool
-from xenoglot.text.declared import Declared
+from xenoglot.text.declared_tools import Declared
 from xenoglot.text.stage import TextStage
 from xenoglot.text.syntax import Syntax
 

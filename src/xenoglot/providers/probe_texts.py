@@ -8,7 +8,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.providers.probe_finding import Evidence, Finding
 from xenoglot.providers.probe_things import WEATHER
-from xenoglot.text.parsing import parse
+from xenoglot.text.parse_api import parse
 from xenoglot.text.registry import AUTO, names
 
 if TYPE_CHECKING:

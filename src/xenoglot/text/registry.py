@@ -97,7 +97,7 @@ def _marked(syntax: Syntax) -> Syntax:
 
 def _detecting(usual: Syntax) -> Syntax:
     """Return the syntax of a model of which nothing is known: `usual`, or what only one family begins with."""
-    from xenoglot.text.detection import Detection  # noqa: PLC0415  the same: it loads the parser
+    from xenoglot.text.parser.autodetect import Detection  # noqa: PLC0415  the same: it loads the parser
 
     openings = tuple((opening, row.own) for row in _rows().values() if row.own for opening in row.opens)
     return replace(usual, own=partial(Detection, usual, openings))

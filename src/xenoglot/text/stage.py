@@ -23,9 +23,9 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.text.parser import parser
-from xenoglot.text.payload_repaired import repairing
-from xenoglot.text.pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
+from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
+from xenoglot.text.parser.text_parser import parser
+from xenoglot.text.payloads.repaired import repairing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Logprob, Part
     from xenoglot.model.events import Event
     from xenoglot.model.response import Finish
-    from xenoglot.text.declared import Declared
-    from xenoglot.text.payload_repaired import Repair
-    from xenoglot.text.pieces import Piece
+    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.output_pieces import Piece
+    from xenoglot.text.payloads.repaired import Repair
     from xenoglot.text.syntax import Syntax
 
 Identify: TypeAlias = "Callable[[int, int], str]"

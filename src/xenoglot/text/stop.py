@@ -37,13 +37,13 @@ from xenoglot.model.events import (
     UsageReported,
 )
 from xenoglot.model.response import Finish
-from xenoglot.text.automaton import START, Automaton
+from xenoglot.text.parser.automaton import START, Automaton
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.model.content import Logprob
-    from xenoglot.text.automaton import Found
+    from xenoglot.text.parser.automaton import Found
 
 MOST_CHARACTERS: Final = 16_384
 """Of all stop strings of a request together: each costs a state of the automaton."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.text.declared import Declared
+from xenoglot.text.declared_tools import Declared
 
 if TYPE_CHECKING:
-    from xenoglot.text.pieces import Piece
-    from xenoglot.text.section import Reading, Section
+    from xenoglot.text.output_pieces import Piece
+    from xenoglot.text.parser.parser_input import Reading, Section
 
 Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
 """Where a marker counts: anywhere in the words, before all words or after a sentence (and after no call), at the

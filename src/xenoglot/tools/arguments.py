@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
-from xenoglot.text.values import item_schema, kinds, property_schema
+from xenoglot.text.payloads.bare_values import item_schema, kinds, property_schema
 from xenoglot.tools.output import ToolError
 
 if TYPE_CHECKING:

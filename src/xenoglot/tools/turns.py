@@ -10,7 +10,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, ToolChoice
-from xenoglot.text.overlap import LONGEST_OVERLAP, overlap
+from xenoglot.text.resume_overlap import LONGEST_OVERLAP, overlap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

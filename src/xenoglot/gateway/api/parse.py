@@ -18,7 +18,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSONObject
-    from xenoglot.text.payload_repaired import Repair
+    from xenoglot.text.payloads.repaired import Repair
 
 PARSE = "/v1/parse"
 
@@ -45,7 +45,7 @@ class ParseEndpoint(Struct, frozen=True):
 
 
 def _parsed(body: bytes, most: int) -> JSONObject:
-    from xenoglot.text.parsing import decode_parse, encode_parsed, parse  # noqa: PLC0415  few gateways are asked
+    from xenoglot.text.parse_api import decode_parse, encode_parsed, parse  # noqa: PLC0415  few gateways are asked
 
     asked, losses = decode_parse(decode_json(body, most=most)), Losses()
     for name in asked.unknown:
@@ -68,7 +68,7 @@ def _repair() -> Repair:
     Raises:
         FailureError: the extra for it is not installed.
     """
-    from xenoglot.text.repair import repaired, require  # noqa: PLC0415  as above
+    from xenoglot.text.json.repair import repaired, require  # noqa: PLC0415  as above
 
     try:
         require()

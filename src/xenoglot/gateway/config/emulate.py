@@ -38,10 +38,10 @@ def check_emulate(emulate: Emulate, path: str, problems: Problems) -> None:
 def _required(emulate: Emulate) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield what makes sure of an extra, under the key that asks for it; few configurations ask for any."""
     if emulate.repair != "off":
-        from xenoglot.text import repair  # noqa: PLC0415
+        from xenoglot.text.json import repair  # noqa: PLC0415
 
         yield "repair", repair.require
     if emulate.checks:
-        from xenoglot.text import json_schema  # noqa: PLC0415
+        from xenoglot.text.json import schema  # noqa: PLC0415
 
-        yield "check", json_schema.require
+        yield "check", schema.require

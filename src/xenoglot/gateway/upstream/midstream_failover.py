@@ -27,7 +27,7 @@ from xenoglot.model.events import (
 )
 from xenoglot.model.fold import merge_usage
 from xenoglot.model.request import Message
-from xenoglot.text.overlap import LONGEST_OVERLAP, overlap
+from xenoglot.text.resume_overlap import LONGEST_OVERLAP, overlap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence

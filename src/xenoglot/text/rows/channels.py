@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text import glimmer, inkling
-from xenoglot.text.harmony import Harmony
-from xenoglot.text.payload_json import JSONCalls, Named
-from xenoglot.text.payload_keyed import Keyed
-from xenoglot.text.payload_pythonic import Pythonic
-from xenoglot.text.python_text import LETTERS
+from xenoglot.text.formats import glimmer, inkling
+from xenoglot.text.formats.harmony import Harmony
+from xenoglot.text.payloads.json_calls import JSONCalls, Named
+from xenoglot.text.payloads.keyed import Keyed
+from xenoglot.text.payloads.python_text import LETTERS
+from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _TURN_ENDS: Final = ("<end_of_turn>", "<eos>")

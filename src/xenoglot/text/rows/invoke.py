@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from xenoglot.text.payload_json import JSONCalls
-from xenoglot.text.payload_markup import Markup
-from xenoglot.text.payload_nested import Nested
-from xenoglot.text.rows.forms import FORGOTTEN
+from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.markup import Markup
+from xenoglot.text.payloads.nested import Nested
+from xenoglot.text.rows.shared import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _HUB: Final = "https://huggingface.co/"

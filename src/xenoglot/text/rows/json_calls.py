@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text.payload_code import Code
-from xenoglot.text.payload_json import JSONCalls, Named
-from xenoglot.text.payload_reframr import FreeText
+from xenoglot.text.payloads.code import Code
+from xenoglot.text.payloads.json_calls import JSONCalls, Named
+from xenoglot.text.payloads.reframr import FreeText
 from xenoglot.text.rows import json_lists
-from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
+from xenoglot.text.rows.shared import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _OPEN: Final = ("<tool_call>",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text.payload_json import JSONCalls
-from xenoglot.text.rows.forms import FORGOTTEN
+from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.rows.shared import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _HUB: Final = "https://huggingface.co/"

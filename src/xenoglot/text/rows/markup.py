@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text.payload_json import JSONCalls
-from xenoglot.text.payload_markup import Markup
+from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.rows import invoke
-from xenoglot.text.rows.forms import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
+from xenoglot.text.rows.shared import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _SPACE: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"

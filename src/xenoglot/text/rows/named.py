@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.text import functionary
-from xenoglot.text.payload_code import Code
-from xenoglot.text.payload_json import JSONCalls, Named
-from xenoglot.text.payload_pythonic import Pythonic
-from xenoglot.text.python_text import LETTERS
+from xenoglot.text.formats import functionary
+from xenoglot.text.payloads.code import Code
+from xenoglot.text.payloads.json_calls import JSONCalls, Named
+from xenoglot.text.payloads.python_text import LETTERS
+from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.rows import deepseek, python_lists, tagged
-from xenoglot.text.rows.forms import FORGOTTEN
+from xenoglot.text.rows.shared import FORGOTTEN
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 if TYPE_CHECKING:

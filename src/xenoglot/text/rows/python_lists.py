@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from xenoglot.text.payload_json import JSONCalls
-from xenoglot.text.payload_pythonic import Pythonic
-from xenoglot.text.python_text import LETTERS
+from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.python_text import LETTERS
+from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.text.payload_json import JSONCalls
-from xenoglot.text.payload_markup import Markup
+from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Formats that are messages with recipients or channels (Harmony, Functionary, Glimmer)."""

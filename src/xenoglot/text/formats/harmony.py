@@ -1,0 +1,241 @@
+"""The format of gpt-oss: an answer is messages, each with a header that says its channel and whom it is for.
+
+Theory of operation. A message is `<|start|>` header `<|message|>` body, and an end token. Header by header it is known
+what the body is: thoughts (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared
+tool, in either part of the header). A message to anybody else stays as it is, tokens and all. A garbled header says
+what can be found in it; a message of no known channel is a thought. The prompt ends in `<|start|>assistant`, so the
+first header begins behind that; what begins with no header is words.
+Source: https://github.com/openai/harmony/blob/main/docs/format.md
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
+from xenoglot.text.parser.parser_input import LONGEST_BLANK
+from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.payloads.bare_values import members
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.output_pieces import Piece
+
+LONGEST_HEADER: Final = 512
+"""Characters of a header; a longer one is none."""
+
+_START: Final = "<|start|>"
+_CHANNEL: Final = "<|channel|>"
+_MESSAGE: Final = "<|message|>"
+_CONSTRAIN: Final = "<|constrain|>"
+_ENDS: Final = ("<|end|>", "<|return|>", "<|call|>")
+
+_MARKERS: Final = Markers((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
+_BODY: Final = Markers((_START, _CHANNEL, *_ENDS))
+
+_HEADER = re.compile(
+    r"""(?:<\|start\|>)?\ ?(?:assistant)?(?:\ ?to=(?P<before>[^\s<]+))?
+    (?:\ ?<\|channel\|>\ ?(?P<channel>analysis|commentary|final)(?:\ to=(?P<behind>[^\s<]+))?
+    \ ?(?:<\|constrain\|>)?\ ?[\w.+/-]*)?\ ?""",
+    re.VERBOSE,
+)
+"""A header whose blanks are single ones."""
+
+_ROLES: Final = Markers(("to=", *(f"assistant{blank}{mark}" for mark in ("to=", _CHANNEL) for blank in ("", " "))))
+"""What a header begins with that has no token of its own."""
+
+_TO = re.compile(r"(?<!\w)to=([^\s<]+)")
+_FOREIGN = re.compile(r"<\|start\|>(?! ?assistant)")
+"""A message of somebody else: a result that the model made up."""
+
+_NAMED = re.compile(r"<\|channel\|>\s?(analysis|commentary|final)")
+
+_BLANKS = re.compile(rf"\s{{0,{LONGEST_BLANK + 1}}}")
+
+_Mode: TypeAlias = Literal["first", "between", "words", "thought", "call", "raw"]
+"""Where we are: before everything, behind a message, or in a body, by what it is made into."""
+
+
+class Harmony:
+    """A stage from text to pieces. `declared` are the tools that may be called."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+        self._text = ""
+        self._at = 0  # how much of the text was read
+        self._made: list[Piece] = []
+        self._mode: _Mode = "first"
+        self._header: int | None = None  # where a header may have begun
+        self._arguments: list[str] = []
+        self._spaced = False  # the space that comes now belongs to the header's last token
+
+    def feed(self, text: str, /) -> Sequence[Piece]:
+        """Take more text; return what it made."""
+        return self._run(text, ended=False)
+
+    def close(self, *, stopped: bool = False) -> Sequence[Piece]:
+        """Return what was held back: the text is over. `stopped` is no matter: arguments tell themselves."""
+        del stopped
+        self._run("", ended=True)
+        self._leave(marked=False)
+        return self._made
+
+    def _run(self, text: str, *, ended: bool) -> Sequence[Piece]:
+        self._made = []
+        if self._header is not None:
+            self._header -= self._at
+        self._text, self._at = self._text[self._at :] + text, 0
+        while self._step(ended=ended):
+            pass
+        return self._made
+
+    def _step(self, *, ended: bool) -> bool:
+        """Read on; return whether there is more to do with what is there."""
+        if self._header is not None:
+            return self._read_header(self._header, ended=ended)
+        if self._mode in ("first", "between"):
+            return self._read_blanks(ended=ended)
+        return self._read_body(ended=ended)
+
+    # ---- between messages
+
+    def _read_blanks(self, *, ended: bool) -> bool:
+        """Look for a header, behind blanks that belong to it; all else is words."""
+        found = _BLANKS.match(self._text, self._at)
+        start = self._at if found is None else found.end()
+        place, marker = _BODY.find(self._text[start : start + _BODY.longest], 0, ended=ended)
+        if start - self._at > LONGEST_BLANK:
+            self._mode = "words"
+            return True
+        if start == len(self._text):
+            return self._end_blank(ended=ended)
+        if place == 0 and not marker and not ended:
+            return False  # it may become a token
+        if place or not marker:
+            return self._read_role(start, ended=ended)
+        if marker in _ENDS:
+            self._at = start + len(marker)
+            self._mode = "between"
+        else:
+            self._header = start
+        return True
+
+    def _end_blank(self, *, ended: bool) -> bool:
+        """Hold blanks that are all there is; at the end they are words where nothing else was."""
+        if ended and self._mode == "first":
+            self._give(len(self._text))
+        return False
+
+    def _read_role(self, start: int, *, ended: bool) -> bool:
+        """Look for a header without its token: the prompt may have begun it, or the model forgot it."""
+        place, marker = _ROLES.find(self._text[start : start + _ROLES.longest], 0, ended=ended)
+        if place == 0 and marker:
+            self._header = start
+            return True
+        if place == 0 and not ended:
+            return False
+        self._mode = "words"
+        return True
+
+    # ---- bodies
+
+    def _read_body(self, *, ended: bool) -> bool:
+        """Give out text up to the next token."""
+        place, marker = _BODY.find(self._text, self._at, ended=ended)
+        self._give(place)
+        if not marker:
+            return False
+        if marker in _ENDS:
+            self._end(marker)
+        else:
+            self._header = self._at
+        return True
+
+    def _give(self, place: int) -> None:
+        """Make what it is of the text up to `place`."""
+        said, self._at = self._text[self._at : place], place
+        if said and self._spaced:
+            self._spaced = False
+            said = said.removeprefix(" ")
+        if not said:
+            return
+        match self._mode:
+            case "thought":
+                self._made.append(Thought(said))
+            case "call":
+                self._arguments.append(said)
+                self._made.append(Arguments(said))
+            case _:
+                self._made.append(Words(said))
+
+    def _end(self, marker: str) -> None:
+        if self._mode == "raw":
+            self._made.append(Words(marker))
+        self._at += len(marker)
+        self._leave(marked=True)
+        self._mode = "between"
+
+    def _leave(self, *, marked: bool) -> None:
+        """End what is open; `marked` is whether a token ended it."""
+        if self._mode == "thought":
+            self._made.append(ThoughtEnded())
+        elif self._mode == "call":
+            arguments = "".join(self._arguments)
+            if not arguments.strip():
+                self._made.append(Arguments("{}"))
+            self._made.append(CallEnded(marked or members(arguments) is not None))
+
+    # ---- headers
+
+    def _read_header(self, start: int, *, ended: bool) -> bool:
+        """Read the header that begins at `start` when all of it is there."""
+        window = self._text[start : start + LONGEST_HEADER]
+        over = ended or len(window) == LONGEST_HEADER
+        place, marker = _MARKERS.find(window, 1, ended=over)
+        while marker in (_CHANNEL, _CONSTRAIN):
+            place, marker = _MARKERS.find(window, place + len(marker), ended=over)
+        if not marker and not over:
+            return False
+        self._header = None
+        header = " ".join(window[:place].split())
+        if marker != _MESSAGE:
+            self._refuse(start, window, 0)
+        elif found := _HEADER.fullmatch(header):
+            self._begin(found["before"] or found["behind"], found["channel"], start + place + len(marker))
+        elif _CHANNEL in header and not _FOREIGN.match(header):  # garbled, as about every 25th of gpt-oss-20b is
+            to, channels = _TO.findall(header), _NAMED.findall(header)
+            known = next((name for name in to if self._declared.resolve(name) is not None), None)
+            self._begin(known, channels[-1] if channels else "analysis", start + place + len(marker))
+            self._made.append(Lost("header", "approximated", "it was garbled"))
+        else:
+            self._refuse(start, window, place + len(marker))
+        return True
+
+    def _begin(self, recipient: str | None, channel: str | None, end: int) -> None:
+        """Begin a message to `recipient` in `channel`; its header ends at `end`."""
+        self._leave(marked=True)
+        said, self._at = self._text[self._at : end], end
+        self._spaced = f"{_CHANNEL} " in said  # LLM-jp writes one after each token
+        if recipient is None:
+            self._mode = "thought" if channel == "analysis" else "words"
+        elif (name := self._declared.resolve(recipient)) is not None:
+            self._mode = "call"
+            self._arguments = []
+            self._made.append(CallBegun(name))
+        else:
+            self._mode = "raw"
+            self._spaced = False
+            self._made.append(Words(said))
+
+    def _refuse(self, start: int, window: str, end: int) -> None:
+        """Go on as before: what looked like a header is part of the text that it stands in.
+
+        It is all of it where it ends as headers do (`end`), and else its first token.
+        """
+        if self._mode in ("first", "between"):
+            self._mode = "raw"
+        first = next(len(token) for token in (_START, _CHANNEL, window[:1]) if window.startswith(token))
+        self._give(start + (end or first))

@@ -1,0 +1,1 @@
+"""JSON output of models: schemas, partial values, repair, prompting."""

@@ -1,0 +1,321 @@
+"""The text in which calls may stand, read by grammars that stop wherever it stops and go on when more of it comes.
+
+Theory of operation. A grammar is a generator: it reads from its `Section`, and gives way (`yield`) where the text is
+not there yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such
+call, it is given back as words, character for character. From then on arguments leave as they are read. Nothing is
+read twice, but the few characters that a literal needs to be told from another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from xenoglot.model.json import JSON
+    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.output_pieces import Piece
+    from xenoglot.text.parser.scanner import Markers
+
+Reading: TypeAlias = "Generator[None, None, None]"
+"""A grammar at work; it yields where it needs more text."""
+
+LONGEST_BLANK: Final = 1024
+"""Characters of blanks that may stand between two markers."""
+
+LONGEST_HELD: Final = 65_536
+"""Characters that are held for a call whose name is not known yet."""
+
+_BLANK = re.compile(r"\s*")
+
+
+class MismatchError(Exception):
+    """What stands there is no call of this form."""
+
+
+class CutError(Exception):
+    """The text ended where more of it was needed."""
+
+
+class Section:
+    """Text from the marker of a form on, and what was made of it (`pieces`)."""
+
+    def __init__(self, declared: Declared, stops: Markers) -> None:
+        self.declared = declared
+        self.stops = stops
+        self.pieces: list[Piece] = []
+        self.ended = False
+        self.stopped = False  # where it ended, the model ended it, and nobody cut it off
+        self.called = False
+        self.empty = False  # its markers had no call between them
+        self.read = 0
+        self._text = ""
+        self._at = 0
+        self._held: list[str] = []
+        self._held_size = 0
+        self._state: Literal["holding", "call", "words", "between"] = "holding"
+        self._told = False  # whether the call before was one, rather than words
+        self._refused = False
+        self._whole = False
+        self._losses: list[Piece] = []  # of a call that is not known to be one yet
+
+    # ---- for the parser
+
+    def more(self, text: str) -> None:
+        """Take more text."""
+        self._text = self._text[self._at :] + text
+        self._at = 0
+
+    @property
+    def rest(self) -> str:
+        """What nobody has read."""
+        return self._text[self._at :]
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is known that this is a call to a declared tool, or no call at all."""
+        return self.called or self.empty
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is a call, but all so far were to tools that nobody declared."""
+        return self._refused and not self.called
+
+    def give_back(self) -> None:
+        """Make words of what is held; a call that has begun is over. What of it was whole stays whole."""
+        if self._state == "call":
+            self.end()
+        elif self._held:
+            self.pieces.append(Words("".join(self._held)))
+        self._clear()
+
+    def leave(self) -> None:
+        """Make words of what is held, and of what is read from here on until a call may begin."""
+        self.give_back()
+        self._state = "between"
+        self._told = False
+        self._refused = True
+
+    def cut(self) -> None:
+        """Say that the answer ended here: blanks behind a call were markup."""
+        if self._state == "between" and self._told:
+            self._clear()
+        self.give_back()
+
+    def close(self) -> None:
+        """Say that the form ended as forms end."""
+        if self._state == "between" and not self._told:
+            self.give_back()
+        self._clear()
+
+    def void(self) -> None:
+        """Say that the markers had no call between them: they are markup, and say nothing."""
+        self._clear()
+        self._state = "between"
+        self.empty = self._told = True
+
+    def settle(self) -> None:
+        """Say that what was read behind a call belongs to its form, whatever follows."""
+        if self._state == "between" and self._told:
+            self._clear()
+
+    # ---- for grammars: reading
+
+    def peek(self) -> Generator[None, None, str]:
+        """Return the next character, without reading it.
+
+        Raises:
+            CutError: there is none.
+        """
+        while self._at == len(self._text):
+            if self.ended:
+                raise CutError
+            yield
+        return self._text[self._at]
+
+    def take(self, count: int) -> str:
+        """Read `count` characters, which must be there."""
+        start = self._at
+        self._at = start + count
+        text = self._text[start : self._at]
+        self._note(text)
+        return text
+
+    def run(self, pattern: re.Pattern[str]) -> str:
+        """Read what `pattern` matches here, of what is there; more of the same may come."""
+        found = pattern.match(self._text, self._at)
+        return self.take(found.end() - self._at) if found is not None and found.end() > self._at else ""
+
+    def ahead(self, count: int) -> Generator[None, None, str]:
+        """Return the next `count` characters, fewer at the end, without reading them."""
+        while len(self._text) - self._at < count and not self.ended:
+            yield
+        return self._text[self._at : self._at + count]
+
+    def accept(self, options: Sequence[str], *, blanks: bool = True) -> Generator[None, None, str]:
+        """Read one of `options`, the longest that is there, with the blanks before it; return it.
+
+        Where none is, nothing is read, and the empty string returned.
+        """
+        while options:
+            start = self._skip_blanks() if blanks else self._at
+            if start - self._at > LONGEST_BLANK:
+                return ""
+            rest = self._text[start : start + max(map(len, options))]
+            if not self.ended and any(option.startswith(rest) and option != rest for option in options):
+                yield
+                continue
+            found = max((option for option in options if rest.startswith(option)), key=len, default="")
+            if found:
+                self.take(start - self._at + len(found))
+            return found
+        return ""
+
+    def expect(self, options: Sequence[str], *, blanks: bool = True) -> Generator[None, None, str]:
+        """Read one of `options` as `accept` does; none at all need be there if there are no options.
+
+        Raises:
+            MismatchError: none of them is there.
+        """
+        found = yield from self.accept(options, blanks=blanks)
+        if options and not found:
+            raise CutError if self.ended and not self.rest.strip() else MismatchError
+        return found
+
+    def blank(self) -> Reading:
+        """Read blanks.
+
+        Raises:
+            CutError: nothing comes behind them.
+        """
+        self.run(_BLANK)
+        while (yield from self.peek()).isspace():
+            self.run(_BLANK)
+
+    def follows(self, starts: str) -> Generator[None, None, bool]:
+        """Return whether one of the characters `starts` stands here, behind blanks; nothing is read."""
+        while True:
+            at = self._skip_blanks()
+            if at < len(self._text) or self.ended or at - self._at > LONGEST_BLANK:
+                return self._text[at : at + 1] in starts and at < len(self._text)
+            yield
+
+    def at_stop(self) -> Generator[None, None, bool]:
+        """Return whether a marker that ends the call stands here; it is not read."""
+        while self.stops:
+            place, marker = self.stops.find(self._text[self._at : self._at + self.stops.longest], 0, ended=self.ended)
+            if place > 0:
+                return False
+            if marker or self.ended:
+                return bool(marker)
+            yield
+        return False
+
+    def take_stop(self) -> str:
+        """Read the marker that ends the call, which must be there."""
+        _, marker = self.stops.find(self._text[self._at : self._at + self.stops.longest], 0, ended=True)
+        return self.take(len(marker))
+
+    def at_cut(self, options: Sequence[str] = ()) -> bool:
+        """Return whether the text ends here, or behind blanks, within one of `options` or a marker that ends the call.
+
+        One character alone is no part of a marker.
+        """
+        start = self._skip_blanks() if self.ended else len(self._text)
+        longest = max(self.stops.longest, *map(len, options), 0)
+        if not 1 < len(self._text) - start < longest:
+            return False
+        rest = self._text[start:]
+        return self.stops.partial(rest) or any(option.startswith(rest) for option in options)
+
+    def drop_cut(self, options: Sequence[str] = ()) -> bool:
+        """Read the part of such a marker behind a call that the end of the text cut off; return whether it is there."""
+        if not self._told or not self.at_cut(options):
+            return False
+        self.take(len(self.rest))
+        self.settle()
+        return True
+
+    # ---- for grammars: telling
+
+    def begin(self) -> None:
+        """Say that a call may begin here."""
+        if self._state != "holding" and not self._told:
+            self.give_back()
+        self._state = "holding"
+        self._whole = False
+        self._losses.clear()
+
+    def name(self, name: str, call_id: str = "") -> bool:
+        """Say whom the call is for, when it is sure that it is a call; return whether that is declared.
+
+        The arguments of a call to anybody else are words. `call_id` is the id that the model wrote of the call.
+        """
+        known = self.declared.resolve(name)
+        if known is None:
+            self._state = "words"
+            self._refused = True
+            self.pieces.append(Words("".join(self._held)))
+        else:
+            self._state = "call"
+            self.called = True
+            self.pieces += (CallBegun(known, call_id), *self._losses)
+        self._told = known is not None
+        self._clear()
+        return known is not None
+
+    def reopen(self) -> None:
+        """Say that the opening marker of another call may follow: it is no word, whatever the call before was."""
+        if not self._told:
+            self.give_back()
+            self._state = "holding"
+
+    def schema(self, name: str) -> JSON:
+        """Return the schema of the arguments of the tool `name`."""
+        return self.declared.schema(name)
+
+    def arguments(self, text: str) -> None:
+        """Add to the arguments."""
+        if self._state == "call" and text:
+            self.pieces.append(Arguments(text))
+
+    def complete(self) -> None:
+        """Say that the arguments are all there."""
+        self._whole = True
+
+    def end(self) -> None:
+        """Say that the call is over."""
+        if self._state == "call":
+            self.pieces.append(CallEnded(whole=self._whole))
+        self._state = "between"
+
+    def lost(self, what: str, why: str, how: Literal["dropped", "approximated"] = "dropped") -> None:
+        """Say that `what` the model wrote of a call has no place in one, or not as it was."""
+        if self._state == "holding":
+            self._losses.append(Lost(what, how, why))
+        elif self._state == "call" or (self._state == "between" and self._told):
+            self.pieces.append(Lost(what, how, why))
+
+    # ----
+
+    def _skip_blanks(self) -> int:
+        found = _BLANK.match(self._text, self._at, self._at + LONGEST_BLANK + 1)
+        return self._at if found is None else found.end()
+
+    def _note(self, text: str) -> None:
+        self.read += len(text)
+        if self._state == "words" or (self._state == "between" and not self._told):
+            self.pieces.append(Words(text))
+        elif self._state != "call":
+            self._held.append(text)
+            self._held_size += len(text)
+            if self._held_size > LONGEST_HELD:
+                raise MismatchError
+
+    def _clear(self) -> None:
+        self._held.clear()
+        self._held_size = 0

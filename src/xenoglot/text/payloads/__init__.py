@@ -1,0 +1,1 @@
+"""Parsers for tool call payloads: JSON, XML-like markup, Python, key-value."""

@@ -1,0 +1,210 @@
+"""Calls written as `call:name{key:value,…}`, in which strings stand between quotes that are tokens of their own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from xenoglot.text.json import text as json_text
+from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.payloads.bare_values import escaped, item_schema, kinds, members, property_schema, typed
+from xenoglot.text.payloads.markup import word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from xenoglot.model.json import JSON
+    from xenoglot.text.parser.parser_input import Reading, Section
+
+DEEPEST: Final = 32
+"""Lists and objects in each other; a call ends where they are nested more deeply."""
+
+_NAME = re.compile(r"[^\s{}()<>|]+")
+_KEY = re.compile(r"[^\s{}\[\]<>|:,\"]+")
+_BARE = re.compile(r"[^,{}\[\]()<]+")
+_MEMBER = re.compile(r",\s{0,16}[^\s{}\[\]<>|:,]{1,64}:")
+_MOST_AHEAD: Final = 256
+"""Characters behind a comma that are looked at for the quote of a string that began without one."""
+
+
+class Keyed(Struct, frozen=True, kw_only=True):
+    """`prefix` name, then an object as in JSON, but that keys are bare and strings between `quote`s.
+
+    Keys in quotes, and strings in those of JSON or none at all, are read too; so are parentheses in place of the
+    braces or around them, a prefix without its word (`:`), and a string that only ends in its quote.
+    """
+
+    quote: str
+    prefix: str = "call:"
+    starts: str = "c"
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one call."""
+        section.begin()
+        yield from section.expect((self.prefix, self.prefix[-1:]))
+        name = yield from word(section, _NAME)
+        opened = yield from section.expect(("{", "({", "("))
+        section.name(name)
+        reader = _Reader(self.quote, section, section.schema(name), ")" if opened == "(" else "}")
+        try:
+            yield from reader.members(section.schema(name), 0)
+            if opened == "({":
+                yield from section.accept((")",))
+        except CutError:
+            if not section.stopped or not reader.between:
+                raise
+            section.arguments("}")
+        section.complete()
+        section.end()
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return one text for each call. Arguments that are no JSON object stand in it as they are."""
+        return [f"{self.prefix}{name}{self._arguments(arguments)}" for name, arguments in calls]
+
+    def _arguments(self, arguments: str) -> str:
+        given = members(arguments)
+        return f"{{{arguments}}}" if given is None else self._written(given)
+
+    def _key(self, key: str) -> str:
+        return key if _KEY.fullmatch(key) else f"{self.quote}{key}{self.quote}"
+
+    def _written(self, value: JSON) -> str:
+        match value:
+            case dict():
+                return "{" + ",".join(f"{self._key(key)}:{self._written(inner)}" for key, inner in value.items()) + "}"
+            case list():
+                return "[" + ",".join(map(self._written, value)) + "]"
+            case str():
+                return f"{self.quote}{value}{self.quote}"
+            case bool() | None:
+                return {True: "true", False: "false", None: "null"}[value]
+            case _:
+                return str(value)
+
+
+class _Reader:
+    """Arguments as they are read, and leave as JSON."""
+
+    def __init__(self, quote: str, section: Section, root: JSON, end: str) -> None:
+        self.between = True  # a member was read to its end, or none has begun
+        self._end = end  # of the arguments
+        self._quote = quote
+        self._section = section
+        self._root = root
+        self._in_quotes = re.compile(f"[^{re.escape(quote[0])}]+")
+
+    def members(self, schema: JSON, depth: int) -> Reading:
+        """Read the members of an object, behind its brace, and that which ends it."""
+        section, count = self._section, 0
+        section.arguments("{")
+        while not (yield from section.accept((self._end if not depth else "}",))):
+            if (yield from section.accept((",",))):
+                continue
+            yield from section.blank()
+            if not depth and (yield from section.at_stop()):
+                break  # the brace was forgotten
+            key = yield from self._key()
+            section.arguments(f'{", " if count else ""}"{escaped(key)}": ')
+            yield from self._value(property_schema(schema, key, self._root), depth + 1)
+            count += 1
+        section.arguments("}")
+
+    def _items(self, schema: JSON, depth: int) -> Reading:
+        section, count = self._section, 0
+        section.arguments("[")
+        while not (yield from section.accept(("]",))):
+            if (yield from section.accept((",",))):
+                continue
+            yield from section.blank()
+            section.arguments(", " if count else "")
+            yield from self._value(item_schema(schema, self._root), depth + 1)
+            count += 1
+        section.arguments("]")
+
+    def _key(self) -> Generator[None, None, str]:
+        section = self._section
+        self.between = False
+        if (yield from section.accept((self._quote,))):
+            parts: list[str] = []
+            yield from self._quoted(parts.append)
+            key = "".join(parts)
+        elif (yield from section.peek()) == '"':
+            key = yield from json_text.name(section)
+        else:
+            key = yield from word(section, _KEY)
+        yield from section.expect((":",))
+        return key
+
+    def _value(self, schema: JSON, depth: int) -> Reading:
+        section = self._section
+        if depth > DEEPEST:
+            raise MismatchError
+        yield from section.blank()
+        if (yield from section.accept((self._quote,))):
+            yield from self._string(schema)
+        else:
+            yield from self._unquoted(schema, depth)
+        self.between = depth == 1
+
+    def _unquoted(self, schema: JSON, depth: int) -> Reading:
+        section = self._section
+        match (yield from section.peek()):
+            case "{":
+                section.take(1)
+                yield from self.members(schema, depth)
+            case "[":
+                section.take(1)
+                yield from self._items(schema, depth)
+            case '"':
+                yield from json_text.raw_value(section, section.arguments)
+            case _:
+                yield from self._bare(schema, depth)
+
+    def _string(self, schema: JSON) -> Reading:
+        section = self._section
+        admitted = kinds(schema, self._root)
+        if admitted is None or "string" in admitted:
+            section.arguments('"')
+            yield from self._quoted(lambda text: section.arguments(escaped(text)))
+            section.arguments('"')
+            return
+        parts: list[str] = []
+        yield from self._quoted(parts.append)
+        section.arguments(typed("".join(parts), schema, self._root))
+
+    def _quoted(self, emit: Callable[[str], None]) -> Reading:
+        """Read up to the closing quote, and that."""
+        section = self._section
+        while True:
+            yield from section.peek()
+            if text := section.run(self._in_quotes):
+                emit(text)
+            elif (yield from section.accept((self._quote,), blanks=False)):
+                return
+            else:
+                emit(section.take(1))
+
+    def _bare(self, schema: JSON, depth: int) -> Reading:
+        """Read a number, a word, or a string without its quotes, or without the first of them."""
+        section = self._section
+        ends = self._end if depth == 1 else ""
+        said, quoted = "", ""
+        while not quoted and (char := (yield from section.peek())) not in f"{{}}[]{ends}":
+            if (char == "," and (depth > 1 or (yield from self._parts()))) or (yield from section.at_stop()):
+                break
+            quoted = yield from section.accept((self._quote,), blanks=False)
+            said += "" if quoted else section.run(_BARE) or section.take(1)
+        if not said and not quoted:
+            raise MismatchError
+        admitted = kinds(schema, self._root)
+        textual = quoted and (admitted is None or "string" in admitted)
+        section.arguments(f'"{escaped(said)}"' if textual else typed(said.strip(), schema, self._root))
+
+    def _parts(self) -> Generator[None, None, bool]:
+        """Return whether the comma that stands here parts two members, and is none of a string without its quotes."""
+        behind = yield from self._section.ahead(_MOST_AHEAD)
+        if self._quote not in behind or _MEMBER.match(behind) is not None:
+            return True
+        return behind[1:].lstrip().startswith(self._quote)

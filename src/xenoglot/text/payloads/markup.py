@@ -1,0 +1,412 @@
+"""Calls written as markup: a tag that names the tool, and in it a tag with a value for each argument."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from xenoglot.codec.json.json_io import to_text
+from xenoglot.text.json import text as json_text
+from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.payloads.bare_values import escaped, may_be_text, members, only_text, property_schema, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.text.parser.parser_input import Reading, Section
+
+_NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
+_KEY = re.compile(r"""[^<>"'\n]+""")
+_BLANK = re.compile(r"\s+")
+_GARBLED = re.compile(r"\w+")
+_OBJECT: Final = {"type": "object"}
+_TAIL: Final = {"line": re.compile(r"\n\Z"), "blanks": re.compile(r"\s+\Z"), "nothing": re.compile(r"(?!)")}
+_LEAD: Final = {"line": re.compile(r"\n"), "blanks": re.compile(r"\s+"), "nothing": re.compile(r"(?!)")}
+
+
+class Markup(Struct, frozen=True, kw_only=True):
+    """`call` name `call_name_end`, then parameters, then `call_end`.
+
+    A parameter is `parameter` name `name_end` `value` text `parameter_end`. Every tag may have several spellings, of
+    which the first is the one to write. Without a `call_name_end` the name of the tool ends at a blank or a tag.
+
+    `call_void` ends the name of a call that has no parameters, and the call.
+
+    `texts` are those spellings of `name_end` that say that the value is a string, `jsons` those that say that it is
+    not; otherwise the schema does, as it does where it admits no string. `trim` is what around a value belongs to its
+    tags: one line break on each side, if one stands before the value, all blanks, or nothing. `wrapped` is an inner
+    pair of tags that a value may stand in. `object` is whether the arguments may be one JSON object in place of the
+    parameters. `loose`: nothing need follow the parameters, so the end of any value is its end; otherwise an end counts
+    only where more of the call's markup, or the end of the answer, is behind it. There an end counts even if its name
+    is garbled (`</parameter1>`) or its `>` is missing. `wrappers` are parameters that models put all arguments in, as
+    one object: where the tool has none of that name, but one of those in the object, and no other parameter stands
+    beside it, the object is the arguments. Of a parameter given twice the first counts. `abrupt`: the tag of another
+    parameter ends a value whose own end was forgotten, whatever its name; else that of a declared one does.
+    `line` stands between tags when they are written, `padded` puts a value on lines of its own.
+    """
+
+    parameter: tuple[str, ...]
+    parameter_end: tuple[str, ...]
+    call: tuple[str, ...] = ()
+    call_name_end: tuple[str, ...] = (">",)
+    call_void: tuple[str, ...] = ()
+    name_end: tuple[str, ...] = (">",)
+    value: tuple[str, ...] = ()
+    call_end: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    jsons: tuple[str, ...] = ()
+    trim: Literal["line", "blanks", "nothing"] = "line"
+    wrapped: tuple[str, str] | None = None
+    object: bool = False
+    loose: bool = False
+    abrupt: bool = False
+    wrappers: tuple[str, ...] = ()
+    line: str = "\n"
+    padded: bool = False
+    starts: str = "<"
+
+    def read(self, section: Section, /) -> Reading:
+        """Read one call."""
+        section.begin()
+        yield from section.expect(self.call)
+        name = yield from word(section, _NAME)
+        if (yield from section.accept(self.call_void)):
+            section.name(name)
+            section.arguments("{}")
+            section.complete()
+        else:
+            yield from section.expect(self.call_name_end)
+            yield from _Call(self, section, name).read()
+        section.end()
+
+    def write(self, calls: Sequence[tuple[str, str]], /) -> Sequence[str]:
+        """Return one text for each call. Arguments that are no JSON object stand in it as they are."""
+        return [self._written(name, arguments) for name, arguments in calls]
+
+    def _written(self, name: str, arguments: str) -> str:
+        given = members(arguments)
+        inner = [arguments] if given is None else [self._parameter(*item) for item in given.items()]
+        return self.line.join([_first(self.call) + name + _first(self.call_name_end), *inner, _first(self.call_end)])
+
+    def _parameter(self, name: str, value: JSON) -> str:
+        text = value if isinstance(value, str) else to_text(value)
+        ends = (self.texts if isinstance(value, str) else self.jsons) or self.name_end
+        pad = "\n" if self.padded or (self.trim == "line" and text != text.strip("\n")) else ""
+        between = self.line if self.value else ""
+        opening = f"{self.parameter[0]}{name}{ends[0]}{between}{_first(self.value)}"
+        return f"{opening}{pad}{text}{pad}{self.parameter_end[0]}"
+
+
+class _Call:
+    """One call as it is read: its arguments leave as JSON."""
+
+    def __init__(self, form: Markup, section: Section, name: str) -> None:
+        self._form = form
+        self._section = section
+        self._name = name
+        self._schema = section.schema(name)
+        self._next = (*form.parameter, *form.call_end)
+        self._given: set[str] = set()
+
+    def read(self) -> Reading:
+        """Read what is behind the name."""
+        form, section = self._form, self._section
+        if form.object and (yield from section.follows("{")):
+            yield from self._object()
+            return
+        try:
+            yield from self._stray(form.parameter_end)
+            found = yield from self._following()
+        except CutError:
+            found = ""
+        if found is None:
+            raise MismatchError
+        section.name(self._name)
+        while found and found not in form.call_end:
+            found = yield from self._parameter(found)
+        cut = section.drop_cut(form.call_end)
+        if found or cut or not section.ended or section.rest.strip() or section.stopped:
+            self._end()
+
+    def _object(self) -> Reading:
+        section = self._section
+        section.name(self._name)
+        yield from section.blank()
+        if (yield from json_text.raw_value(section, section.arguments)):
+            section.complete()
+        yield from section.accept(self._form.call_end)
+
+    def _end(self) -> None:
+        """Write the end of the arguments; there is none where the answer was cut off before."""
+        self._section.arguments("}" if self._given else "{}")
+        self._section.complete()
+
+    def _following(self) -> Generator[None, None, str | None]:
+        """Read the tag that goes on with the call, or ends it. There may be none: then the call is over, or it is none.
+
+        Raises:
+            CutError: the text ends here.
+        """
+        section = self._section
+        found = yield from section.accept(self._next)
+        if found or self._form.loose:
+            return found
+        yield from section.blank()
+        return "" if (yield from section.at_stop()) else None
+
+    def _parameter(self, opening: str) -> Generator[None, None, str]:
+        """Read one parameter behind its opening tag, and the tag behind it."""
+        form, section = self._form, self._section
+        name, mark = self._unclosed().get(opening) or (yield from self._key())
+        yield from self._stray(form.name_end)
+        following = yield from self._valueless()
+        if following is not None:
+            section.lost(name, "its key had no value")
+            return following
+        if name in self._given:
+            section.lost(name, "it was given before")
+            return (yield from self._read_value(_Emitter(_ignored, str)))
+        if self._wraps(name):
+            return (yield from self._unwrap(name))
+        section.arguments(f'{", " if self._given else "{"}"{escaped(name)}": ')
+        self._given.add(name)
+        schema = property_schema(self._schema, name, self._schema)
+        return (yield from self._read_value(self._emitter(schema, mark)))
+
+    def _read_value(self, emitter: _Emitter) -> Generator[None, None, str]:
+        """Read a value and what ends it, and the tag behind that."""
+        form, section = self._form, self._section
+        closers = form.parameter_end
+        if form.wrapped is not None and (yield from section.accept((form.wrapped[0],))):
+            closers = tuple(form.wrapped[1] + end for end in closers)
+        return (yield from self._value(_Value(emitter, form.trim), closers))
+
+    def _wraps(self, name: str) -> bool:
+        """Return whether the first parameter, `name`, may be an object around all of them."""
+        known = self._schema.get("properties") if isinstance(self._schema, dict) else None
+        return name in self._form.wrappers and not self._given and isinstance(known, dict) and name not in known
+
+    def _unwrap(self, name: str) -> Generator[None, None, str]:
+        """Read a value that may be all arguments; return the tag behind it.
+
+        It is one of them where it is no object, or where another parameter follows.
+        """
+        said: list[str] = []
+        found = yield from self._read_value(_Emitter(said.append, str))
+        value = typed("".join(said), _OBJECT, None)
+        inner = members(value)
+        if not self._meant(inner) or found in (*self._form.parameter, *self._unclosed()):
+            self._section.arguments(f'{{"{escaped(name)}": {value}')
+            self._given.add(name)
+        elif inner:
+            self._section.arguments(value.strip()[:-1])
+            self._given.update(inner)
+        return found
+
+    def _meant(self, inner: JSONObject | None) -> bool:
+        """Return whether the object `inner` holds parameters of the tool, rather than being the value of one."""
+        known = self._schema.get("properties") if isinstance(self._schema, dict) else None
+        return inner is not None and (not inner or not isinstance(known, dict) or not known.keys().isdisjoint(inner))
+
+    def _valueless(self) -> Generator[None, None, str | None]:
+        """Read the tag before a value; where the call goes on or ends instead, return the tag that says so.
+
+        `None`: a value follows, with its tag or without.
+        """
+        section, form = self._section, self._form
+        if not form.value or (yield from section.accept(form.value)):
+            return None
+        try:
+            return (yield from self._following())
+        except CutError:
+            if section.stopped:
+                return ""
+            raise
+
+    def _stray(self, tags: tuple[str, ...]) -> Reading:
+        """Pass over tags that have no place here, where keys and values have tags of their own (GLM 4.7 stutters)."""
+        while self._form.value and (yield from self._section.accept(tags)):
+            pass
+
+    def _key(self) -> Generator[None, None, tuple[str, str]]:
+        """Read the name of a parameter, and what ends it."""
+        yield from self._stray(self._form.parameter)
+        name = (yield from word(self._section, _KEY)).strip()
+        return name, (yield from self._section.expect(self._form.name_end))
+
+    def _unclosed(self) -> dict[str, tuple[str, str]]:
+        """Return the tags of declared parameters that are not given yet, each with its name and what ends that.
+
+        One of them ends a value whose own end was forgotten.
+        """
+        properties = self._schema.get("properties") if isinstance(self._schema, dict) else None
+        names = () if not isinstance(properties, dict) else (name for name in properties if name not in self._given)
+        form = self._form
+        return {f"{tag}{name}{end}": (name, end) for name in names for tag in form.parameter for end in form.name_end}
+
+    def _emitter(self, schema: JSON, mark: str) -> _Emitter:
+        section, form = self._section, self._form
+        textual = only_text(schema, self._schema)
+        if textual and mark in form.jsons:
+            return _Emitter(section.arguments, lambda text: typed(text, None, None))
+        if textual or (mark in form.texts and may_be_text(schema, self._schema)):
+            return _Emitter(section.arguments, None)
+        return _Emitter(section.arguments, lambda text: typed(text, schema, self._schema))
+
+    def _value(self, value: _Value, closers: tuple[str, ...]) -> Generator[None, None, str]:
+        """Read a value up to its end, and the tag behind that."""
+        section, unclosed = self._section, self._unclosed()
+        garbled = () if self._form.loose else tuple(end[:-1] for end in closers if end[-2:-1].isalpha())
+        abrupt = self._form.parameter if self._form.abrupt else ()
+        ends = () if self._form.loose else self._form.call_end
+        closers = (*closers, *garbled, *unclosed, *abrupt, *ends)
+        plain = re.compile("[^" + "".join({re.escape(closer[0]) for closer in closers}) + "]+")
+        while True:
+            try:
+                yield from section.peek()
+            except CutError:
+                if section.stopped:
+                    value.end()
+                    return ""
+                raise
+            if text := section.run(plain):
+                value.add(text)
+            elif closer := (yield from section.accept(closers, blanks=False)):
+                found, passed = yield from self._closed(closer, garbled, (*unclosed, *abrupt))
+                if found is not None:
+                    value.end()
+                    return found
+                value.add(passed)
+            elif section.at_cut(closers):
+                section.take(len(section.rest))
+            else:
+                value.add(section.take(1))
+
+    def _closed(
+        self, closer: str, garbled: tuple[str, ...], others: tuple[str, ...]
+    ) -> Generator[None, None, tuple[str | None, str]]:
+        """Return the tag with which the call goes on at `closer` (`None`: it ended no value), and all that was read."""
+        if closer in others:
+            return closer, closer
+        if closer in self._form.call_end:
+            found, passed = yield from self._last(closer)
+        else:
+            closer += (yield from self._garbled()) if closer in garbled else ""
+            found, passed = yield from self._behind()
+        return found, closer + passed
+
+    def _last(self, end: str) -> Generator[None, None, tuple[str | None, str]]:
+        """Return `end`, that of the call, if only markup follows: the value has none of its own. And what was read."""
+        section, passed = self._section, ""
+        try:
+            while (yield from section.peek()).isspace() or (yield from section.at_stop()):
+                passed += section.run(_BLANK) or section.take_stop()
+        except CutError:
+            return end if section.stopped else None, passed
+        return None, passed
+
+    def _garbled(self) -> Generator[None, None, str]:
+        """Read the rest of an end whose name is not the one that it should be; return it."""
+        section, said = self._section, ""
+        try:
+            while (yield from section.peek()) and (more := section.run(_GARBLED)):
+                said += more
+            return said + (section.take(1) if (yield from section.peek()) == ">" else "")
+        except CutError:
+            return said
+
+    def _behind(self) -> Generator[None, None, tuple[str | None, str]]:
+        """Return the tag behind the end of a value (`None`: that was no end), and the blanks that were read."""
+        section = self._section
+        if self._form.loose:
+            return (yield from section.accept(self._next)), ""
+        passed = ""
+        try:
+            while (yield from section.peek()).isspace():
+                passed += section.run(_BLANK)
+        except CutError:
+            return "", passed
+        found = yield from section.accept(self._next, blanks=False)
+        over = bool(found) or (yield from section.at_stop()) or section.at_cut(self._form.call_end)
+        return found if over else None, passed
+
+
+def _ignored(_text: str) -> None:
+    """Take a value that has no place."""
+
+
+class _Emitter:
+    """Where a value goes: on as a string while it comes, or, made what it means by `meaning`, when it is all there."""
+
+    def __init__(self, emit: Callable[[str], None], meaning: Callable[[str], str] | None) -> None:
+        self._emit = emit
+        self._meaning = meaning
+        self._parts: list[str] = []
+        if meaning is None:
+            emit('"')
+
+    def add(self, text: str) -> None:
+        if self._meaning is None:
+            self._emit(escaped(text))
+        else:
+            self._parts.append(text)
+
+    def end(self) -> None:
+        self._emit('"' if self._meaning is None else self._meaning("".join(self._parts)))
+
+
+class _Value:
+    """A value without what belongs to its tags; what may be such at its end is held back."""
+
+    def __init__(self, emitter: _Emitter, trim: str) -> None:
+        self._emitter = emitter
+        self._lead = _LEAD[trim]
+        self._tail = _TAIL[trim]
+        self._trim = trim
+        self._held: list[str] = []
+        self._fresh = True
+        self._trims = True
+
+    def add(self, text: str) -> None:
+        if self._fresh:
+            found = self._lead.match(text)
+            text = text[found.end() :] if found is not None else text
+            self._trims = found is not None or self._trim != "line"
+            self._fresh = self._trim == "blanks" and not text
+        tail = self._tail.search(text) if self._trims else None
+        if tail is None or tail.start() > 0 or self._trim == "line":
+            self._release(text[: tail.start()] if tail is not None else text)
+        if tail is not None:
+            self._held.append(tail[0])
+
+    def end(self) -> None:
+        self._emitter.end()
+
+    def _release(self, text: str) -> None:
+        self._emitter.add("".join(self._held) + text)
+        self._held.clear()
+
+
+def word(section: Section, pattern: re.Pattern[str]) -> Generator[None, None, str]:
+    """Read a name: all that `pattern` matches.
+
+    Raises:
+        MismatchError: there is none, or it is too long for a name.
+        CutError: the text ends in it.
+    """
+    yield from section.blank()
+    said = ""
+    while said := said + (more := section.run(pattern)):
+        yield from section.peek()
+        if not more or len(said) > json_text.LONGEST_NAME:
+            break
+    if not said or len(said) > json_text.LONGEST_NAME:
+        raise MismatchError
+    return said
+
+
+def _first(spellings: tuple[str, ...]) -> str:
+    return spellings[0] if spellings else ""

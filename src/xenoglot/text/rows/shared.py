@@ -1,0 +1,60 @@
+"""Forms of calls that many families write beside their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xenoglot.text.payloads.json_calls import JSONCalls, Named
+from xenoglot.text.payloads.markup import Markup
+from xenoglot.text.syntax import Calls
+
+_OPEN: Final = ("<tool_call>",)
+_CLOSE: Final = ("</tool_call>",)
+
+TAGGED_JSON: Final = Calls(open=_OPEN, close=_CLOSE, payload=JSONCalls(), padding="\n")
+"""`<tool_call>{"name": NAME, "arguments": {...}}</tool_call>`"""
+
+TAGGED_NAME: Final = Calls(open=_OPEN, close=_CLOSE, payload=Named(), auto=False)
+"""`<tool_call>NAME {...}</tool_call>`"""
+
+TAGGED_FUNCTION: Final = Calls(
+    open=_OPEN,
+    close=_CLOSE,
+    padding="\n",
+    payload=Markup(
+        call=("<function=", '<function="'),
+        call_name_end=(">", '">'),
+        call_end=("</function>",),
+        parameter=("<parameter=", '<parameter="'),
+        name_end=(">", '">'),
+        parameter_end=("</parameter>",),
+        padded=True,
+    ),
+)
+"""`<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`"""
+
+FUNCTION: Final = Calls(
+    open=("<function=", '<function="'),
+    close=("</tool_call>",),
+    payload=Markup(
+        call_name_end=(">", '">'),
+        call_end=("</function>",),
+        parameter=("<parameter=", '<parameter="'),
+        name_end=(">", '">'),
+        parameter_end=("</parameter>",),
+    ),
+)
+"""The same where the outer tags are forgotten, both of them or the first."""
+
+TAGGED: Final = (TAGGED_JSON, TAGGED_FUNCTION, FUNCTION, TAGGED_NAME)
+"""All that models trained on the tags of Hermes write between them, now and then instead of their own form."""
+
+BARE_JSON: Final = Calls(payload=JSONCalls(strict=True), auto=False)
+"""`{"name": NAME, "arguments": {...}}`, or a list of such, as the whole answer: so write models that forget markers."""
+
+FENCED_JSON: Final = Calls(
+    open=("```json\n", "```\n"), close=("```",), place="start", payload=JSONCalls(listed=True, strict=True)
+)
+"""The same in a code block."""
+
+FORGOTTEN: Final = (BARE_JSON, FENCED_JSON)

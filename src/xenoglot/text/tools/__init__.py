@@ -1,0 +1,1 @@
+"""Tools rendered into prompts, and calls rendered as text."""
