@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.engine import weights

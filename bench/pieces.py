@@ -170,8 +170,8 @@ def _head() -> Callable[[], object]:
 
 
 def _response_head() -> Callable[[], object]:
-    from xenoglot.backends.http1 import ResponseParser  # noqa: PLC0415  as above
-    from xenoglot.backends.transport_bounds import Limits  # noqa: PLC0415
+    from xenoglot.backends.http.http1 import ResponseParser  # noqa: PLC0415  as above
+    from xenoglot.backends.http.timeouts import Limits  # noqa: PLC0415
 
     parser, data = ResponseParser(Limits()), whole(answer("chat").body).reads[0]
 
@@ -183,8 +183,8 @@ def _response_head() -> Callable[[], object]:
 
 
 def _chunk(events: int) -> Callable[[], object]:
-    from xenoglot.backends.http1 import ResponseParser  # noqa: PLC0415  as above
-    from xenoglot.backends.transport_bounds import Limits  # noqa: PLC0415
+    from xenoglot.backends.http.http1 import ResponseParser  # noqa: PLC0415  as above
+    from xenoglot.backends.http.timeouts import Limits  # noqa: PLC0415
 
     reads = streamed("text/event-stream", (frames("chat").token * events,) * 3).reads
     parser = ResponseParser(Limits())

@@ -46,9 +46,9 @@ HARDENED = {
     "policy/limits/*.py": ("policy/limits/test_{name}.py",),
     "gateway/limits*.py": ("gateway/test_{name}.py", "gateway/limits/test_limiter.py"),
     "backends/retry_after.py": ("backends/test_retry_after.py",),
-    "backends/transport_coding.py": ("backends/test_transport_coding.py",),
-    "backends/transport_bounds.py": ("backends/http/test_*.py",),
-    "backends/transport_exchange.py": ("backends/http/test_*.py",),
+    "backends/http/content_encoding.py": ("backends/http/test_content_encoding.py",),
+    "backends/http/timeouts.py": ("backends/http/test_*.py",),
+    "backends/http/exchange.py": ("backends/http/test_*.py",),
 }
 """Modules, and the tests that are theirs; the first row that fits counts."""
 

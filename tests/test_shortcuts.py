@@ -14,7 +14,7 @@ from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 
 HELLO = {"role": "user", "content": "Hi"}
 KNOWN = {
-    "xenoglot.backends.heads.Heads._keep": "heads",
+    "xenoglot.backends.remote.request_heads.Heads._keep": "heads",
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
     "xenoglot.dialects.chat.decoder.StreamDecoder._common": "chunks",
@@ -55,7 +55,7 @@ def test_every_shortcut_is_known() -> None:
     for module in (
         "xenoglot.gateway.http.connection",
         "xenoglot.gateway.relay.push_driver",
-        "xenoglot.backends.remote",
+        "xenoglot.backends.remote.backend",
     ):
         import_module(module)
     for name in names():

@@ -43,8 +43,8 @@ from xenoglot.serving import configured, serve
 from xenoglot.translate import stream_translator, translate, translate_request, translate_response
 
 if TYPE_CHECKING:
-    from xenoglot.backends.emulation import Emulation
-    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.backends.http.timeouts import Deadlines
+    from xenoglot.backends.wrappers.emulation_settings import Emulation
     from xenoglot.client.aio import AsyncClient
     from xenoglot.client.blocking import Client
     from xenoglot.client.blocking_streams import ReplyStream
@@ -76,9 +76,9 @@ _LATER = {
     "Client": "xenoglot.client.blocking",
     "Compaction": "xenoglot.tools.compaction",
     "Cost": "xenoglot.client.costs",
-    "Deadlines": "xenoglot.backends.transport_bounds",
+    "Deadlines": "xenoglot.backends.http.timeouts",
     "EmbeddingReply": "xenoglot.client.replies",
-    "Emulation": "xenoglot.backends.emulation",
+    "Emulation": "xenoglot.backends.wrappers.emulation_settings",
     "Image": "xenoglot.model.content",
     "Inline": "xenoglot.model.content",
     "Message": "xenoglot.model.request",

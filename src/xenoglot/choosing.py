@@ -111,8 +111,8 @@ def own_backend(options: argparse.Namespace) -> Backend | None:
     """
     if options.python is None:
         return None
-    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only for models of one's own
-    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415
+    from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415
+    from xenoglot.backends.local_models.load_object import load  # noqa: PLC0415  only for models of one's own
 
     for name in ("config", *FLAGS):
         if name not in _BESIDE_PYTHON and getattr(options, name, None) is not None:

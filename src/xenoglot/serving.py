@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.emulation import Emulate
+    from xenoglot.backends.wrappers.emulation_settings import Emulate
 
 _ARGUMENTS = {"server.host": "host", "server.port": "port", "keys.env[0]": "client_key_env"}
 
@@ -44,7 +44,7 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
         ConfigurationError: it is nothing that can be served, the address cannot be used, or others could reach it
             without a key.
     """
-    from xenoglot.backends.own.recognise import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
+    from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
     from xenoglot.gateway.config.load import check  # noqa: PLC0415
     from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
     from xenoglot.gateway.process.single import alone  # noqa: PLC0415

@@ -43,8 +43,10 @@ def usual() -> set[str]:
     "unneeded",
     [
         pytest.param(("xenoglot.engine.backend", "xenoglot.engine.weights"), id="embedded-model"),
-        pytest.param(("xenoglot.backends.structured", "xenoglot.text.json.schema"), id="answers-held-to-schemas"),
-        pytest.param(("xenoglot.backends.textual", "xenoglot.text.parser.text_parser"), id="calls-in-text"),
+        pytest.param(
+            ("xenoglot.backends.wrappers.json_output", "xenoglot.text.json.schema"), id="answers-held-to-schemas"
+        ),
+        pytest.param(("xenoglot.backends.wrappers.text_tools", "xenoglot.text.parser.text_parser"), id="calls-in-text"),
         pytest.param(
             ("xenoglot.gateway.process.supervisor", "xenoglot.gateway.process.worker"), id="several-processes"
         ),

@@ -4,9 +4,9 @@ import pytest
 
 from tests.client.scripts import HELLO, HELLO_STREAMED, refusal
 from xenoglot.backends.backend import Answer, Call
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.backends.test_remote import KEY, sent, upstream
+from tests.backends.remote.test_backend import KEY, sent, upstream
 from tests.backends.wire import leakless, response
 from xenoglot.backends.embedding import Embedder, EmbeddingAnswer, EmbeddingCall
 from xenoglot.codec.loss import Losses

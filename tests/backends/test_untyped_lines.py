@@ -4,8 +4,8 @@ import pytest
 
 from tests.faults.wires import HELLO
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.loss import Losses
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.batch_lines import Line, decode_line
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.transport import Transport
 from xenoglot.bulk.asking import asked, tokens_of
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get

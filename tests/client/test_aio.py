@@ -10,9 +10,9 @@ import pytest
 from tests.client.scripts import HELLO, HELLO_STREAMED, asked, chunk, streamed
 from xenoglot.backends.backend import Backend, Call, EventAnswer
 from xenoglot.backends.callable import Callable
-from xenoglot.backends.emulation import Emulation
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.costs import Price, Prices
 from xenoglot.client.streams import AsyncReplyStream

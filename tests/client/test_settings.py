@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.client.scripts import HELLO, asked
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.blocking import Client
 from xenoglot.errors import ConfigurationError, DeadlineError, InvalidRequestError

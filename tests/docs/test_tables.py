@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from tests.gateway.serving import endpoints
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.count_tokens import COUNT

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine

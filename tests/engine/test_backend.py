@@ -13,7 +13,7 @@ from tests.engine.grammar.schemas import SCHEMAS
 from tests.engine.grammar.validate import valid
 from tests.engine.running import SHAPE, asked, events, lawful, response, said
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.constrain import constrain

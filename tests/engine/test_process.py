@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from tests.engine.workers import LONG
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.engine.child import COMMAND, Endpoint, Settings
 from xenoglot.engine.errors import EngineError, StartError, UnavailableError
 from xenoglot.engine.process import Backoff, EngineProcess, Health

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.running import SHAPE, Running, asked, response, said
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.process import EngineProcess

@@ -24,7 +24,7 @@ from tests.backends.wire import open_sockets, turns
 from tests.faults.canaries import Canaries, Overheard, overhearing
 from tests.faults.heard import answer_text, envelope, heard
 from tests.faults.wires import DIALECTS, HELLO
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import Upstream as Settings
 from xenoglot.gateway.process import build
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from tests.faults.heard import Heard, Told
-    from xenoglot.backends.transport_connection import Pool
+    from xenoglot.backends.http.connection import Pool
     from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.testing.script import Step

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.backends.wire import becomes, leakless, turns
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.testing import END, Body, Head, Respond, Rule, Until, Upstream, When
 
 if TYPE_CHECKING:

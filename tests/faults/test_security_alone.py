@@ -18,9 +18,9 @@ from tests.gateway.said import CHAT, HELLO
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.transport import Transport
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.load import check
 from xenoglot.testing import Respond
@@ -103,7 +103,7 @@ async def test_s22_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.
 
 
 LOOKING = {
-    "xenoglot.backends.transport_proxy",  # where an operator, or who makes a client, says `environment`
+    "xenoglot.backends.http.proxies",  # where an operator, or who makes a client, says `environment`
     "xenoglot.launching.setup",  # so that the programs that are launched ask none for this machine
 }
 

@@ -18,8 +18,8 @@ from tests.faults.direct import ask
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
 from xenoglot.gateway.app import Gateway

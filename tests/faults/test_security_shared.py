@@ -19,8 +19,8 @@ from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for, endpoints
 from xenoglot.backends.backend import Call, EventAnswer
+from xenoglot.backends.http.client import Transport
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.transport import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.bert import make

@@ -17,9 +17,9 @@ from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
 from xenoglot import testing
+from xenoglot.backends.http.client import Transport
 from xenoglot.backends.redaction import MASK, Redactor
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import Keys, Upstream

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from tests.backends.wire import becomes
 from tests.faults.house import asking
-from xenoglot.backends.transport import Transport, TransportError
-from xenoglot.backends.transport_exchange import Exchange as Asked
+from xenoglot.backends.http.client import Transport, TransportError
+from xenoglot.backends.http.exchange import Exchange as Asked
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
@@ -29,8 +29,8 @@ from xenoglot.testing import END, Baseline, Respond, Rule, Until, Upstream, answ
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-    from xenoglot.backends.http1 import Origin
-    from xenoglot.backends.transport_connection import Connection, Pool
+    from xenoglot.backends.http.connection import Connection, Pool
+    from xenoglot.backends.http.http1 import Origin
     from xenoglot.gateway.app import Gateway
 
 MOST = 200

@@ -17,7 +17,7 @@ from tests.faults.heard import words_of
 from tests.faults.house import CLOSES, House, broken, fine, well, whole
 from tests.faults.test_upstream_breaks import heard_first, said_at
 from tests.faults.wires import DIALECTS, FIRST, HELLO, OVERLOADED, error_body, response_object, written
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.testing.script import Body, Close, End, Head, Respond, Send, Until
 
 if TYPE_CHECKING:

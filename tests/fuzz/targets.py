@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from tests.laws.vendor_streams import VENDORS
 from tests.shortcuts import switched
-from xenoglot.backends.http1 import ResponseParser
+from xenoglot.backends.http.http1 import ResponseParser
+from xenoglot.backends.http.timeouts import Limits
 from xenoglot.backends.retry_after import retry_after
-from xenoglot.backends.transport_bounds import Limits
 from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.framing.stream_reader import Reading

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
-from xenoglot.backends.streamed import Watch
+from xenoglot.backends.stream_guard import Watch
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text

@@ -11,9 +11,9 @@ import pytest
 from tests.gateway.said import CHAT, MESSAGES
 from tests.gateway.serving import config_for
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends import hops
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote import hop_count
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.testing import AsyncRawClient
@@ -44,5 +44,5 @@ async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: 
                 answer = await client.ask(method, path, body, {"anthropic-version": "2023-06-01"})
             server.should_exit = True
             await serving
-    assert len(statuses) == hops.MOST + 1
+    assert len(statuses) == hop_count.MOST + 1
     assert (statuses[0], answer.status) == (400, 400)

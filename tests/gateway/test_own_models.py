@@ -16,9 +16,9 @@ from tests.backends.own.engines import Engine
 from tests.gateway.serving import PATIENCE, read_until, run
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.own.recognise import backend_of
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.local_models.adapt import backend_of
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.model.content import Reasoning, Text, ToolCall

@@ -12,7 +12,7 @@ from tests.backends.responses import CHUNKED
 from tests.backends.wire import Peer, becomes, on_each_loop, turns
 from tests.gateway.said import CHAT, MESSAGES
 from tests.gateway.stage import Client, Stage, post
-from xenoglot.backends.transport_connection import READ_BYTES
+from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.http.limits import HIGH_WATER
 from xenoglot.gateway.http.server import NativeServer

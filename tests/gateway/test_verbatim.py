@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import CHAT, Backend
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
-from xenoglot.backends.streamed import Watch
+from xenoglot.backends.stream_guard import Watch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
-from xenoglot.backends.streamed import Watch
+from xenoglot.backends.stream_guard import Watch
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.framing.stream_reader import Reading
 from xenoglot.codec.stage import through

@@ -14,11 +14,11 @@ import pytest
 
 from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.backend import watched
+from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.refusal import unreachable
-from xenoglot.backends.replies import Replies
-from xenoglot.backends.streamed import Reader, Watch
-from xenoglot.backends.transport import TransportError
+from xenoglot.backends.remote.response_errors import Replies
+from xenoglot.backends.remote.upstream_errors import unreachable
+from xenoglot.backends.stream_guard import Reader, Watch
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.framing.stream_reader import Reading
 from xenoglot.codec.framing.stream_writer import Writing

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.tree import ROOT
+from xenoglot.backends.http.timeouts import TransportError
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.refusal import fit_to_show, not_understood, unreachable
-from xenoglot.backends.transport_bounds import TransportError
+from xenoglot.backends.remote.upstream_errors import fit_to_show, not_understood, unreachable
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.backends.wire import answering, leakless, serving
 from xenoglot.backends.backend import Call
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.load import check

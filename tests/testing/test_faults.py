@@ -10,8 +10,8 @@ import pytest
 from tests.backends.wire import leakless, push
 from tests.faults.house import asking
 from xenoglot.backends.backend import ByteAnswer, Call
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.dialect_registry import get, names

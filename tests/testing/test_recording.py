@@ -14,7 +14,7 @@ from tests.backends.wire import leakless, push, turns
 from tests.engine.running import SHAPE
 from tests.engine.running import Running as Process
 from tests.gateway.serving import Running, config_for
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.engine.backend import Engine
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import ClockLoop, leakless, push
-from xenoglot.backends.transport import Transport, TransportError
+from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.testing import (
     Body,
     Close,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.running import SHAPE, Running
 from tests.tools.scenes import results, steps, unpaired
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.client.aio import AsyncClient
 from xenoglot.client.blocking import Client
 from xenoglot.engine.backend import Engine

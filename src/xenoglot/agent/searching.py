@@ -15,7 +15,7 @@ from xenoglot.agent.globs import compiled, matches
 from xenoglot.agent.naming import shown
 from xenoglot.agent.walking import Walk
 from xenoglot.agent.workspace import Workspace, WorkspaceError, is_binary
-from xenoglot.backends.stepping import Steps
+from xenoglot.backends.thread_iterator import Steps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator

@@ -14,7 +14,7 @@ from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
-    from xenoglot.backends.streamed import Watch
+    from xenoglot.backends.stream_guard import Watch
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.failure import Failure
     from xenoglot.policy.needs import Need

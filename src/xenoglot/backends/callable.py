@@ -20,8 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.backends.stepping import CrowdedError, Steps
-from xenoglot.backends.stopping import ended, stop_stage
+from xenoglot.backends.thread_iterator import CrowdedError, Steps
+from xenoglot.backends.wrappers.stop_strings import ended, stop_stage
 from xenoglot.codec.blocks import Blocks
 from xenoglot.errors import whereabouts
 from xenoglot.model.catalog import ModelInfo

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError
 from xenoglot.backends.redaction import MASK, SHORTEST, Redactor
 from xenoglot.backends.retry_after import retry_after
-from xenoglot.backends.transport import Deadlines, Transport, TransportError
 from xenoglot.backends.urls import endpoint
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
@@ -24,7 +24,7 @@ from xenoglot.providers.probe_finding import Report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.backends.transport import Reply as Transported
+    from xenoglot.backends.http.client import Reply as Transported
     from xenoglot.providers.probe import Options
     from xenoglot.providers.probe_exchange import Ask
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
 
-    from xenoglot.backends.emulation import Emulation
-    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.backends.http.timeouts import Deadlines
+    from xenoglot.backends.wrappers.emulation_settings import Emulation
     from xenoglot.client.calling import OnLoss, Timeout
     from xenoglot.client.costs import Cost, Prices
     from xenoglot.client.options import ModelOptions, Options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, get_a
 
 from xenoglot.backends.backend import Call
 from xenoglot.backends.embedding import Embedder, none_made
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.asked import begin, begin_events
 from xenoglot.client.costs import Prices
 from xenoglot.client.embedding import embedding_call, embedding_request

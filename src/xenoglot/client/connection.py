@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, cast
 
 from xenoglot.backends.backend import Backend
-from xenoglot.backends.emulation import Emulation
-from xenoglot.backends.reading import read_as
-from xenoglot.backends.transport_bounds import Deadlines
-from xenoglot.backends.transport_proxy import proxy_for
+from xenoglot.backends.http.proxies import proxy_for
+from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.wrappers.emulate import read_as
+from xenoglot.backends.wrappers.emulation_settings import Emulation
 from xenoglot.client.upstreams import Address, address_of, embedded
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.text.registry import AUTO, OFF, names
@@ -19,7 +19,7 @@ from xenoglot.text.registry import AUTO, OFF, names
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.backends.transport import Transport
+    from xenoglot.backends.http.client import Transport
     from xenoglot.client.upstreams import Naming, Opening, Upstream
 
 
@@ -127,7 +127,7 @@ class Connection:
 
     async def _opened(self) -> Backend:
         if self.address is not None:
-            from xenoglot.backends.transport import Transport  # noqa: PLC0415  a backend in process needs none
+            from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a backend in process needs none
 
             self._transport = Transport(deadlines=self._deadlines, proxy=self._proxy)
             self._stack.push_async_callback(self._transport.aclose)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, get_args
 import msgspec
 from msgspec import Struct
 
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.flaws import explained, mistyped
 from xenoglot.client.saying import messages_of, texts_of_system
 from xenoglot.client.toolbox import read, tool_choice_of, tools_of
@@ -224,7 +224,7 @@ def headers_of(said: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def _header(name: object, value: object) -> tuple[str, str]:
-    from xenoglot.backends.http1 import NOT_IN_VALUES, OURS, TOKEN  # noqa: PLC0415  few calls have headers
+    from xenoglot.backends.http.http1 import NOT_IN_VALUES, OURS, TOKEN  # noqa: PLC0415  few calls have headers
 
     where = f"$.headers[{str(name)[:60]!r}]"
     if not isinstance(name, str) or not TOKEN.fullmatch(name):

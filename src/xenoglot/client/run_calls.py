@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from xenoglot.backends.stepping import CrowdedError, Steps
+from xenoglot.backends.thread_iterator import CrowdedError, Steps
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
 from xenoglot.tools.announcing import Announcer

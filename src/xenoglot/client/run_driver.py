@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.run_calls import Execution
 from xenoglot.errors import FailureError
 from xenoglot.tools.announcing import Order

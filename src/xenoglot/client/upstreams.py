@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Backend
-from xenoglot.backends.targets import Rule, Targets
+from xenoglot.backends.remote.target_rules import Rule, Targets
 from xenoglot.client.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.glob import matches
@@ -27,7 +27,7 @@ from xenoglot.text.registry import OFF
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from xenoglot.backends.transport import Transport
+    from xenoglot.backends.http.client import Transport
     from xenoglot.engine.backend import Engine
     from xenoglot.engine.embedding import EmbeddingEngine
     from xenoglot.model.catalog import ModelInfo
@@ -79,7 +79,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
     def remote(self, transport: Transport) -> Backend:
         """Return the backend that asks it over `transport`."""
-        from xenoglot.backends.remote import Remote  # noqa: PLC0415  a client of a backend in process needs none
+        from xenoglot.backends.remote.backend import Remote  # noqa: PLC0415  a client of a backend in process needs none
 
         return Remote(
             self.name,
@@ -131,8 +131,8 @@ def address_of(upstream: str, naming: Naming, environ: Mapping[str, str] = os.en
 
 
 def _of_url(url: str, naming: Naming, environ: Mapping[str, str]) -> Address:
-    from xenoglot.backends.http1 import locate  # noqa: PLC0415  as above
-    from xenoglot.backends.transport_bounds import TransportError  # noqa: PLC0415
+    from xenoglot.backends.http.http1 import locate  # noqa: PLC0415  as above
+    from xenoglot.backends.http.timeouts import TransportError  # noqa: PLC0415
 
     socket_path = url.removeprefix(UNIX) if url.startswith(UNIX) else None
     base = url if socket_path is None else "http://localhost"
@@ -216,7 +216,7 @@ async def embedded() -> AsyncGenerator[Backend]:
     Raises:
         EngineError: it cannot be had; the message says what to do.
     """
-    from xenoglot.backends.transport import Transport  # noqa: PLC0415  a client of a server needs none of it
+    from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a client of a server needs none of it
     from xenoglot.engine import weights  # noqa: PLC0415
     from xenoglot.engine.backend import Engine  # noqa: PLC0415
     from xenoglot.engine.child import Settings  # noqa: PLC0415

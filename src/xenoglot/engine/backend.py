@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
-from xenoglot.backends.fanout import fan_out, shares_of
-from xenoglot.backends.transport import TransportError
+from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.requests.adapt_request import check_tools
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
-    from xenoglot.backends.transport import Reply, Transport
+    from xenoglot.backends.http.client import Reply, Transport
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
     from xenoglot.engine.measures import Measures

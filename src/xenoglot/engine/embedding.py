@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Call
     from xenoglot.backends.embedding import EmbeddingCall
-    from xenoglot.backends.transport import Transport
+    from xenoglot.backends.http.client import Transport
     from xenoglot.engine.measures import Measures
     from xenoglot.engine.runtime import Process
     from xenoglot.engine.weights import Weights

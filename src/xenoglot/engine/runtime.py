@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from xenoglot.backends.transport import TransportError
+from xenoglot.backends.http.client import TransportError
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.engine.errors import EngineError
@@ -18,7 +18,7 @@ from xenoglot.errors import FailureError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.backends.transport import Reply, Transport
+    from xenoglot.backends.http.client import Reply, Transport
     from xenoglot.engine.child import Endpoint
     from xenoglot.model.json import JSON, JSONObject
 

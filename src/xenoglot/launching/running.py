@@ -15,7 +15,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import ConfigurationError, WireError
 
 if TYPE_CHECKING:
-    from xenoglot.backends.transport import Transport
+    from xenoglot.backends.http.client import Transport
     from xenoglot.model.json import JSONObject
 
 OURS = b"Xenoglot"
@@ -89,7 +89,7 @@ def _owners(table: str, port: int) -> Sequence[int]:
 
 
 async def _look(url: str, key: str | None) -> Found:
-    from xenoglot.backends.transport import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
+    from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
     transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
     try:
@@ -112,7 +112,7 @@ async def _look(url: str, key: str | None) -> Found:
 
 
 async def _context_of(url: str, key: str, model: str) -> int | None:
-    from xenoglot.backends.transport import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
+    from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
     transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
     try:

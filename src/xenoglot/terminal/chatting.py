@@ -160,7 +160,7 @@ async def _tools(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[Lo
     """Return the tools that were named."""
     if not options.tool and options.mcp is None:
         return ()
-    from xenoglot.backends.own.loading import load  # noqa: PLC0415  only where there are some
+    from xenoglot.backends.local_models.load_object import load  # noqa: PLC0415  only where there are some
     from xenoglot.tools.tool import LocalTool, tool  # noqa: PLC0415
 
     found: list[LocalTool] = []

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.http1 import OURS
-from xenoglot.backends.transport import Transport, TransportError
+from xenoglot.backends.http.client import Transport, TransportError
+from xenoglot.backends.http.http1 import OURS
 from xenoglot.backends.urls import endpoint
 from xenoglot.testing.playing import chunk, encode_head
 from xenoglot.testing.received import MessageReader
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from xenoglot.backends.transport import Reply
+    from xenoglot.backends.http.client import Reply
     from xenoglot.testing.received import Received
 
 READ_BYTES = 65_536

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
 from xenoglot.backends.embedding import EmbeddingAnswer
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError

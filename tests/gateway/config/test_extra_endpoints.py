@@ -20,7 +20,7 @@ from tests.gateway.config.test_provider_defaults import upstream as configured
 from tests.gateway.serving import PATIENCE
 from tests.gateway.test_reasoning_requests import House
 from xenoglot.backends.backend import Call
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.fast_path import FastPath

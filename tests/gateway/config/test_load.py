@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError

@@ -8,9 +8,9 @@ import pytest
 
 from tests.backends.wire import answering, response, serving
 from tests.gateway.serving import Running, config_for
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.transport import Transport
-from xenoglot.backends.transport_proxy import read_proxy
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.http.proxies import read_proxy
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError

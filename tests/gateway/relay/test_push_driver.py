@@ -32,7 +32,7 @@ from tests.gateway.passages import (
     some_modes,
     until_over,
 )
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.gateway.relay import response_ids
 from xenoglot.gateway.upstream.call import Asking

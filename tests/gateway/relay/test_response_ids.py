@@ -13,7 +13,7 @@ from tests.gateway.serving import PATIENCE, Running, config_for, read_until
 from tests.gateway.test_faults import post
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
-from xenoglot.backends.streamed import Watch
+from xenoglot.backends.stream_guard import Watch
 from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses

@@ -19,7 +19,7 @@ from tests.gateway.stored.test_intake import client_of, text_of
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.streamed import Watch
+from xenoglot.backends.stream_guard import Watch
 from xenoglot.gateway.config.settings import Server, Store, Upstream
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends import hops
+from xenoglot.backends.remote import hop_count
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import Client
@@ -148,7 +148,7 @@ class RequestAdmission:
             client=client,
             origin=exchange.header("origin"),
             source=source_of(exchange.peer) if self._auth.keyring.needs_key(row.policy) else None,
-            hops=hops.told(exchange.headers),
+            hops=hop_count.told(exchange.headers),
             passed=passed_on(exchange.headers, dialect),
         )
 
@@ -176,7 +176,7 @@ def entered(entry: Entry, exchange: Exchange, record: Record) -> RequestContext:
     record.client = entry.client
     record.origin = entry.origin
     exchange.variables = entry.variables
-    hops.arrive(entry.hops)
+    hop_count.arrive(entry.hops)
     return RequestContext(exchange, entry.dialect, record, entry.hops)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.emulation import Emulation as Emulate
+from xenoglot.backends.wrappers.emulation_settings import Emulation as Emulate
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.text.registry import AUTO, OFF, names

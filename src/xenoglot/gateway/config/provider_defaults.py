@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.targets import Rule, Targets
+from xenoglot.backends.remote.target_rules import Rule, Targets
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.emulate import check_syntax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.transport_proxy import Proxy, proxy_for, read_proxy
+from xenoglot.backends.http.proxies import Proxy, proxy_for, read_proxy
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.schema import join
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from xenoglot.backends.transport_bounds import Deadlines
+from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
 from xenoglot.gateway.config.connections import Connections

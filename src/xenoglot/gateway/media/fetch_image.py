@@ -6,8 +6,8 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.backends.transport import Deadlines, Limits, Transport, TransportError
-from xenoglot.backends.transport_lookup import Lookup
+from xenoglot.backends.http.client import Deadlines, Limits, Transport, TransportError
+from xenoglot.backends.http.dns import Lookup
 from xenoglot.errors import FailureError
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
 from xenoglot.model.content import Inline
@@ -16,7 +16,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.backends.transport_lookup import Resolve
+    from xenoglot.backends.http.dns import Resolve
     from xenoglot.gateway.config.image_fetch import Fetch
 
 OK: Final = 200

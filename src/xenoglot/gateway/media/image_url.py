@@ -10,13 +10,13 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from xenoglot.backends.http1 import locate
-from xenoglot.backends.transport_bounds import TransportError
+from xenoglot.backends.http.http1 import locate
+from xenoglot.backends.http.timeouts import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from xenoglot.backends.http1 import Location
+    from xenoglot.backends.http.http1 import Location
 
     Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 

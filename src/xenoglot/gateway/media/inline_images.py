@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer, Backend, Call
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
-    from xenoglot.backends.remote import Remote as Server
+    from xenoglot.backends.remote.backend import Remote as Server
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.config.image_fetch import Fetch
     from xenoglot.model.catalog import ModelInfo

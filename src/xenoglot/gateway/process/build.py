@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import asdict, replace
 
-from xenoglot.backends.remote import Remote, Spoken
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
+from xenoglot.backends.remote.backend import Remote, Spoken
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.keys import keyring
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.transport_bounds import Deadlines
+    from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import Upstream
     from xenoglot.gateway.limits.limiter import Limiter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from xenoglot.backends.transport import Transport
+from xenoglot.backends.http.client import Transport
 from xenoglot.engine import weights
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.child import Settings

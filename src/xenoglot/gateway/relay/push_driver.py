@@ -18,9 +18,9 @@ from asyncio import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from xenoglot.backends import hops
-from xenoglot.backends.refusal import unreachable
-from xenoglot.backends.transport import TransportError
+from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.remote import hop_count
+from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.http.exchange import ClientGoneError
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.backends.transport import Reply
-    from xenoglot.backends.transport_exchange import Exchange as Asked
+    from xenoglot.backends.http.client import Reply
+    from xenoglot.backends.http.exchange import Exchange as Asked
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.relay.push_sink import Attempt
@@ -279,7 +279,7 @@ class Passage:
             if self.client.gone or self._broken_off:
                 self._release()
                 raise ClientGoneError("the client left before it was answered") if self.client.gone else CancelledError
-            hops.arrive(self._ctx.hops)
+            hop_count.arrive(self._ctx.hops)
             waited = self.loop.time() - self.started
             await self._relay.go_on(self._ctx, self.asking, StartedCall(self._hold, begun, waited))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from xenoglot.backends.backend import Call
-from xenoglot.backends.remote import Remote
-from xenoglot.backends.verbatim import Composed
+from xenoglot.backends.remote.backend import Remote
+from xenoglot.backends.remote.passthrough import Composed
 from xenoglot.gateway.routing.reservation import Hold
 from xenoglot.gateway.upstream.preserve_reasoning import Recorder
 

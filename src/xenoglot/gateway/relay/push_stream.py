@@ -6,8 +6,8 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from xenoglot.backends.refusal import unreachable
-from xenoglot.backends.streamed import Reader, Watch
+from xenoglot.backends.remote.upstream_errors import unreachable
+from xenoglot.backends.stream_guard import Reader, Watch
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.relay.envelope import OK
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from xenoglot.backends.transport import Reply, TransportError
+    from xenoglot.backends.http.client import Reply, TransportError
     from xenoglot.gateway.relay.push_sink import Sink
     from xenoglot.gateway.upstream.preserve_reasoning import Recorder
     from xenoglot.model.events import Event

@@ -12,7 +12,7 @@ from xenoglot.gateway.relay.envelope import JSON_TYPE, OK
 from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
-    from xenoglot.backends.transport import Reply
+    from xenoglot.backends.http.client import Reply
     from xenoglot.gateway.relay.push_sink import Attempt, Sink
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response

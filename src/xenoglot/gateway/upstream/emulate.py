@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.reading import read_as
+from xenoglot.backends.wrappers.emulate import read_as
 
 if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.backends.fanout import Counts
+from xenoglot.backends.wrappers.fanout import Counts
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import (

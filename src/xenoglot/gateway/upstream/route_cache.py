@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from xenoglot.backends.remote import Remote
+from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.routing.router import NOTHING, UNCAPPED
 from xenoglot.gateway.upstream.call import routes_for
 from xenoglot.gateway.upstream.emulate import reading

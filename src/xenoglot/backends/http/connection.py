@@ -1,0 +1,255 @@
+"""One connection to an upstream, and the pool of those that wait for the next request."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, cast
+
+from xenoglot.backends.http.http1 import ResponseParser
+from xenoglot.backends.http.timeouts import TransportError
+
+if TYPE_CHECKING:
+    from xenoglot.backends.http.exchange import Exchange
+    from xenoglot.backends.http.http1 import Origin, Request
+    from xenoglot.backends.http.timeouts import Kind, Limits
+
+LOOK_SECONDS = 5.0
+"""How often the pool looks for exchanges that may be late before long."""
+SOON = 2 * LOOK_SECONDS
+SMALL_BODY = 64 * 1024
+"""A request body up to this size is copied behind its head, for one write instead of two."""
+READ_BYTES = 64 * 1024
+"""The most that one read takes. It bounds what a connection holds for a client that stops reading: one read beyond the
+high-water mark, and what was written for it. The event loops' own reads are four times as large."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection to one origin. It is opened for a request, then carries one exchange at a time, or idles.
+
+    All connections of a pool read into one buffer: a read is parsed before the next begins, and the parser copies the
+    body out of it.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, pool: Pool, origin: Origin) -> None:
+        self.loop = pool.loop
+        self._clock = pool.loop.time
+        self.origin = origin
+        self.idle_since = 0.0
+        self._made_at = self.loop.time()
+        self.pool = pool
+        self._parser = ResponseParser(pool.limits)
+        self._exchange: Exchange | None = None
+        self._connected = False
+        self._closed = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether a request can be written."""
+        return not self._closed and not self.transport.is_closing()
+
+    def aged(self, now: float) -> bool:
+        """Whether it is too old for another request."""
+        return now - self._made_at >= self.pool.limits.connection_seconds
+
+    def begin(self, request: Request, exchange: Exchange, now: float) -> None:
+        """Write a request and expect its response."""
+        self._parser.begin(request.method)
+        self._exchange = exchange
+        self.pool.look_after(exchange, now)
+        if len(request.body) <= SMALL_BODY:
+            self.transport.write(request.head + request.body)
+        else:
+            self.transport.write(request.head)
+            self.transport.write(request.body)
+
+    def fail(self, error: TransportError) -> None:
+        """End the exchange with `error`, leaving what was read before it to be read, and close."""
+        exchange, self._exchange = self._exchange, None
+        self.close()
+        if exchange is not None:
+            exchange.end(error)
+
+    def stop(self, kind: Kind, problem: str) -> None:
+        """Fail for a reason that lies outside the response."""
+        self.fail(TransportError(kind, "body" if self._parser.head else "head", problem))
+
+    def close(self) -> None:
+        """Close now, without a word: what is unwritten and unread is dropped."""
+        self._exchange = None
+        if self._closed:
+            return
+        self._closed = True
+        self._parser.close()
+        self.pool.forget(self)
+        if self._connected:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: TCP and TLS are up."""
+        self.transport = cast("asyncio.Transport", transport)
+        self._connected = True
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  every read may fill the buffer
+        """asyncio: where the next read goes."""
+        return self.pool.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: one read, which is in the buffer."""
+        self.data_received(self.pool.buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Take what one read held."""
+        exchange = self._exchange
+        if exchange is None:
+            self.close()
+            return
+        parser = self._parser
+        now = exchange.heard_at = self._clock()
+        body = parser.feed(data)
+        news = exchange.head is None and parser.head is not None
+        if news:
+            exchange.head = parser.head
+        if body:
+            news = exchange.put(body)
+            if self._exchange is not exchange:  # its reader was called, and is done with it
+                return
+        if parser.error is not None:
+            self.fail(parser.error)
+        elif parser.complete:
+            self._finish(exchange, now)
+        elif news:
+            exchange.wake()
+
+    def eof_received(self) -> None:
+        """asyncio: the upstream sends no more."""
+        exchange = self._exchange
+        if exchange is None:
+            self.close()
+            return
+        self._parser.end()
+        if self._parser.error is not None:
+            self.fail(self._parser.error)
+        else:
+            self._finish(exchange, self.loop.time())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: the socket is closed, by whomever."""
+        if exc is None:
+            self.eof_received()
+        else:
+            self.stop("tls" if isinstance(exc, ssl.SSLError) else "closed", "the connection to the upstream broke")
+        self.pool.lost(self)
+
+    def _finish(self, exchange: Exchange, now: float) -> None:
+        """The response is whole. The next request may come, unless part of this one is still unwritten."""
+        self._exchange = None
+        if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged(now):
+            self.close()
+        else:
+            if exchange.paused:
+                self.transport.resume_reading()
+            self.pool.put(self, now)
+        exchange.end(None)
+
+
+class Pool:
+    """The connections of one event loop. Idle ones wait by origin: the newest is taken first, the oldest ages out."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
+        self.loop = loop
+        self.limits = limits
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        """What connections read into; of use only within one call."""
+        self.connections: set[Connection] = set()
+        """All that have come up and are open, idle or not. Of one given up on the way, uvloop never says it is lost."""
+        self.unwatched: set[Exchange] = set()
+        """Exchanges under way that do not look at their deadlines themselves yet."""
+        self._idle: dict[Origin, dict[Connection, None]] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._looker: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
+
+    def take(self, origin: Origin, now: float) -> Connection | None:
+        """An idle connection to `origin`, if there is one."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection, _ = idle.popitem()
+            if connection.usable and not connection.aged(now):
+                return connection
+            connection.close()
+        return None
+
+    def put(self, connection: Connection, now: float) -> None:
+        """Keep a connection for the next request."""
+        connection.idle_since = now
+        idle = self._idle.setdefault(connection.origin, {})
+        idle[connection] = None
+        if len(idle) > self.limits.idle_connections:
+            next(iter(idle)).close()
+        if self._sweeper is None:
+            self._sweeper = self.loop.call_later(self.limits.idle_seconds, self._sweep)
+
+    def close_idle(self) -> int:
+        """Close the connections that wait for a request, to free their descriptors; return how many."""
+        idle = [connection for waiting in self._idle.values() for connection in waiting]
+        for connection in idle:
+            connection.close()
+        return len(idle)
+
+    def look_after(self, exchange: Exchange, now: float) -> None:
+        """See to it that the exchange keeps its deadlines."""
+        if exchange.patience.soonest < SOON or exchange.total_at - now < SOON:
+            exchange.watch(now)
+            return
+        self.unwatched.add(exchange)
+        if self._looker is None:
+            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)
+
+    def forget(self, connection: Connection) -> None:
+        """It is closing: nobody gets it any more."""
+        self._idle.get(connection.origin, {}).pop(connection, None)
+
+    def lost(self, connection: Connection) -> None:
+        """Its socket is closed."""
+        self.connections.discard(connection)
+        if not self.connections and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    async def aclose(self) -> None:
+        """Close every connection, failing what is on it, and wait until the sockets are closed."""
+        for timer in filter(None, (self._sweeper, self._looker)):
+            timer.cancel()
+        self._sweeper = self._looker = None
+        for connection in tuple(self.connections):
+            connection.stop("closed", "the transport was closed")
+        if self.connections:
+            self._emptied = self.loop.create_future()
+            await self._emptied
+
+    def _sweep(self) -> None:
+        """Close what has been idle too long; come back when the oldest of the rest will be."""
+        self._sweeper = None
+        horizon = self.loop.time() - self.limits.idle_seconds
+        for idle in self._idle.values():
+            for connection in tuple(idle):
+                if connection.idle_since > horizon:
+                    break
+                connection.close()
+        self._idle = {origin: idle for origin, idle in self._idle.items() if idle}
+        if self._idle:
+            oldest = min(next(iter(idle)).idle_since for idle in self._idle.values())
+            self._sweeper = self.loop.call_at(oldest + self.limits.idle_seconds, self._sweep)
+
+    def _look(self) -> None:
+        """Have those watch the time that may be late before the look after the next."""
+        self._looker = None
+        now = self.loop.time()
+        soon = {one for one in self.unwatched if one.may_be_late(now) - now < SOON}
+        self.unwatched -= soon
+        for exchange in soon:
+            exchange.watch(now)
+        if self.unwatched:
+            self._looker = self.loop.call_later(LOOK_SECONDS, self._look)

@@ -1,0 +1,272 @@
+"""One request and what has arrived of its response, between the connection that reads it and the one who reads on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from xenoglot.backends.http.timeouts import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.backends.http.http1 import Head
+    from xenoglot.backends.http.timeouts import Deadlines, Kind
+
+HIGH_WATER = 128 * 1024
+"""Unread body bytes at which the upstream has to wait ..."""
+LOW_WATER = 32 * 1024
+"""... and at which it may go on."""
+STALE_SECONDS = 2.0
+"""A kept connection that closes unanswered this soon was closing already when we wrote; later, it was the request."""
+
+
+def seconds(deadline: float | None) -> float:
+    """A deadline as a number that can be compared."""
+    return inf if deadline is None else deadline
+
+
+class Patience:
+    """The deadlines of an exchange as numbers that can be compared, in seconds."""
+
+    __slots__ = ("first_byte", "idle", "soonest", "total")
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self.first_byte = seconds(deadlines.first_byte)
+        self.idle = seconds(deadlines.idle)
+        self.total = seconds(deadlines.total)
+        self.soonest = min(self.first_byte, self.idle)
+
+
+class Reader(Protocol):
+    """Who is called when there is news, instead of being woken."""
+
+    def go_on(self) -> None:
+        """Something is here: the head, a piece, the end, or an error; of one read, all of it."""
+        ...
+
+
+class Unwatched(Protocol):
+    """What an exchange needs of the pool of its connection."""
+
+    @property
+    def unwatched(self) -> set[Exchange]:
+        """Exchanges under way that do not look at their deadlines themselves yet."""
+        ...
+
+
+class ExchangeConnection(Protocol):
+    """What an exchange needs of the connection that carries it."""
+
+    transport: asyncio.Transport
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it belongs to."""
+        ...
+
+    @property
+    def pool(self) -> Unwatched:
+        """The pool that it belongs to."""
+        ...
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open."""
+        ...
+
+    def stop(self, kind: Kind, problem: str) -> None:
+        """Close, and fail the exchange for a reason that lies outside the response."""
+        ...
+
+    def close(self) -> None:
+        """Close now; unwritten and unread bytes are dropped."""
+        ...
+
+
+class Exchange:
+    """One request on a connection: what has arrived of its response, who waits for it, and until when.
+
+    Most are over long before they could be late: so they have no timer of their own. The pool looks at all of them now
+    and then, and tells those to keep `watch` whose nearest deadline comes before it would look again. From then on time
+    is one timer. It rings no later than the nearest deadline can be, looks where that is by now, and is set again: what
+    arrives only moves a number.
+    """
+
+    head: Head | None = None
+    complete = False
+    error: TransportError | None = None
+    paused = False
+    heard_at = -inf
+    """When the upstream last sent something, on the loop's clock."""
+    unread = 0
+    """Bytes of body that are here."""
+    kept = False
+    """Whether the connection had served before."""
+
+    _fed: Callable[[bytes], None] | None = None
+    """What takes each piece as it arrives. It is there only while nothing is unread, and nobody said to hold."""
+    _failed: Callable[[Exception], None] | None = None
+    """Who is told what `_fed` raised."""
+    _reader: Reader | None = None
+    _waiter: asyncio.Future[None] | None = None
+    _alarm: asyncio.TimerHandle | None = None
+
+    def __init__(self, connection: ExchangeConnection, patience: Patience, now: float, total_at: float) -> None:
+        self.loop = connection.loop
+        self.connection: ExchangeConnection | None = connection
+        """Whose turn this is; `None` once the response is whole or has failed."""
+        self.pieces: deque[bytes] = deque()
+        self.patience = patience
+        self.total_at = total_at
+        self._started_at = now
+
+    @property
+    def stale(self) -> bool:
+        """Nothing came, for the upstream was closing the connection, a kept one, as the request was written."""
+        if not self.kept or self.error is None or self.error.kind != "closed" or self.heard_at != -inf:
+            return False
+        return self.loop.time() - self._started_at < STALE_SECONDS
+
+    async def news(self) -> None:
+        """Wait for a part of the response, its end, or an error. Cancelled, it closes the connection."""
+        if self._reader is not None:
+            raise RuntimeError("a response has one reader: it is told already")
+        self._check_alone()
+        self._waiter = self.loop.create_future()
+        try:
+            await self._waiter
+        except (asyncio.CancelledError, GeneratorExit):
+            self.abandon()
+            raise
+        finally:
+            self._waiter = None
+
+    def told(self, reader: Reader | None) -> None:
+        """From now on call `reader` when there is news, and nobody else; `None` is nobody."""
+        self._check_alone()
+        self._reader = reader
+        self._fed = None
+
+    def hold(self) -> None:
+        """Let the upstream wait, and keep what arrives all the same."""
+        self._fed = None
+        connection = self.connection
+        if not self.paused and connection is not None and connection.usable:
+            self.paused = True
+            connection.transport.pause_reading()
+
+    def flow(self, fed: Callable[[bytes], None] | None, failed: Callable[[Exception], None]) -> None:
+        """Let the upstream go on; `fed` takes each piece as it arrives. Nothing is unread."""
+        self._fed, self._failed = fed, failed
+        if self.paused:
+            self._resume()
+
+    def joined(self) -> bytes:
+        """What is unread, in one piece, and still unread."""
+        if len(self.pieces) > 1:
+            self.pieces = deque((b"".join(self.pieces),))
+        return self.pieces[0] if self.pieces else b""
+
+    def take(self) -> bytes:
+        """The oldest unread piece of body."""
+        piece = self.pieces.popleft()
+        self.unread -= len(piece)
+        if self.paused and self.unread <= LOW_WATER:
+            self._resume()
+        return piece
+
+    def fail(self, error: TransportError) -> None:
+        """Give the response up, unread pieces too; every later read gets `error`."""
+        connection = self.connection
+        self.pieces.clear()
+        self.end(error)
+        if connection is not None:
+            connection.close()
+
+    def abandon(self) -> None:
+        """The reader goes away: the upstream sees its connection close, now."""
+        self.fail(TransportError("closed", "body" if self.head else "head", "the response was given up by its reader"))
+
+    def put(self, piece: bytes) -> bool:
+        """What one read held of the body has arrived; returns whether somebody is to be told."""
+        fed, failed = self._fed, self._failed
+        if fed is not None and failed is not None:
+            try:
+                fed(piece)
+            except Exception as reason:  # noqa: BLE001  it is the reader's own
+                failed(reason)
+            return False
+        self.pieces.append(piece)
+        self.unread += len(piece)
+        if self.unread > HIGH_WATER and not self.paused and self.connection is not None:
+            self.paused = True
+            self.connection.transport.pause_reading()
+        return True
+
+    def wake(self) -> None:
+        """Something has arrived: tell whoever waits for it."""
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+        elif self._reader is not None:
+            self._reader.go_on()
+
+    def end(self, error: TransportError | None) -> None:
+        """The response is whole, or will never be."""
+        connection = self.connection
+        self.complete = error is None
+        self.error = error
+        self.connection = None
+        self._fed = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        elif connection is not None:
+            connection.pool.unwatched.discard(self)
+        self.wake()
+        self._reader = self._failed = None  # who is told holds us, and would be held for the collector to find
+
+    def may_be_late(self, now: float) -> float:
+        """The nearest deadline, or where one may be when the upstream falls silent now."""
+        return min(self._due(), now + self.patience.idle)
+
+    def watch(self, now: float) -> None:
+        """Look at the deadlines itself, from now on."""
+        at = self.may_be_late(now)
+        self._alarm = self.loop.call_at(at, self._ring) if at < inf else None
+
+    def _check_alone(self) -> None:
+        if self._waiter is not None:
+            raise RuntimeError("a response has one reader: another task is waiting for it")
+
+    def _resume(self) -> None:
+        self.paused = False
+        if self.connection is not None and self.connection.usable:
+            self.connection.transport.resume_reading()
+            self.heard_at = self.loop.time()
+
+    def _due(self) -> float:
+        """The nearest deadline, as things are. Nobody is late while reading is paused."""
+        if self.head is None:
+            return min(self._started_at + self.patience.first_byte, self.total_at)
+        if self.paused:
+            return self.total_at
+        return min(self.heard_at + self.patience.idle, self.total_at)
+
+    def _ring(self) -> None:
+        now = self.loop.time()
+        if now < self._due():
+            self.watch(now)
+        elif now >= self.total_at:
+            self._time_out("the exchange took longer than its total deadline")
+        elif self.head is None:
+            self._time_out("the upstream did not answer within the deadline of the first byte")
+        else:
+            self._time_out("the upstream went silent within the body")
+
+    def _time_out(self, problem: str) -> None:
+        if self.connection is not None:
+            self.connection.stop("timeout", problem)

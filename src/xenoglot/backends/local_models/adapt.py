@@ -1,0 +1,144 @@
+"""What an object is that somebody wants served: a backend already, a model with a tokenizer, an engine, a function."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from xenoglot.backends.callable import Callable
+from xenoglot.backends.local_models.async_engine import Templated
+from xenoglot.backends.local_models.function_parameters import NAMES, required_of
+from xenoglot.backends.local_models.prompt_function import Prompted, takes_prompt
+from xenoglot.backends.local_models.text_output import reading
+from xenoglot.backends.local_models.transformers import Transformers
+from xenoglot.errors import ConfigurationError
+from xenoglot.text.registry import OFF
+
+if TYPE_CHECKING:
+    from xenoglot.backends.backend import Backend
+    from xenoglot.backends.wrappers.emulation_settings import Emulate
+
+_BACKEND: Final = ("answer", "count", "models", "aclose")
+_PIPELINE: Final = ("task", "model", "tokenizer")
+_WRITES: Final = ("text-generation", "")
+"""The tasks of pipelines that write; one that was not made by name has none."""
+_PAIR: Final = 2
+_EXPECTED: Final = (
+    "expected a function of a prompt or of a request, a pipeline or a pair (model, tokenizer) of the transformers "
+    "library, an object with `tokenizer.apply_chat_template` and `generate_async`, or a backend"
+)
+
+
+def backend_of(  # noqa: PLR0913  what a model is, and how it is read
+    model: Any,  # noqa: ANN401  to find out what it is, is the point
+    *,
+    tokenizer: Any = None,  # noqa: ANN401  the same
+    name: str | None = None,
+    prompts: bool | None = None,
+    text_syntax: str = OFF,
+    emulate: Emulate | None = None,
+) -> Backend:
+    """Return the backend that `model` makes.
+
+    A function is given a prompt where `prompts` says so, else where its first parameter is annotated as a `str`, or is
+    called `prompt` and not annotated; any other is given the whole request. By `text_syntax` the calls and thoughts in
+    its text are read, by `emulate` its answers are brought to the schemas of requests; unless it is a backend already,
+    which says what they are.
+
+    Raises:
+        ConfigurationError: it is nothing that can be served, there is no such syntax, or an extra is not installed.
+    """
+    if _is_backend(model):
+        return model
+    return reading(_made(model, tokenizer, name, prompts, special_tokens=text_syntax != OFF), text_syntax, emulate)
+
+
+def _made(model: Any, tokenizer: Any, name: str | None, prompts: bool | None, *, special_tokens: bool) -> Backend:  # noqa: ANN401, FBT001  see `backend_of`
+    if isinstance(model, tuple) and len(model) == _PAIR:
+        model, tokenizer = model
+    if _is_engine(model):
+        return Templated(model, name)
+    if all(hasattr(model, name) for name in _PIPELINE):
+        model, tokenizer = _parts(model)
+    if hasattr(model, "generate") and hasattr(getattr(model, "config", None), "get_text_config"):
+        return _of_library(model, tokenizer, name, special_tokens=special_tokens)
+    if inspect.isclass(model) or not callable(model):
+        raise ConfigurationError(f"found {_described(model)}; {_EXPECTED}")
+    function = _function(model)
+    prompted = takes_prompt(function) if prompts is None else prompts
+    _check_parameters(function, _name(model), prompted=prompted)
+    if prompted:
+        return Prompted(function, name or _name(model), tokenizer=tokenizer)
+    if tokenizer is not None:
+        raise ConfigurationError("`tokenizer` counts prompts, and this function takes requests: say `prompts=True`")
+    return Callable(function, name or _name(model))
+
+
+def _is_backend(model: object) -> TypeGuard[Backend]:
+    return not inspect.isclass(model) and all(callable(getattr(model, method, None)) for method in _BACKEND)
+
+
+def _is_engine(model: Any) -> bool:  # noqa: ANN401  see `backend_of`
+    template = getattr(getattr(model, "tokenizer", None), "apply_chat_template", None)
+    return callable(template) and callable(getattr(model, "generate_async", None))
+
+
+def _parts(pipeline: Any) -> tuple[Any, Any]:  # noqa: ANN401  see `backend_of`
+    """Return the model and the tokenizer of a pipeline.
+
+    Raises:
+        ConfigurationError: it does not write text.
+    """
+    if pipeline.task not in _WRITES or pipeline.tokenizer is None:
+        raise ConfigurationError(f"found a pipeline for `{pipeline.task}`; expected one for `text-generation`")
+    return pipeline.model, pipeline.tokenizer
+
+
+def _of_library(model: Any, tokenizer: Any, name: str | None, *, special_tokens: bool) -> Transformers:  # noqa: ANN401  see `backend_of`
+    if tokenizer is None:
+        raise ConfigurationError(
+            f"found {_described(model)} without its tokenizer; say `tokenizer=...`, or give a pair"
+        )
+    return Transformers(model, tokenizer, name, special_tokens=special_tokens)
+
+
+def _function(model: Any) -> Any:  # noqa: ANN401  see `backend_of`
+    """Return what tells its kind and its parameters: of an object that can be called, the method."""
+    return model if inspect.isroutine(model) or isinstance(model, partial) else model.__call__
+
+
+def _check_parameters(function: Any, name: str, *, prompted: bool) -> None:  # noqa: ANN401  see `backend_of`
+    """Refuse a function that could never be called.
+
+    Raises:
+        ConfigurationError: it takes nothing, or has a parameter without a default that nobody would give a value.
+    """
+    if not _takes_one(function):
+        raise ConfigurationError(
+            f"the function `{name}` has no positional parameter; it is given {'a prompt' if prompted else 'a request'}"
+        )
+    known = chain.from_iterable(NAMES.values()) if prompted else ()
+    if missing := sorted(required_of(function, given=1).difference(known)):
+        wanted = ", ".join(f"`{one}`" for one in missing)
+        given = "the prompt, and settings by their names" if prompted else "the request alone"
+        raise ConfigurationError(f"the function `{name}` is given {given}; give {wanted} a default")
+
+
+def _takes_one(function: Any) -> bool:  # noqa: ANN401  see `backend_of`
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return True
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    return any(one.kind not in named for one in parameters)
+
+
+def _name(model: Any) -> str:  # noqa: ANN401  see `backend_of`
+    function = model.func if isinstance(model, partial) else model
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _described(model: object) -> str:
+    return f"the class `{model.__name__}`" if isinstance(model, type) else f"a `{type(model).__name__}`"

@@ -1,0 +1,252 @@
+"""A conversation as the messages of a chat template: plain words by role, and calls where the template knows them.
+
+Templates differ in what they take, and many leave out in silence what they do not know. So there are several forms of
+one conversation, from the richest to the plainest, and whoever renders them looks which of them comes out whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.local_models.unsupported import NAME
+from xenoglot.codec.json.json_io import decode_json, to_text
+from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.system_turns import fold_system
+from xenoglot.errors import WireError
+from xenoglot.model.content import (
+    Audio,
+    File,
+    Nested,
+    Opaque,
+    Part,
+    Plain,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Message, Request, Role, Tool
+
+_ROLES: Final[dict[Role, str]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "user",
+}
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """How a conversation is told.
+
+    `calls` has calls and results in fields of their own rather than in words; `system` says where system turns may
+    stand: wherever they were said, at the head alone, or nowhere.
+    """
+
+    calls: bool
+    system: str
+
+
+FORMS: Final = (
+    Form(calls=True, system="anywhere"),
+    Form(calls=True, system="head"),
+    Form(calls=False, system="anywhere"),
+    Form(calls=False, system="head"),
+    Form(calls=False, system="nowhere"),
+)
+"""All forms, the richest first."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One message of a template, and the words that have to be found in what it renders."""
+
+    role: str
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    result: ToolResult | None = None
+    thought: str = ""
+
+    def message(self) -> JSONObject:
+        """Return it as templates take it (https://huggingface.co/docs/transformers/chat_templating)."""
+        message: JSONObject = {"role": self.role, "content": self.text}
+        if self.calls:
+            message["tool_calls"] = [_called(call) for call in self.calls]
+        if self.thought:
+            message["reasoning_content"] = self.thought
+        if self.result is not None:
+            message["tool_call_id"] = self.result.call_id
+            if self.result.name is not None:
+                message["name"] = self.result.name
+        return message
+
+
+def turns_of(request: Request, form: Form, losses: Losses) -> list[Turn]:
+    """Return the turns of a request in one form; neighbours of one role are one turn, as templates want it.
+
+    Raises:
+        WireError: there is nothing in them that can be read.
+    """
+    reading = _Reading(request, form, losses)
+    said = [
+        turn for index, message in enumerate(_placed(request, form, losses)) for turn in reading.turns(message, index)
+    ]
+    if not said:
+        raise WireError("$.messages", "there is nothing in them that the model can read: it reads text")
+    joined = said[:1]
+    for turn in said[1:]:
+        if turn.role == joined[-1].role and turn.result is None:
+            joined[-1] = _join(joined[-1], turn)
+        else:
+            joined.append(turn)
+    return _headless(joined, losses) if form.system == "nowhere" else joined
+
+
+def tools_of(request: Request, losses: Losses) -> list[JSONObject]:
+    """Return the tools that a template is to tell of; those that only a provider runs are a loss."""
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "none":
+        return []
+    names = () if choice is None else choice.names
+    told: list[JSONObject] = []
+    for index, tool in enumerate(request.tools):
+        if isinstance(tool, Opaque):
+            losses.dropped(f"$.tools[{index}]", "tool", "only a server runs it")
+        elif not names or tool.name in names:
+            told.append(_tool(tool))
+    return told
+
+
+def _tool(tool: Tool) -> JSONObject:
+    function: JSONObject = {"name": tool.name, "description": tool.description or ""}
+    parameters = tool.parameters if tool.kind == "function" else _FREE_TEXT
+    return {"type": "function", "function": function | {"parameters": parameters or _NOTHING}}
+
+
+_FREE_TEXT: Final[JSON] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+_NOTHING: Final[JSON] = {"type": "object", "properties": {}}
+
+
+def _placed(request: Request, form: Form, losses: Losses) -> Sequence[Message]:
+    return request.messages if form.system == "anywhere" else fold_system(request.messages, losses)
+
+
+def _headless(turns: list[Turn], losses: Losses) -> list[Turn]:
+    """Return the turns with what the system says at the head of what the user says."""
+    if turns[0].role != "system":
+        return turns
+    losses.approximated("$.messages[0]", "role", "the model's template knows no system turn; its words lead the user's")
+    head, rest = turns[0], turns[1:]
+    if rest and rest[0].role == "user":
+        return [_join(replace(head, role="user"), rest[0]), *rest[1:]]
+    return [replace(head, role="user"), *rest]
+
+
+def _join(one: Turn, other: Turn) -> Turn:
+    return replace(
+        one,
+        text="\n\n".join(text for text in (one.text, other.text) if text),
+        calls=(*one.calls, *other.calls),
+        thought="\n\n".join(text for text in (one.thought, other.thought) if text),
+    )
+
+
+class _Reading:
+    """Reads messages one after the other; remembers the names of calls, for their results may say only an id."""
+
+    def __init__(self, request: Request, form: Form, losses: Losses) -> None:
+        parts = (part for message in request.messages for part in message.content)
+        self._names = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+        self._form = form
+        self._losses = losses
+
+    def turns(self, message: Message, index: int) -> Iterator[Turn]:
+        """Yield the results in a message, then all else that it says."""
+        where = f"$.messages[{index}]"
+        self._losses.carry(message.extra, where, NAME)
+        if message.name is not None:
+            self._losses.dropped(where, "name", "the model's template knows roles, not names")
+        turn = Turn(role=_ROLES[message.role])
+        words: list[str] = []
+        for number, part in enumerate(message.content):
+            place = f"{where}.content[{number}]"
+            match part:
+                case ToolResult():
+                    yield self._result(part, place)
+                case ToolCall() if self._form.calls:
+                    turn = replace(turn, calls=(*turn.calls, part))
+                case Reasoning(text=str(thought)):
+                    self._losses.approximated(place, "reasoning", "the model's template decides whether it is told")
+                    turn = replace(turn, thought=f"{turn.thought}{thought}")
+                case _:
+                    words.append(self._words(part, place))
+        turn = replace(turn, text="\n".join(text for text in words if text))
+        if turn.text or turn.calls or turn.thought:
+            yield turn
+
+    def _result(self, result: ToolResult, where: str) -> Turn:
+        name = result.name or self._names.get(result.call_id)
+        text = "\n".join(text for part in result.content if (text := self._words(part, where)))
+        if self._form.calls:
+            if result.is_error:
+                self._losses.emulated(where, "is_error", "the text begins with `[tool error]`")
+                text = f"[tool error] {text}"
+            return Turn(role="tool", text=text, result=replace(result, name=name))
+        self._losses.approximated(where, "tool result", "told in words")
+        return Turn(role="user", text=_told(name, text, failed=bool(result.is_error)))
+
+    def _words(self, part: Part, where: str) -> str:
+        match part:
+            case Text(text=text, extra=extra) | Refusal(text=text, extra=extra):
+                self._losses.carry(extra, where, NAME)
+                return text
+            case ToolCall():
+                self._losses.approximated(where, "tool call", "told in words")
+                return f"<tool_call>\n{to_text({'name': part.name, 'arguments': _arguments(part)})}\n</tool_call>"
+            case File(source=Plain(text=text)):
+                return text
+            case File(source=Nested(parts=parts)):
+                return self._joined(parts, where)
+            case Audio(transcript=str(text)) | Opaque(text=str(text)):
+                self._losses.approximated(where, _kind(part), "its words stand for it")
+                return text
+            case _:
+                self._losses.dropped(where, _kind(part), "the model reads text only")
+                return ""
+
+    def _joined(self, parts: Iterable[Part], where: str) -> str:
+        return "\n".join(text for part in parts if (text := self._words(part, where)))
+
+
+def _told(name: str | None, text: str, *, failed: bool) -> str:
+    """Return a result in words, in the form in which models have seen evidence (R-S1)."""
+    named = "" if name is None else f" name={to_text(name)}"
+    return f"<tool_result{named}{' error' if failed else ''}>\n{text}\n</tool_result>"
+
+
+def _called(call: ToolCall) -> JSON:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _arguments(call)}}
+
+
+def _arguments(call: ToolCall) -> JSON:
+    """Return the arguments as templates want them: an object; what is none stays the text that the model wrote."""
+    if call.kind == "custom":
+        return {"input": call.arguments}
+    try:
+        arguments: JSON = decode_json(call.arguments or "{}")
+    except WireError:
+        return call.arguments
+    return arguments if isinstance(arguments, dict) else call.arguments
+
+
+def _kind(part: Part) -> str:
+    return name_of(part)

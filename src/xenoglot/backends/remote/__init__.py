@@ -1,0 +1,1 @@
+"""The backend that asks another server, in any dialect."""

@@ -1,0 +1,459 @@
+"""Another server, in one of the dialects: requests written for it, its answers read, or its bytes passed on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
+from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
+from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.offload import LARGE, offload
+from xenoglot.backends.redaction import Redactor
+from xenoglot.backends.remote.passthrough import Composed, passed
+from xenoglot.backends.remote.request_heads import JSON_TYPE, Heads
+from xenoglot.backends.remote.response_errors import Replies, request_id
+from xenoglot.backends.remote.target_rules import Targets
+from xenoglot.backends.remote.upstream_errors import has_no_endpoint, not_understood, unreachable
+from xenoglot.backends.stream_guard import Reader, Watch
+from xenoglot.backends.urls import endpoint
+from xenoglot.backends.wrappers.fanout import fan_out, shares_of
+from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, told
+from xenoglot.codec.framing.formats import JSON_LINES
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.glob import matches
+from xenoglot.codec.json.json_io import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
+from xenoglot.codec.json.nested_extra import is_placeholder
+from xenoglot.codec.json.slices import count_values
+from xenoglot.codec.loss import Losses
+from xenoglot.codec.requests.adapt_request import fitted
+from xenoglot.codec.requests.custom_tools import UnwrapCustom
+from xenoglot.codec.requests.names import RestoreNames
+from xenoglot.codec.requests.path_template import has_model
+from xenoglot.codec.requests.url_params import addressed
+from xenoglot.codec.responses.missing_finish import with_finish
+from xenoglot.codec.responses.unique_ids import UniqueIds
+from xenoglot.codec.stage import Pipeline, through
+from xenoglot.codec.target import Target
+from xenoglot.dialect_registry import get
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.fold import Folder, unfold
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from xenoglot.backends.backend import Answer, Call
+    from xenoglot.backends.embedding import EmbeddingCall
+    from xenoglot.backends.http.client import Reply, Transport
+    from xenoglot.backends.http.exchange import Exchange
+    from xenoglot.backends.http.http1 import Request
+    from xenoglot.codec.dialect import Dialect, Headers
+    from xenoglot.codec.features.embedding import EmbeddingForm
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.embedding import Embeddings
+    from xenoglot.model.events import Event
+    from xenoglot.model.limits import RateLimits
+    from xenoglot.model.response import Response
+    from xenoglot.policy.needs import Need
+
+OK = 200
+
+
+class Spoken(NamedTuple):
+    """A further dialect of a server: the backend that calls it so, and for which models; without patterns, for all."""
+
+    dialect: Dialect
+    remote: Remote
+    models: tuple[str, ...] = ()
+
+
+Item = TypeVar("Item")
+
+
+class Remote:
+    """A server behind a base URL. `headers` are sent with every request, after the dialect's own.
+
+    A call says with which of the `keys` the server is asked; what needs none of them in particular is with the first.
+    `authorize` gives the headers that show a key, where they are not those of the dialect. It is `candid` to those
+    whose own key it is: they are told what the server says of it, in its words. With `socket_path` it is at a unix
+    socket. An answer may hold `most_values`, one with embeddings as many numbers as are usual. Clients of a dialect
+    that the server `also` speaks are answered in that.
+    """
+
+    def __init__(  # noqa: PLR0913  one argument per setting of an upstream
+        self,
+        name: str,
+        dialect: Dialect,
+        base_url: str,
+        *,
+        transport: Transport,
+        keys: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        target: Target | Targets | None = None,
+        authorize: Callable[[str | None], Headers] | None = None,
+        candid: bool = False,
+        socket_path: str | None = None,
+        most_values: int = MOST_VALUES,
+        also: Sequence[Spoken] = (),
+    ) -> None:
+        self.name = name
+        self._also = also
+        self._targets = target if isinstance(target, Targets) else Targets(target or Target())
+        self._dialect = dialect
+        self._base_url = base_url
+        self._url = endpoint(base_url, dialect.path)
+        self._transport = transport
+        fixed, shown = headers or {}, authorize or dialect.authorize
+        self._heads = Heads([shown(key) for key in keys or (None,)], fixed, socket_path)
+        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())), candid=candid, most_values=most_values)
+
+    async def answer(self, call: Call) -> Answer:
+        """Post the request, or each part that the server takes at a time; return the answer as it begins.
+
+        Raises:
+            FailureError: the server could not be reached, or it refused.
+        """
+        if self._also and (native := self._native(call)) is not self:
+            return await native.answer(call)
+        fan = self._target(call).fan_out
+        if call.request.prompt is not None or fan:
+            shares = shares_of(call, texts=not self._dialect.many_texts, candidates=fan)
+            if len(shares) > 1:
+                return await fan_out(shares, self._answer)
+        return await self._answer(call)
+
+    def speaking(self, dialect: str, model: str) -> Remote:
+        """Return the backend that calls `model` for clients of `dialect`: in that dialect, if the server speaks it."""
+        spoken = self._spoken(dialect, model)
+        return self if spoken is None else spoken.remote
+
+    def _spoken(self, dialect: str, model: str) -> Spoken | None:
+        for one in self._also:
+            if one.dialect.name == dialect and (not one.models or any(matches(name, model) for name in one.models)):
+                return one
+        return None
+
+    def _native(self, call: Call) -> Remote:
+        """Return who is to answer; one prompt with the beginning of its answer is for a dialect with turns."""
+        spoken, turns = self._spoken(call.dialect, call.request.model), call.request.messages
+        if spoken is None or (not spoken.dialect.turns and turns and turns[-1].role == "assistant"):
+            return self
+        return spoken.remote
+
+    async def _answer(self, call: Call) -> Answer:
+        """Answer one request; at stop strings that the server is not told, the answer is ended here."""
+        asked = told(call, self._dialect, self._target(call))
+        if asked is call:
+            return await self._ask(call)
+        stage = stop_stage(call.request)
+        answer = await self._ask(asked)
+        if isinstance(answer, ByteAnswer):
+            raise TypeError("a call without a body of its own is answered in events")
+        return ended(answer, stage)
+
+    async def _ask(self, call: Call) -> Answer:
+        asked = await offload(call.size, lambda: self.composed(call))
+        return await self.answered(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
+
+    def composed(self, call: Call) -> Composed:
+        """Return what the server is sent for `call`.
+
+        Raises:
+            LossError: something would be lost, and must not be.
+            WireError: something cannot be asked of the server at all.
+        """
+        accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
+        same = passed(call, self._dialect, self._target(call))
+        if same is None:
+            return Composed(*self._encoded(call), accept=accept, verbatim=False)
+        verbatim = not (same.renamed and self._restoring(call))
+        return Composed(endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim)
+
+    def takes_untouched(self, dialect: Dialect, model: str) -> bool:
+        """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
+        mine = self._dialect
+        return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
+
+    def untouched(self, body: bytes, *, stream: bool) -> Composed:
+        """Return what the server is sent then."""
+        accept = self._dialect.framing.media_type if stream else JSON_TYPE
+        return Composed(self._url, body, accept=accept, verbatim=True)
+
+    async def answered(self, reply: Reply, call: Call, asked: Composed) -> Answer:
+        """Return the answer to `call` of which `reply` is the beginning.
+
+        Raises:
+            FailureError: it is none; or, where it came in one piece, it fails.
+        """
+        if reply.status != OK:
+            raise await self._replies.refusal(reply)
+        if not self.streams(reply):
+            answer = await self._whole(reply, call, verbatim=asked.verbatim and not call.request.stream)
+        elif asked.verbatim and call.request.stream:
+            pieces, media_type = watched(self._chunks(reply), self.watch()), self._dialect.framing.media_type
+            answer = ByteAnswer(pieces=pieces, aclose=reply.aclose, media_type=media_type)
+        else:
+            answer = EventAnswer(batches=self._events(reply, self.reader(call)), aclose=reply.aclose)
+        answer.limits, answer.request_id = self.limits(reply), request_id(reply)
+        return answer
+
+    def is_simple(self, call: Call) -> bool:
+        """Return whether the answer to `call` is that to one request, as it comes."""
+        request, target = call.request, self._target(call)
+        return request.prompt is None and not target.fan_out and told(call, self._dialect, target) is call
+
+    def streams(self, reply: Reply) -> bool:
+        """Return whether an answer comes as a stream."""
+        return (reply.header("content-type") or "").lower().startswith(self._dialect.framing.media_type)
+
+    def start(self, call: Call, asked: Composed) -> Exchange | None:
+        """Send what was composed for `call` over a kept connection, at once; `None` where there is none.
+
+        Raises:
+            TransportError: it cannot be sent at all.
+        """
+        return self._transport.start(self._request(asked.url, call, asked.body, asked.accept))
+
+    async def dial(self, call: Call, asked: Composed, stale: Exchange | None = None) -> Exchange:
+        """Send it over a new connection; instead of the kept one that was `stale`, if there was one.
+
+        Raises:
+            TransportError: no connection comes up.
+        """
+        return await self._transport.begin(self._request(asked.url, call, asked.body, asked.accept), stale)
+
+    def reply(self, exchange: Exchange) -> Reply:
+        """Return what was sent back, of which the head is here. Raises `TransportError` where it is none."""
+        return self._transport.reply(exchange)
+
+    async def resumed(self, exchange: Exchange | None, call: Call, asked: Composed) -> Answer:
+        """Return the answer to a request that was started; without its `exchange` it is sent anew.
+
+        Raises:
+            FailureError: as of one that was asked here from the beginning.
+        """
+        try:
+            if exchange is not None and exchange.head is None and exchange.error is None:
+                await exchange.news()
+            if exchange is None or exchange.stale:
+                exchange = await self.dial(call, asked, exchange)
+                await exchange.news()
+            reply = self.reply(exchange)
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+        return await self.answered(reply, call, asked)
+
+    def watch(self) -> Watch:
+        """Return what sees the events in a stream's bytes that are passed on."""
+        return Watch(self._dialect, self._replies.fit_to_show)
+
+    def reader(self, call: Call) -> Reader:
+        """Return what makes events of a stream's bytes, for whoever sent `call`."""
+        restoring = self._restoring(call)
+        reading = Reading(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
+        stage = Pipeline(reading, *restoring) if restoring else reading
+        return Reader(stage, reading, self._replies.fit_to_show, call.losses)
+
+    async def count(self, call: Call) -> int | None:
+        """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
+
+        Raises:
+            FailureError: it has one, as far as is known, and did not say.
+        """
+        ask, read = self._dialect.encode_count_request, self._dialect.decode_counted
+        if self._dialect.count_path is None or ask is None or read is None:
+            return None
+        target = self._target(call)
+        asked = ask(told(call, self._dialect, target).request, call.losses, target)
+        call.losses.settle()
+        path, query, body = addressed(asked, self._dialect, counting=True)
+        try:
+            reply = await self._post(endpoint(self._base_url, path, query), call, encode_json(body), "application/json")
+            return read(await self._replies.json(reply))
+        except WireError:
+            return None
+        except FailureError as error:
+            if has_no_endpoint(error.failure):
+                return None
+            raise
+
+    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
+        """Return the vectors of the server's own endpoint; between the same forms the bytes pass untouched."""
+        form, verbatim = form_for(call, self._dialect.embeddings)
+        path, body = written(call, form, verbatim=verbatim)
+        reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
+        data, limits = await self._replies.body(reply), self.limits(reply)
+        made = await offload(len(data), lambda: self._embeddings(data, reply, call, form, verbatim=verbatim))
+        return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
+
+    def _embeddings(
+        self, data: bytes, reply: Reply, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
+    ) -> Embeddings:
+        """Return the vectors in a body; none of those that pass as they are, where nothing about them is unusual."""
+        glimpse = (
+            form.glimpse if verbatim and call.bytes_pass and count_values(data, MOST_NUMBERS) <= MOST_NUMBERS else None
+        )
+        seen = None if glimpse is None else glimpse(data)
+        if seen is not None:
+            return seen
+        answer = self._replies.parsed(data, MOST_NUMBERS)
+        if isinstance(answer, dict) and answer.get("error") is not None:
+            raise self._replies.failure(answer, reply)
+        try:
+            return understood(answer, call, form, verbatim=verbatim)
+        except WireError as error:
+            raise FailureError(not_understood(error)) from None
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return the server's list of models."""
+        url = endpoint(self._base_url, self._dialect.models_path, self._dialect.models_query)
+        try:
+            reply = await self._transport.ask(self._heads.get(url).request())
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+        if reply.status != OK:
+            raise await self._replies.refusal(reply)
+        body = await self._replies.json(reply)
+        try:
+            return self._dialect.decode_models(body)
+        except WireError as error:
+            raise FailureError(not_understood(error)) from None
+
+    def continues(self, model: str) -> bool:
+        """Return whether the server continues a last turn of the assistant's."""
+        return self._targets.of(model).prefill == "native"
+
+    def lacks(self, model: str) -> frozenset[Need]:
+        """Return what is said of the server that it cannot do."""
+        target = self._targets.of(model)
+        said: dict[Need, bool] = {
+            "tools": target.tools,
+            "images": target.images,
+            "structured": target.json_schema != "none",
+        }
+        return frozenset(need for need, has in said.items() if not has)
+
+    async def aclose(self) -> None:
+        """Nothing is held: the transport belongs to whoever made it."""
+
+    def opens_urls(self, model: str) -> bool:
+        """Return whether the server fetches pictures by their URLs for `model`."""
+        return self._targets.of(model).image_urls
+
+    def _target(self, call: Call) -> Target:
+        return self._targets.of(call.request.model)
+
+    def _encoded(self, call: Call) -> tuple[str, bytes]:
+        """Return where to post the request, and it as the server's dialect writes it."""
+        if call.headers and call.dialect != self._dialect.name:
+            for name in sorted({name for name, _ in call.headers} - {*get(call.dialect).marks}):
+                call.losses.dropped("$", f"header {name}", f"only {call.dialect} has it")
+        target = self._target(call)
+        request = fitted(call.request, self._dialect.name, target, call.losses)
+        if request.stream:  # the log wants to know, whether the client does or not (pitfall-101)
+            request = replace(request, stream_usage=True)
+        encoded = self._dialect.encode_request(request, call.losses, target)
+        call.losses.settle()
+        path, query, body = addressed(encoded, self._dialect)
+        return endpoint(self._base_url, path, query), (encode_json if call.size < LARGE else encode_large)(body)
+
+    async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
+        reply = await self._send(url, call, body, accept)
+        if reply.status != OK:
+            raise await self._replies.refusal(reply)
+        return reply
+
+    async def _send(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
+        try:
+            return await self._transport.ask(self._request(url, call, body, accept))
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+
+    def _request(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Request:
+        passed = call.headers if call.dialect == self._dialect.name else ()
+        return self._heads.post(url, call.key, accept, passed).request(body)
+
+    async def _whole(self, reply: Reply, call: Call, *, verbatim: bool) -> Answer:
+        """Return an answer that came in one piece."""
+        data = await self._replies.body(reply)
+
+        lined = call.request.stream and self._dialect.framing is JSON_LINES
+
+        def events() -> tuple[Event, ...]:
+            if lined and self._replies.is_lines(data):  # a stream that its content type does not name
+                reader = self.reader(call)
+                read = reader.feed(data)
+                return tuple(read) if reader.failed else (*read, *reader.close())
+            response = self.understood(data, reply, Losses() if verbatim else call.losses)
+            return tuple(unfold(response if verbatim else self.restored(response, call)))
+
+        told = await offload(len(data), events)
+        if verbatim:
+            return ByteAnswer(pieces=_once(Piece(data, told)), aclose=reply.aclose, media_type=JSON_TYPE)
+        return EventAnswer(batches=_once(told), aclose=reply.aclose)
+
+    def understood(self, data: bytes, reply: Reply, losses: Losses) -> Response:
+        """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.
+
+        Raises:
+            FailureError: it is none, or empty.
+        """
+        body = self._replies.parsed(data)
+        if isinstance(body, dict) and not is_placeholder(body.get("error")):
+            raise self._replies.failure(body, reply)
+        try:
+            response = self._dialect.decode_response(body)
+        except WireError as error:
+            raise FailureError(not_understood(error)) from None
+        return response if self._dialect.tells_unfinished else with_finish(response, losses)
+
+    def restored(self, response: Response, call: Call) -> Response:
+        """Return an answer with the tools called as the client calls them, each call with an id of its own."""
+        response = UniqueIds(call.request).response(response)
+        restoring = self._restoring(call)
+        if not restoring:
+            return response
+        folder = Folder()
+        for event in through(unfold(response), Pipeline(*restoring)):
+            folder.feed(event)
+        return folder.response()
+
+    def _restoring(self, call: Call) -> list[Stage[Event, Event]]:
+        """Return the stages that give the client back the tools it knows; often none."""
+        limit = self._target(call).tool_name_limit or self._dialect.tool_name_limit
+        names, custom = RestoreNames(call.request, limit), UnwrapCustom(call.request)
+        return [*((names,) if names else ()), *((custom,) if custom else ())]
+
+    async def _chunks(self, reply: Reply) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in reply:
+                yield chunk
+        except TransportError as error:
+            raise FailureError(unreachable(error)) from None
+        finally:
+            await reply.aclose()
+
+    async def _events(self, reply: Reply, reader: Reader) -> AsyncIterator[Sequence[Event]]:
+        try:
+            async for chunk in reply:
+                if events := reader.feed(chunk):
+                    yield events
+                    if reader.failed:
+                        return
+            if events := reader.close():
+                yield events
+        except TransportError as error:
+            if events := reader.broken(error):
+                yield events
+        finally:
+            await reply.aclose()
+
+    def limits(self, reply: Reply) -> RateLimits | None:
+        """Return what the server says of its limits."""
+        return self._replies.limits(reply)
+
+
+async def _once(item: Item) -> AsyncIterator[Item]:
+    yield item

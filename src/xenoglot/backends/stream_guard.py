@@ -1,0 +1,135 @@
+"""The stages that read a stream's bytes: whatever they hold, what comes of it is fit to be told to a client.
+
+How an answer ends depends on what was read and on how its bytes ended. After the terminating event of the dialect it is
+complete, however they end. After the finish reason alone it is complete if they end as HTTP ends a body; if the body
+broke off, whatever followed is missing, and the answer failed. Without a reason it failed. A frame that the end of the
+bytes cuts is read if it has data. So the events, and the bytes that pass untouched, never end without a reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.remote.upstream_errors import not_understood, unreachable
+from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.responses.missing_finish import note_finishes
+from xenoglot.errors import WireError
+from xenoglot.model.events import Failed, Finished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.backends.http.client import TransportError
+    from xenoglot.codec.dialect import Dialect
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.events import Event
+    from xenoglot.model.failure import Failure
+
+
+class Reader:
+    """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see.
+
+    `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
+    """
+
+    __slots__ = ("_fit", "_losses", "_reading", "_stage", "failed")
+
+    def __init__(
+        self, stage: Stage[bytes, Event], reading: Reading, fit: Callable[[Failure], Failure], losses: Losses
+    ) -> None:
+        self.failed = False
+        """Whether nothing that follows counts."""
+        self._stage = stage
+        self._reading = reading
+        self._losses = losses
+        self._fit = fit
+
+    def feed(self, chunk: bytes, /) -> Sequence[Event]:
+        """Return the events of one read."""
+        try:
+            events = self._stage.feed(chunk)
+        except WireError as error:
+            self.failed = True
+            return (Failed(failure=not_understood(error)),)
+        if not events:
+            return events
+        last = events[-1]
+        if type(last) is Finished:
+            note_finishes(events, self._losses)
+        if type(last) is not Failed:
+            return events
+        self.failed = True
+        return (*events[:-1], Failed(failure=self._fit(last.failure)))
+
+    def close(self) -> Sequence[Event]:
+        """Return what the end of the bytes tells."""
+        try:
+            return self._stage.close()
+        except WireError as error:
+            return (Failed(failure=not_understood(error)),)
+
+    def broken(self, error: TransportError) -> Sequence[Event]:
+        """Return what a break of the bytes tells: a failure, unless the answer was terminated before it."""
+        events = self.close()
+        return events if self._reading.terminated else (Failed(failure=unreachable(error)),)
+
+
+class Watch:
+    """Sees the events in bytes of `dialect` that are passed on.
+
+    A failure keeps its `dialect` only where the bytes tell it in words that the client may read.
+    """
+
+    __slots__ = ("_broken", "_dialect", "_failed", "_fit", "_reading")
+
+    def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
+        self._reading = Reading(dialect.framing, dialect.stream_decoder(), strict=True)
+        self._fit = fit
+        self._dialect = dialect
+        self._broken = False
+        self._failed = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether a frame is open: nothing may be added to the bytes so far."""
+        return not self._reading.rests
+
+    def feed(self, chunk: bytes, /) -> Sequence[Event]:
+        """Return the events of one read."""
+        return self._shown(self._reading.feed, chunk)
+
+    def close(self, failure: Failure | None = None) -> tuple[bytes, Sequence[Event]]:
+        """Return what completes the bytes, and what their end tells; `failure` is why they broke off, if they did.
+
+        A reader that follows the standard drops a frame without an end, and waits for the terminating event.
+        """
+        if self._failed:
+            return b"", ()
+        completing = self._dialect.framing.resume if self._reading.is_open else b""
+        events = self._shown(self._reading.close)
+        if self._reading.terminated:
+            return completing, events
+        if failure is not None:
+            return b"", (Failed(failure=failure),)
+        if events and type(events[-1]) is Failed:
+            return b"", events
+        return completing + self._dialect.terminator, events
+
+    def _shown(self, read: Callable[..., Sequence[Event]], *arguments: bytes) -> Sequence[Event]:
+        if self._broken:
+            return ()
+        try:
+            events = read(*arguments)
+        except WireError as error:
+            self._broken = self._failed = True
+            return (Failed(failure=not_understood(error)),)
+        if not events or type(failed := events[-1]) is not Failed:
+            return events
+        self._failed = True
+        failure = self._fit(failed.failure)
+        if failure == failed.failure:
+            return events
+        return (*events[:-1], Failed(failure=replace(failure, dialect=None, raw_type=None, code=None)))

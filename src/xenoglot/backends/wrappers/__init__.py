@@ -1,0 +1,1 @@
+"""Backends around a backend: text tools, JSON output, stop strings, fan-out."""

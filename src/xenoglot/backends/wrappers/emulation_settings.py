@@ -1,0 +1,45 @@
+"""What is done here for a model or a server that cannot: the settings of `structured` and `textual`.
+
+They stand apart from what they set, so that a configuration is read without loading what it does not ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+Mending: TypeAlias = Literal["off", "on", "loss"]
+"""Whether arguments that are no JSON are mended: not at all, in silence, or with a loss that tells of it."""
+
+
+class Emulate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done for a model whose server does not hold its answers to a schema, or does not do so reliably."""
+
+    schema: Literal["none", "tool", "prompt"] = "none"
+    """How JSON is asked for: as the request says, as the call of a tool, or in the prompt."""
+    check: bool = False
+    """Whether answers are held against the schema; the three below, and `schema = "prompt"`, say so too."""
+    retries: Annotated[int, Meta(ge=0, le=5)] = 0
+    """How often a model is told what is wrong and asked again. Streams then begin when the answer is valid."""
+    lenient: bool = False
+    """Whether an answer that stays wrong is passed on, with a loss, in place of a failure."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether answers are held against the schema."""
+        return self.check or self.retries > 0 or self.lenient or self.schema == "prompt"
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything to do."""
+        return self.checks or self.schema != "none"
+
+
+class Emulation(Emulate, frozen=True, kw_only=True):
+    """What is done here for a model or a server that cannot: see `backends.wrappers.text_tools`, too."""
+
+    tools: bool = False
+    """Whether tools are told in the prompt."""
+    repair: Mending = "off"
+    """Whether arguments that are no JSON are mended, in silence (`on`) or with a loss that tells of it (`loss`)."""

@@ -1,0 +1,142 @@
+"""A backend around another: answers in JSON from models that are held to none, checked, and asked for again.
+
+What is told to the model and how its answer is read back is `text.json.prompting`; what counts as valid is
+`text.json.check`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import ByteAnswer, EventAnswer
+from xenoglot.backends.wrappers.emulation_settings import Emulate
+from xenoglot.backends.wrappers.json_retry import Insisting
+from xenoglot.codec.stage import Pipeline
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.events import Failed
+from xenoglot.model.failure import Failure
+from xenoglot.text.json.check import Check
+from xenoglot.text.json.prompting import WHERE, Asked, as_prompt, as_tool, check_depth, wants_json
+from xenoglot.text.json.schema import Schema, require
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    from xenoglot.backends.backend import Answer, Backend, Call
+    from xenoglot.codec.stage import Stage
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import OutputFormat, Request
+
+__all__ = ["Emulate", "Structured"]
+
+
+class Structured:
+    """A backend whose answers in JSON are what was asked for. Other requests pass through it untouched."""
+
+    def __init__(self, backend: Backend, policy: Emulate) -> None:
+        """Wrap `backend`, which stays its maker's to close.
+
+        Raises:
+            ConfigurationError: answers are to be checked, and the extra `structured` is not installed.
+        """
+        if policy.checks:
+            require()
+        self.name = backend.name
+        self._backend = backend
+        self._policy = policy
+
+    async def answer(self, call: Call) -> Answer:
+        """Start answering.
+
+        Raises:
+            FailureError: as the backend does; or the request's schema is none.
+        """
+        if not self._concerns(call.request):
+            return await self._backend.answer(call)
+        schema = _schema(call.request.output, compiled=self._policy.checks)
+        asked = self._asked(call)
+        shaped = _shaped(call, asked)
+        answer = await self._ask(shaped)
+        if schema is None or not asked.judged:
+            return _read(answer, asked.reading(call.losses))
+        if self._policy.retries and call.request.prompt is None:
+            insisting = Insisting(answer, shaped, asked, schema, self._ask, self._policy.retries, self._policy.lenient)
+            return EventAnswer(
+                batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
+            )
+        check = Check(schema, call.losses, lenient=self._policy.lenient)
+        return _read(answer, Pipeline(asked.reading(call.losses), check))
+
+    async def count(self, call: Call) -> int | None:
+        """Count what the model is asked, the schema told in the prompt included."""
+        if self._concerns(call.request):
+            call = _shaped(call, self._asked(call))
+        return await self._backend.count(call)
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return the backend's models."""
+        return await self._backend.models()
+
+    async def aclose(self) -> None:
+        """Nothing is held: the backend belongs to whoever made it."""
+
+    def _concerns(self, request: Request) -> bool:
+        return self._policy.acts and wants_json(request)
+
+    def _asked(self, call: Call) -> Asked:
+        match self._policy.schema:
+            case "tool" if call.request.prompt is None:
+                return as_tool(call.request, call.losses)
+            case "none":
+                return Asked(request=call.request)
+            case _:  # a text that is to be continued has no turns for calls, but it may have a system turn
+                return as_prompt(call.request, call.losses)
+
+    async def _ask(self, call: Call) -> EventAnswer:
+        answer = await self._backend.answer(call)
+        if isinstance(answer, ByteAnswer):
+            await answer.aclose()
+            raise TypeError("a call without a body of its own is answered in events")
+        return answer
+
+
+def _schema(output: OutputFormat | None, *, compiled: bool) -> Schema | None:
+    """Return the schema that the answer is held against, if it is."""
+    schema = None if output is None else output.schema
+    try:
+        check_depth(schema)
+        return Schema(schema, f"{WHERE}.schema") if compiled else None
+    except WireError as error:
+        raise FailureError(Failure(kind="invalid_request", message=str(error), param=error.path)) from None
+
+
+def _shaped(call: Call, asked: Asked) -> Call:
+    """Return the call as the model is asked; nothing passes untouched, for somebody has to look at the answer."""
+    losses = call.losses.moved(asked.moved) if asked.moved else call.losses
+    return replace(call, request=asked.request, losses=losses, body=None)
+
+
+def _read(answer: EventAnswer, stage: Stage[Event, Event]) -> EventAnswer:
+    batches = _through(answer.batches, stage)
+
+    async def aclose() -> None:
+        await batches.aclose()
+        await answer.aclose()
+
+    return EventAnswer(batches=batches, aclose=aclose, limits=answer.limits, request_id=answer.request_id)
+
+
+async def _through(
+    batches: AsyncIterator[Sequence[Event]], stage: Stage[Event, Event]
+) -> AsyncGenerator[Sequence[Event]]:
+    async for batch in batches:
+        made = [out for event in batch for out in stage.feed(event)]
+        if made:
+            yield made
+            if type(made[-1]) is Failed:
+                return
+    if rest := stage.close():
+        yield rest
