@@ -45,13 +45,13 @@ from xenoglot.translate import stream_translator, translate, translate_request, 
 if TYPE_CHECKING:
     from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.backends.wrappers.emulation_settings import Emulation
-    from xenoglot.client.aio import AsyncClient
-    from xenoglot.client.blocking import Client
-    from xenoglot.client.blocking_streams import ReplyStream
-    from xenoglot.client.costs import Cost, Price, Prices, sum_costs
-    from xenoglot.client.parsing import AnswerCutError, AnswerRefusedError, Parsed, ParseError
-    from xenoglot.client.replies import EmbeddingReply, Reply
-    from xenoglot.client.streams import AsyncReplyStream
+    from xenoglot.client.async_ import AsyncClient
+    from xenoglot.client.call.answer_stream import AsyncReplyStream
+    from xenoglot.client.results.costs import Cost, Price, Prices, sum_costs
+    from xenoglot.client.results.parsed import AnswerCutError, AnswerRefusedError, Parsed, ParseError
+    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.sync import Client
+    from xenoglot.client.sync_streams import ReplyStream
     from xenoglot.model.content import Image, Inline, Text, ToolCall, ToolResult
     from xenoglot.model.request import Message, OutputFormat, Request, Thinking, Tool, ToolChoice
     from xenoglot.model.response import Response, Usage
@@ -67,28 +67,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATER = {
-    "AnswerCutError": "xenoglot.client.parsing",
-    "AnswerRefusedError": "xenoglot.client.parsing",
+    "AnswerCutError": "xenoglot.client.results.parsed",
+    "AnswerRefusedError": "xenoglot.client.results.parsed",
     "Approval": "xenoglot.tools.tool",
-    "AsyncClient": "xenoglot.client.aio",
-    "AsyncReplyStream": "xenoglot.client.streams",
+    "AsyncClient": "xenoglot.client.async_",
+    "AsyncReplyStream": "xenoglot.client.call.answer_stream",
     "Budget": "xenoglot.tools.budget",
-    "Client": "xenoglot.client.blocking",
+    "Client": "xenoglot.client.sync",
     "Compaction": "xenoglot.tools.compaction",
-    "Cost": "xenoglot.client.costs",
+    "Cost": "xenoglot.client.results.costs",
     "Deadlines": "xenoglot.backends.http.timeouts",
-    "EmbeddingReply": "xenoglot.client.replies",
+    "EmbeddingReply": "xenoglot.client.results.reply",
     "Emulation": "xenoglot.backends.wrappers.emulation_settings",
     "Image": "xenoglot.model.content",
     "Inline": "xenoglot.model.content",
     "Message": "xenoglot.model.request",
     "OutputFormat": "xenoglot.model.request",
-    "ParseError": "xenoglot.client.parsing",
-    "Parsed": "xenoglot.client.parsing",
-    "Price": "xenoglot.client.costs",
-    "Prices": "xenoglot.client.costs",
-    "Reply": "xenoglot.client.replies",
-    "ReplyStream": "xenoglot.client.blocking_streams",
+    "ParseError": "xenoglot.client.results.parsed",
+    "Parsed": "xenoglot.client.results.parsed",
+    "Price": "xenoglot.client.results.costs",
+    "Prices": "xenoglot.client.results.costs",
+    "Reply": "xenoglot.client.results.reply",
+    "ReplyStream": "xenoglot.client.sync_streams",
     "Request": "xenoglot.model.request",
     "Response": "xenoglot.model.response",
     "Retry": "xenoglot.policy.retry",
@@ -104,7 +104,7 @@ _LATER = {
     "ToolResult": "xenoglot.model.content",
     "Usage": "xenoglot.model.response",
     "mcp_tools": "xenoglot.tools.mcp",
-    "sum_costs": "xenoglot.client.costs",
+    "sum_costs": "xenoglot.client.results.costs",
     "tool": "xenoglot.tools.tool",
 }
 """Where the names are that are loaded when they are first asked for."""

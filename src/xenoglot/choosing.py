@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.client.costs import Prices
+    from xenoglot.client.results.costs import Prices
     from xenoglot.gateway.config.load import Config
 
 ANY_MODEL = "any"
@@ -128,7 +128,7 @@ def prices_of(options: argparse.Namespace) -> Prices | None:
     """
     if options.price is None:
         return None
-    from xenoglot.client.costs import Price, Prices  # noqa: PLC0415  only where something is counted
+    from xenoglot.client.results.costs import Price, Prices  # noqa: PLC0415  only where something is counted
 
     fields = dict(zip(("input", "output", "cache_read", "cache_write"), options.price.split("/"), strict=False))
     if not 2 <= options.price.count("/") + 1 <= 4 or not all(text.strip() for text in fields.values()):  # noqa: PLR2004  see the flag

@@ -14,7 +14,7 @@ from xenoglot.agent.sessions import Sessions
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.failure import Failure
 from xenoglot.tools.budget import Budget, Spent
 from xenoglot.tools.compaction import Compaction

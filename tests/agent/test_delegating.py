@@ -19,7 +19,7 @@ from xenoglot.agent.sessions import Sessions
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure

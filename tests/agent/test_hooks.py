@@ -20,7 +20,7 @@ from xenoglot.agent.policy import checked
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Tool

@@ -11,7 +11,7 @@ from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.environment import for_command
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.workspace import Workspace
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 

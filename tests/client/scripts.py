@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.tries import World
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.call.retry import World
 from xenoglot.policy.retry import Retry
 from xenoglot.testing import END, Body, Head, Respond, Rule, Step, Steps, Upstream
 

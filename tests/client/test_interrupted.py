@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.client.scripts import ONCE, chunk, streamed, whole
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.testing import Steps, Upstream
 from xenoglot.testing.interrupting import interrupt
 from xenoglot.testing.leaks import Baseline

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.client.scripts import HELLO, HELLO_STREAMED, ONCE, asked, chunk, refusal, streamed, whole
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.errors import (
     AuthenticationError,
     ConnectionFailedError,

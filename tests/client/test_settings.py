@@ -9,8 +9,8 @@ import pytest
 
 from tests.client.scripts import HELLO, asked
 from xenoglot.backends.http.timeouts import Deadlines
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
 from xenoglot.errors import ConfigurationError, DeadlineError, InvalidRequestError
 from xenoglot.model.json import JSONObject
 from xenoglot.testing import SILENT

@@ -215,7 +215,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
             {
                 "xenoglot.backends.local_models.load_object", "xenoglot.installed",
                 # by names that stand in a table beside it: our own, and those of the official SDKs
-                "xenoglot", "xenoglot.client.sdk_objects", "xenoglot.client.sdk_requests",
+                "xenoglot", "xenoglot.client.sdk.objects", "xenoglot.client.sdk.requests",
             },
             id="R13-modules",
         ),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.terminal.drawn import Clock, Drawn
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response, Usage

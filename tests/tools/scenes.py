@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.tools.events import CallEnded, ModelEvent, RunEnded

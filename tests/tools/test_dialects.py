@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.tools.scenes import results, unpaired
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.tries import World
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.call.retry import World
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Text, ToolCall

@@ -11,8 +11,8 @@ import pytest
 from tests.engine.running import SHAPE, Running
 from tests.tools.scenes import results, steps, unpaired
 from xenoglot.backends.http.client import Transport
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
 from xenoglot.engine.backend import Engine
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.tool import tool

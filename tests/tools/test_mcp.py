@@ -16,7 +16,7 @@ import uvicorn
 from tests.architecture.tree import ROOT
 from tests.tools.mcp_server import LONG, PNG, served
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.blocking import Client
+from xenoglot.client.sync import Client
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.process.serve import bind
 from xenoglot.model.content import Audio, File, Image, Inline, Text, ToolCall, ToolResult

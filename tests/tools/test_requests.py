@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.tools.scenes import USAGE, answer, call, results, timeless, unpaired
 from xenoglot.backends.callable import Callable
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.costs import Price, Prices
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.results.costs import Price, Prices
 from xenoglot.model.content import Image, Inline, Opaque, Reasoning, Text, ToolResult
 from xenoglot.model.events import BlockEnded, BlockStarted, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure

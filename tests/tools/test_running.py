@@ -11,9 +11,9 @@ import pytest
 
 from tests.tools.scenes import answer, call, results, run, run_blocking
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
-from xenoglot.client.run_calls import Execution
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
+from xenoglot.client.tool_loop.tool_calls import Execution
 from xenoglot.errors import ConfigurationError, InvalidRequestError
 from xenoglot.model.request import Tool
 from xenoglot.tools.budget import Budget

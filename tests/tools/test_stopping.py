@@ -13,9 +13,9 @@ import pytest
 from tests.tools.scenes import answer, call, results, run_blocking, steps, unpaired
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.scripted import Scripted
-from xenoglot.client import run_streams
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
+from xenoglot.client.tool_loop import run_streams
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockStarted, Started, TextDelta
 from xenoglot.model.request import Tool

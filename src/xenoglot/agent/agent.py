@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from xenoglot.agent.hooks import Hooks
     from xenoglot.agent.sessions import SessionFile
-    from xenoglot.client.aio import AsyncClient
-    from xenoglot.client.running import AsyncRunStream
+    from xenoglot.client.async_ import AsyncClient
+    from xenoglot.client.tool_loop.run import AsyncRunStream
     from xenoglot.model.content import ToolCall
     from xenoglot.tools.events import RunEvent
     from xenoglot.tools.result import Outcome, RunResult

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from xenoglot.agent.agent import Agent
-    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.async_ import AsyncClient
 
 NAME: Final = "delegate"
 MOST_TASKS: Final = 8

@@ -33,7 +33,7 @@ from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
 from xenoglot.agent.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.sanitize import for_log
-from xenoglot.client.aio import AsyncClient
+from xenoglot.client.async_ import AsyncClient
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction

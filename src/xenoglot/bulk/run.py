@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xenoglot.bulk.runner import Rules
     from xenoglot.bulk.survey import Survey
     from xenoglot.choosing import Chosen
-    from xenoglot.client.costs import Prices
+    from xenoglot.client.results.costs import Prices
     from xenoglot.model.response import Usage
 
 INTERRUPTED: Final = "stopped"
@@ -194,7 +194,7 @@ class _Shown:
 
 def _price(given: Prices | None) -> Callable[[Usage | None, str | None], float | None]:
     """Return what knows the price of an answer in US dollars."""
-    from xenoglot.client.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
+    from xenoglot.client.results.costs import Prices  # noqa: PLC0415  prices are loaded where something is counted
 
     prices = given or Prices()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
-    from xenoglot.client.replies import Reply
+    from xenoglot.client.results.reply import Reply
     from xenoglot.model.request import Message
 
 LONGEST_ANSWER = 512
@@ -64,7 +64,7 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
 
 async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
-    from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
+    from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.canvas import PlainCanvas  # noqa: PLC0415
 
     wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}

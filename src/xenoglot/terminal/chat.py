@@ -15,7 +15,7 @@ from xenoglot.terminal.visible import in_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.async_ import AsyncClient
     from xenoglot.codec.loss import Loss
     from xenoglot.model.content import Part
     from xenoglot.model.request import Message

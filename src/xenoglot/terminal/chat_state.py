@@ -12,7 +12,7 @@ from xenoglot.terminal.visible import in_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.client.aio import AsyncClient
+    from xenoglot.client.async_ import AsyncClient
     from xenoglot.terminal.conversation import Conversation
     from xenoglot.terminal.faces import Face
     from xenoglot.tools.tool import LocalTool

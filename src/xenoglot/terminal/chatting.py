@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncGenerator, Sequence
 
-    from xenoglot.client.aio import AsyncClient
-    from xenoglot.client.costs import Prices
+    from xenoglot.client.async_ import AsyncClient
+    from xenoglot.client.results.costs import Prices
     from xenoglot.terminal.chat import Chat
     from xenoglot.terminal.conversation import Conversation
     from xenoglot.tools.tool import LocalTool
@@ -70,7 +70,7 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
 
 
 async def _talk(chosen: choosing.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
-    from xenoglot.client.aio import AsyncClient  # noqa: PLC0415  only this command needs them
+    from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
     from xenoglot.terminal.faces import face_of  # noqa: PLC0415
     from xenoglot.terminal.history import History, state_directory  # noqa: PLC0415
@@ -151,7 +151,7 @@ def _prices(options: argparse.Namespace) -> Prices | None:
         return choosing.prices_of(options)
     if options.upstream is None or "://" in options.upstream:
         return None
-    from xenoglot.client.costs import Prices  # noqa: PLC0415  an extra, and a large table
+    from xenoglot.client.results.costs import Prices  # noqa: PLC0415  an extra, and a large table
 
     return Prices()
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.client.scripts import HELLO, HELLO_STREAMED, chunk, refusal, streamed
-from xenoglot.client.aio import AsyncClient
-from xenoglot.client.blocking import Client
+from xenoglot.client.async_ import AsyncClient
+from xenoglot.client.sync import Client
 from xenoglot.errors import (
     ConfigurationError,
     IncompleteError,

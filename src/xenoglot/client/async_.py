@@ -1,0 +1,244 @@
+"""The asynchronous client: one interface to any model, in a server of any dialect or in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+
+from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
+from xenoglot.client.call.execute import Calling, Raw, seconds
+from xenoglot.client.call.messages import followed
+from xenoglot.client.call.open_upstream import Naming
+from xenoglot.client.call.retry import ONCE, USUAL, Tries, World
+from xenoglot.client.call.upstream_connection import Connection
+from xenoglot.errors import ConfigurationError
+from xenoglot.policy.retry import Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from xenoglot.backends.http.timeouts import Deadlines
+    from xenoglot.backends.wrappers.emulation_settings import Emulation
+    from xenoglot.client.call.attempt import Begun
+    from xenoglot.client.call.execute import OnLoss, Timeout
+    from xenoglot.client.call.messages import Messages
+    from xenoglot.client.call.open_upstream import Upstream
+    from xenoglot.client.call.options import ModelOptions, Options
+    from xenoglot.client.call.tools import AnyTool
+    from xenoglot.client.results.costs import Cost, Prices
+    from xenoglot.client.results.parsed import Parsed
+    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.tool_loop.run import AsyncRunStream
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Message
+    from xenoglot.model.response import Usage
+    from xenoglot.tools.result import RunResult
+
+T = TypeVar("T")
+
+UNMOVED = "a client has connections, and is neither copied nor sent to another process: make one there"
+
+
+class AsyncClient:
+    """Asks models.
+
+    async with AsyncClient("anthropic", model="claude-sonnet-4-5") as client:
+        reply = await client.complete("Hello")
+        print(reply.text)
+
+    `upstream` is the name of a provider, the base URL of a server (which speaks `dialect`, `chat` if none is said), a
+    backend, something that opens one, or nothing: then the embedded model answers. `key` is the upstream's; without it,
+    it is in the environment variable `key_env`, or in that of the provider. `settings` stand for what an address has in
+    braces. `headers` go with every request. `proxy` is the URL of one, `"environment"` or `None`.
+
+    `deadlines` and `retry` say how long is waited and how often is tried. What the upstream cannot be told is in the
+    `losses` of each answer; with `on_loss="refuse"` nothing is sent then and `LossError` is raised, with `"warn"` it is
+    logged. `text_syntax` says how models write calls and thoughts that their server leaves in the text, `emulate` what
+    is done here for a server that cannot. `prices` say what answers cost, where the packaged ones do not. `world` is
+    the clock and the chance that retries go by.
+
+    It belongs to the event loop of its first call. Nothing is opened before.
+    """
+
+    def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
+        self,
+        upstream: Upstream = None,
+        *,
+        model: str | None = None,
+        dialect: str | None = None,
+        key: str | None = None,
+        key_env: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        deadlines: Deadlines | None = None,
+        retry: Retry | None = None,
+        on_loss: OnLoss = "warn",
+        proxy: str | None = "environment",
+        text_syntax: str | None = None,
+        emulate: Emulation | None = None,
+        prices: Prices | None = None,
+        world: World | None = None,
+    ) -> None:
+        """Make a client.
+
+        Raises:
+            ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
+        """
+        connection = Connection(
+            upstream,
+            Naming(dialect=dialect, key=key, key_env=key_env, headers=headers, settings=settings),
+            model=model,
+            deadlines=deadlines,
+            proxy=proxy,
+            syntax=text_syntax,
+            emulate=emulate,
+        )
+        if not isinstance(retry, Retry | None):
+            raise ConfigurationError(f"`retry`: found a `{type(retry).__name__}`; expected a `Retry`")
+        tries = Tries(retry or (ONCE if connection.address is None else USUAL), world or World())
+        self._calling = Calling(connection, tries, on_loss, prices)
+
+    async def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
+        """Return the whole answer to `messages`.
+
+        Raises:
+            FailureError: there is none; the class says why (`xenoglot.errors`).
+            LossError: something cannot be said to the upstream, and is not to be lost.
+        """
+        return await self._calling.complete(await self._calling.wanted(messages, options, stream=False))
+
+    def stream(self, messages: Messages, **options: Unpack[Options]) -> AsyncReplyStream:
+        """Return the answer to `messages` as a stream, which begins when it is entered or its first event is asked for.
+
+        Raises:
+            FailureError: as the stream is read: there is no answer, or no whole one. `LossError` as above.
+        """
+
+        async def begin() -> Begun:
+            return await self._calling.begin(await self._calling.wanted(messages, options, stream=True))
+
+        return AsyncReplyStream(begin, self._calling.reply, seconds(options.get("timeout")))
+
+    async def parse(
+        self, messages: Messages, output: type[T], *, retries: int = 0, **options: Unpack[ModelOptions]
+    ) -> Parsed[T, Reply]:
+        """Return the answer as a value of the type `output`, in `.value`.
+
+        Where it is none, the model is told what is wrong and asked again, up to `retries` times.
+
+        Raises:
+            ParseError: no answer was what was asked for.
+            FailureError: there is no answer. `LossError` as above.
+        """
+        from xenoglot.client.results.parsed import parse  # noqa: PLC0415  few clients parse
+        from xenoglot.client.results.schemas import shape_of  # noqa: PLC0415
+
+        shape = shape_of(output)
+
+        async def ask(turns: tuple[Message, ...]) -> Reply:
+            told: Options = {**options, "output": shape.format}
+            return await self.complete(followed(messages, turns), **told)
+
+        return await parse(ask, shape, retries)
+
+    async def embed(
+        self,
+        inputs: str | Sequence[str],
+        *,
+        model: str | None = None,
+        dimensions: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,  # noqa: ASYNC109  an option like those of the other calls
+    ) -> EmbeddingReply:
+        """Return a vector for each of `inputs`, of length `dimensions` if that is said.
+
+        Raises:
+            FailureError: there are none. `LossError` as above.
+        """
+        return await self._calling.embed(inputs, model, dimensions, headers, timeout)
+
+    async def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
+        """Return the tokens of the prompt by the model's own count; `None` where there is no way to know.
+
+        Raises:
+            FailureError: there is a way, and it failed.
+        """
+        return await self._calling.count(await self._calling.wanted(messages, options, stream=False))
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return the models that the upstream says it has.
+
+        Raises:
+            FailureError: it does not say.
+        """
+        backend = await self._calling.connection.backend()
+        return await self._calling.tries.run(backend.models)
+
+    async def raw(
+        self,
+        body: Mapping[str, JSON] | bytes,
+        dialect: str = "chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,  # noqa: ASYNC109  as above
+    ) -> JSONObject:
+        """Return the answer to a request of `dialect` as that dialect writes it.
+
+        An upstream of the same dialect gets `body` as it is, and its answer is given as it came.
+
+        Raises:
+            FailureError: there is none. `LossError` as above.
+        """
+        return await self._calling.raw(Raw(body, dialect, headers, timeout))
+
+    def raw_stream(
+        self,
+        body: Mapping[str, JSON] | bytes,
+        dialect: str = "chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,
+    ) -> AsyncItems[JSONObject]:
+        """Return the same as a stream of the dialect's events, each as JSON; what is no JSON (`[DONE]`) is left out."""
+        asked = Raw(body, dialect, headers, timeout)
+        return AsyncItems(lambda: self._calling.raw_begin(asked), seconds(timeout))
+
+    async def run(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunResult:  # noqa: ANN401  those of `running`
+        """Answer `messages` with the help of `tools`, which are called as often as the model asks for them.
+
+        The options are those of `complete`, and those of `client.tool_loop.run.run`. Whatever comes of it is in the
+        outcome of the result: only mistakes in the arguments are raised.
+        """
+        from xenoglot.client.tool_loop.run import run  # noqa: PLC0415  few clients have tools
+
+        return await run(self, messages, tools, **options)
+
+    def run_stream(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  as above
+        """Return the same as a stream of its events; `.result` is there at its end."""
+        from xenoglot.client.tool_loop.run import run_stream  # noqa: PLC0415  as above
+
+        return run_stream(self, messages, tools, **options)
+
+    def cost_of(self, usage: Usage | None, model: str | None, *, service_tier: str | None = None) -> Cost | None:
+        """Return what `usage` costs at this upstream; `None` where that is not known."""
+        return self._calling.cost(usage, model, service_tier)
+
+    def context_window(self, model: str | None = None) -> int | None:
+        """Return how many tokens of prompt and answer `model` holds, or the client's; `None` where it is not known."""
+        return self._calling.connection.context(model)
+
+    async def aclose(self) -> None:
+        """Let go of everything; calls under way fail."""
+        await self._calling.connection.aclose()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(UNMOVED)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

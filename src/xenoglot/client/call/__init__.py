@@ -1,0 +1,1 @@
+"""One call: options, upstream, attempts and retries."""

@@ -1,0 +1,167 @@
+"""One request asked of a backend: begun, tried again while nothing of the answer is out, and read to its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from xenoglot.backends.backend import ByteAnswer
+from xenoglot.client.call.retry import typed
+from xenoglot.errors import FailureError, IncompleteError
+from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started
+from xenoglot.model.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from xenoglot.backends.backend import Backend, Call, EventAnswer, Piece
+    from xenoglot.model.events import Event
+
+_EARLY = Failure(kind="upstream", message="connection lost: the answer ended without being complete")
+_ENDLESS = Failure(kind="upstream", message="the upstream's answer is larger than allowed", cause="too_large")
+LONGEST = 64 * 1024 * 1024
+"""Characters of an answer, which is kept while it grows: no model writes so many."""
+
+_SILENT = (Ping, Started)
+"""What nobody waits for: while there is nothing else an answer has not begun."""
+
+
+class Begun:
+    """An answer that has begun: what was read of it already, and the rest."""
+
+    def __init__(self, answer: EventAnswer, call: Call) -> None:
+        self.answer = answer
+        self.call = call
+        self._read: deque[Sequence[Event]] = deque()
+        self._finished: dict[int, bool] = {}
+        self._size = 0
+
+    async def begin(self) -> None:
+        """Read on until there is something to give out.
+
+        Raises:
+            FailureError: the answer fails before that.
+        """
+        async for batch in self.answer.batches:
+            self._read.append(batch)
+            if (
+                batch
+                and isinstance(batch[-1], Failed)
+                and all(isinstance(event, (*_SILENT, Failed)) for event in batch)
+            ):
+                raise broken(batch[-1].failure)
+            if any(not isinstance(event, _SILENT) for event in batch):
+                return
+        raise IncompleteError(_EARLY)
+
+    async def batches(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events, those together that came together.
+
+        Raises:
+            FailureError: the answer fails, or has no end.
+        """
+        async for batch in self._batches():
+            for place, event in enumerate(batch):
+                if isinstance(event, Failed):
+                    if place:
+                        yield batch[:place]
+                    raise broken(event.failure)
+                self._note(event)
+            if batch:
+                yield batch
+        if not self._finished or not all(self._finished.values()):
+            raise IncompleteError(_EARLY)
+
+    async def aclose(self) -> None:
+        """Be done with it: the upstream is stopped at once."""
+        await self.answer.aclose()
+
+    async def _batches(self) -> AsyncGenerator[Sequence[Event], None]:
+        while self._read:
+            yield self._read.popleft()
+        async for batch in self.answer.batches:
+            yield batch
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, PIECES):
+            self._size += len(event.text)
+            if self._size > LONGEST:
+                raise broken(_ENDLESS)
+        if isinstance(event, Finished):
+            self._finished[event.candidate] = True
+        elif (candidate := getattr(event, "candidate", None)) is not None:
+            self._finished.setdefault(candidate, False)
+
+
+class BegunBytes:
+    """An answer in the caller's own dialect that has begun, passed on as it came."""
+
+    def __init__(self, answer: ByteAnswer, call: Call) -> None:
+        self.answer = answer
+        self.call = call
+        self._first: Piece | None = None
+
+    async def begin(self) -> None:
+        """Read the first piece.
+
+        Raises:
+            FailureError: there is none, or it tells of a failure.
+        """
+        self._first = await anext(self.answer.pieces, None)
+        if self._first is None:
+            raise IncompleteError(_EARLY)
+        if self._first.failure is not None:
+            raise broken(self._first.failure)
+
+    async def items(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes.
+
+        Raises:
+            FailureError: the answer fails, or has no end.
+        """
+        async for piece in self._pieces():
+            if piece.data:
+                yield piece.data
+            if piece.failure is not None:
+                raise broken(piece.failure)
+
+    async def aclose(self) -> None:
+        """Be done with it: the upstream is stopped at once."""
+        await self.answer.aclose()
+
+    async def _pieces(self) -> AsyncGenerator[Piece, None]:
+        if self._first is not None:
+            yield self._first
+        async for piece in self.answer.pieces:
+            yield piece
+
+
+async def begin(backend: Backend, call: Call) -> Begun | BegunBytes:
+    """Return the answer of `backend` to `call`, begun; in bytes only where the call has some of its own.
+
+    Raises:
+        FailureError: there is none. `LossError` and `WireError` alike.
+    """
+    answer = await backend.answer(call)
+    found = BegunBytes(answer, call) if isinstance(answer, ByteAnswer) else Begun(answer, call)
+    try:
+        await found.begin()
+    except BaseException:
+        await answer.aclose()
+        raise
+    return found
+
+
+async def begin_events(backend: Backend, call: Call) -> Begun:
+    """Return the same of a call without a body, which is answered in events."""
+    found = await begin(backend, call)
+    if isinstance(found, Begun):
+        return found
+    await found.aclose()
+    raise TypeError("a call without a body of its own is answered in events")
+
+
+def broken(failure: Failure) -> FailureError:
+    """Return the error of an answer that fails after it has begun."""
+    cut = failure.kind == "upstream" and failure.dialect is None and failure.cause in (None, "closed")
+    return IncompleteError(failure) if cut else typed(FailureError(failure))

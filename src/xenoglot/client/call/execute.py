@@ -1,0 +1,227 @@
+"""How a client calls: what is wanted made into a call, the call answered, and the answer made into a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+from xenoglot.backends.backend import Call
+from xenoglot.backends.embedding import Embedder, none_made
+from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.client.call.attempt import begin, begin_events
+from xenoglot.client.call.embedding import embedding_call, embedding_request
+from xenoglot.client.call.options import headers_of, timeout_of, wanted
+from xenoglot.client.call.raw import RawSource, posted, whole
+from xenoglot.client.call.retry import moment, refusing, within
+from xenoglot.client.call.validate_request import explained
+from xenoglot.client.results.costs import Prices
+from xenoglot.client.results.reply import EmbeddingReply, Reply
+from xenoglot.codec.loss import Losses
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.fold import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from xenoglot.backends.backend import Backend
+    from xenoglot.backends.embedding import EmbeddingAnswer
+    from xenoglot.client.call.attempt import Begun
+    from xenoglot.client.call.messages import Messages
+    from xenoglot.client.call.options import Options, Wanted
+    from xenoglot.client.call.raw import Posted
+    from xenoglot.client.call.retry import Tries
+    from xenoglot.client.call.upstream_connection import Connection
+    from xenoglot.client.results.costs import Cost
+    from xenoglot.codec.loss import Loss
+    from xenoglot.model.embedding import EmbeddingRequest
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Response, Usage
+
+OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
+Timeout: TypeAlias = float | Deadlines | None
+"""Seconds for all that a call takes, or all four deadlines; `None`: those of the client."""
+
+T = TypeVar("T")
+
+_logger = logging.getLogger("xenoglot.client")
+
+
+class Raw(NamedTuple):
+    """A request in a dialect's own JSON, as it is given, and what goes with it."""
+
+    body: Mapping[str, JSON] | bytes
+    dialect: str
+    headers: Mapping[str, str] | None
+    timeout: Timeout
+
+
+class Calling:
+    """Calls one upstream. What every call of a client needs is here once, for each kind of call."""
+
+    def __init__(self, connection: Connection, tries: Tries, on_loss: OnLoss, prices: Prices | None) -> None:
+        if on_loss not in get_args(OnLoss):
+            raise ConfigurationError(f"`on_loss`: found `{on_loss}`; expected one of: {', '.join(get_args(OnLoss))}")
+        self.connection = connection
+        self.tries = tries
+        self._on_loss = on_loss
+        self._prices = prices if prices is not None or connection.provider is None else Prices()
+        self._listed = False
+
+    async def wanted(self, messages: Messages, options: Options, *, stream: bool) -> Wanted:
+        """Return what is asked for. Raises `InvalidRequestError` where that is nothing that can be asked."""
+        connection = self.connection
+        backend = await connection.backend()
+        with refusing():
+            named = options.get("model") or getattr(messages, "model", None)
+            model = connection.model(named, backend)
+            return wanted(messages, options, model=model, dialect=connection.dialect, stream=stream)
+
+    async def complete(self, asked: Wanted) -> Reply:
+        """Return the whole answer."""
+
+        async def attempt() -> Reply:
+            folder = Folder()
+            async with aclosing(await self._begun(asked)) as begun:
+                async for batch in begun.batches():
+                    for event in batch:
+                        folder.feed(event)
+            return await self.reply(begun, folder.response())
+
+        return await self._tried(attempt, asked.timeout)
+
+    async def begin(self, asked: Wanted) -> Begun:
+        """Return the answer once it has begun."""
+        return await self.tries.run(lambda: self._begun(asked))
+
+    async def reply(self, begun: Begun, response: Response) -> Reply:
+        """Return what is told of a whole answer."""
+        if self._prices is not None and not self._listed:
+            await asyncio.to_thread(self._prices.load)  # it takes a third of a second
+            self._listed = True
+        answer = begun.answer
+        return Reply(
+            response=response,
+            losses=self._told(begun.call.losses),
+            request_id=answer.request_id,
+            limits=answer.limits,
+            cost=self.cost(response.usage, response.model or begun.call.request.model, response.service_tier),
+        )
+
+    async def count(self, asked: Wanted) -> int | None:
+        """Return the tokens of the prompt."""
+
+        async def attempt() -> int | None:
+            backend = await self._reading(asked.request.model, asked.timeout)
+            with explained(asked.request):
+                return await backend.count(self._call(asked))
+
+        return await self._tried(attempt, asked.timeout)
+
+    async def embed(
+        self,
+        inputs: str | Sequence[str],
+        model: str | None,
+        dimensions: int | None,
+        headers: Mapping[str, str] | None,
+        timeout: Timeout,  # noqa: ASYNC109  an option like those of the other calls
+    ) -> EmbeddingReply:
+        """Return the vectors of `inputs`."""
+        backend = await self.connection.backend()
+        with refusing():
+            request = embedding_request(inputs, self.connection.model(model, backend), dimensions)
+            sent = headers_of(headers)
+
+        async def attempt() -> EmbeddingReply:
+            asked = await self.connection.patient(timeout if isinstance(timeout, Deadlines) else None)
+            return await self._embedded(asked, request, sent)
+
+        return await self._tried(attempt, timeout)
+
+    async def raw(self, asked: Raw) -> JSONObject:
+        """Return the whole answer in the dialect of the request."""
+
+        async def attempt() -> JSONObject:
+            backend, call, read = await self._posted(asked, stream=False)
+            answer = await whole(backend, call, read.dialect)
+            self._told(call.losses)
+            return answer
+
+        return await self._tried(attempt, asked.timeout)
+
+    async def raw_begin(self, asked: Raw) -> RawSource:
+        """Return the same as a stream, once it has begun."""
+
+        async def attempt() -> RawSource:
+            backend, call, read = await self._posted(asked, stream=True)
+            return RawSource(await begin(backend, call), read.dialect)
+
+        return await self.tries.run(attempt)
+
+    def cost(self, usage: Usage | None, model: str | None, tier: str | None = None) -> Cost | None:
+        """Return what `usage` costs; `None` where that is not known."""
+        if self._prices is None:
+            return None
+        return self._prices.cost(usage, model, provider=self.connection.provider, service_tier=tier)
+
+    async def _tried(self, attempt: Callable[[], Awaitable[T]], timeout: Timeout) -> T:  # noqa: ASYNC109  as above
+        return await within(moment(seconds(timeout)), self.tries.run(attempt))
+
+    async def _begun(self, asked: Wanted) -> Begun:
+        backend = await self._reading(asked.request.model, asked.timeout)
+        with explained(asked.request):
+            return await begin_events(backend, self._call(asked))
+
+    async def _embedded(
+        self, backend: Backend, request: EmbeddingRequest, headers: tuple[tuple[str, str], ...]
+    ) -> EmbeddingReply:
+        if not isinstance(backend, Embedder):
+            raise none_made(backend.name)
+        losses = self._losses()
+        answer: EmbeddingAnswer = await backend.embed(embedding_call(request, self.connection.dialect, losses, headers))
+        made = answer.embeddings
+        return EmbeddingReply(
+            vectors=made.vectors,
+            model=made.model,
+            usage=made.usage,
+            losses=self._told(losses),
+            limits=answer.limits,
+            cost=self.cost(made.usage, made.model or request.model),
+        )
+
+    async def _posted(self, asked: Raw, *, stream: bool) -> tuple[Backend, Call, Posted]:
+        opened = await self.connection.backend()
+        read = posted(asked.body, asked.dialect, model=lambda: self.connection.model(None, opened), stream=stream)
+        call = Call(
+            request=read.request,
+            losses=self._losses(),
+            dialect=read.dialect.name,
+            body=read.body,
+            headers=headers_of(asked.headers),
+        )
+        return await self._reading(read.request.model, asked.timeout), call, read
+
+    async def _reading(self, model: str, timeout: Timeout) -> Backend:  # noqa: ASYNC109  as above
+        return await self.connection.reading(model, timeout if isinstance(timeout, Deadlines) else None)
+
+    def _call(self, asked: Wanted) -> Call:
+        dialect = self.connection.dialect
+        return Call(request=asked.request, losses=self._losses(), dialect=dialect, headers=asked.headers)
+
+    def _losses(self) -> Losses:
+        return Losses(strict=self._on_loss == "refuse")
+
+    def _told(self, losses: Losses) -> tuple[Loss, ...]:
+        """Return what was lost; where that is wished, the log hears of it."""
+        found = tuple(losses)
+        if found and self._on_loss == "warn":
+            _logger.warning("lost on the way: %s", "; ".join(map(str, found)))
+        return found
+
+
+def seconds(timeout: Timeout) -> float | None:
+    """Return how long all of a call may take. Raises `InvalidRequestError` where that is no time."""
+    with refusing():
+        found = timeout_of(timeout)
+    return found.total if isinstance(found, Deadlines) else found

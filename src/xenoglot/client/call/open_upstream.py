@@ -1,0 +1,256 @@
+"""Who a client asks: the embedded model, a provider by its name, a server by its URL, or a backend of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.backend import Backend
+from xenoglot.backends.remote.target_rules import Rule, Targets
+from xenoglot.client.call.options import headers_of
+from xenoglot.codec.dialect import Dialect, Headers
+from xenoglot.codec.glob import matches
+from xenoglot.codec.target import Target
+from xenoglot.dialect_registry import get
+from xenoglot.errors import ConfigurationError, WireError
+from xenoglot.providers import catalog
+from xenoglot.providers.addresses import base_url, face_of, needed, value_of
+from xenoglot.providers.auth import authorizer
+from xenoglot.text.registry import OFF
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from xenoglot.backends.http.client import Transport
+    from xenoglot.engine.backend import Engine
+    from xenoglot.engine.embedding import EmbeddingEngine
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.providers.provider import Face, Provider
+
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
+"""Gives a backend, and lets go of it."""
+
+Upstream: TypeAlias = str | Backend | Opening | None
+"""The name of a provider, a base URL, a backend, an opening; or `None`: the embedded model."""
+
+UNIX = "unix://"
+"""What stands before the path of a unix socket."""
+
+T = TypeVar("T")
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """All that is known of a server before it is asked.
+
+    By patterns of their names, `syntaxes` are how models write calls in text, `contexts` how many tokens they hold.
+    """
+
+    name: str
+    dialect: Dialect
+    base_url: str
+    socket_path: str | None = None
+    keys: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+    rules: tuple[Rule, ...] = ()
+    target: Target = Target()
+    authorize: Callable[[str | None], Headers] | None = None
+    provider: str | None = None
+    syntax: str = OFF
+    syntaxes: tuple[tuple[tuple[str, ...], str], ...] = ()
+    contexts: tuple[tuple[tuple[str, ...], int], ...] = ()
+
+    def __repr__(self) -> str:
+        """Leave out keys and headers: a traceback may be shown with what is in it."""
+        return f"Address(name={self.name!r}, dialect={self.dialect.name!r})"
+
+    def syntax_of(self, model: str) -> str:
+        """Return how `model` writes calls and thoughts in text."""
+        return _first(self.syntaxes, model) or self.syntax
+
+    def context_of(self, model: str) -> int | None:
+        """Return how many tokens of prompt and answer `model` holds."""
+        return _first(self.contexts, model)
+
+    def remote(self, transport: Transport) -> Backend:
+        """Return the backend that asks it over `transport`."""
+        from xenoglot.backends.remote.backend import Remote  # noqa: PLC0415  a client of a backend in process needs none
+
+        return Remote(
+            self.name,
+            self.dialect,
+            self.base_url,
+            transport=transport,
+            keys=self.keys,
+            headers=self.headers,
+            target=Targets(self.target, self.rules),
+            authorize=self.authorize,
+            candid=True,
+            socket_path=self.socket_path,
+        )
+
+
+def _first(known: Sequence[tuple[tuple[str, ...], T]], model: str) -> T | None:
+    return next((fact for names, fact in known if any(matches(pattern, model) for pattern in names)), None)
+
+
+class Naming(Struct, frozen=True, kw_only=True):
+    """What a program says of a server, beside where it is."""
+
+    dialect: str | None = None
+    key: str | None = None
+    key_env: str | None = None
+    headers: Mapping[str, str] | None = None
+    settings: Mapping[str, str] | None = None
+
+    def __repr__(self) -> str:
+        """Leave out keys and headers, as above."""
+        return f"Naming(dialect={self.dialect!r})"
+
+
+def address_of(upstream: str, naming: Naming, environ: Mapping[str, str] = os.environ) -> Address:
+    """Return what is known of the provider or the server that `upstream` names.
+
+    Raises:
+        ConfigurationError: there is no such provider, it does not speak the dialect, or a setting or a key is missing.
+    """
+    if "://" in upstream:
+        if naming.settings:
+            raise ConfigurationError("`settings` are of a provider, and a URL has none")
+        return _of_url(upstream, naming, environ)
+    if ":" in upstream or "/" in upstream:
+        raise ConfigurationError("`upstream`: neither the name of a provider nor a URL, which begins with `http://`")
+    row = catalog.get(upstream)
+    face = face_of(row, naming.dialect)
+    return _of_row(row, face, naming, environ)
+
+
+def _of_url(url: str, naming: Naming, environ: Mapping[str, str]) -> Address:
+    from xenoglot.backends.http.http1 import locate  # noqa: PLC0415  as above
+    from xenoglot.backends.http.timeouts import TransportError  # noqa: PLC0415
+
+    socket_path = url.removeprefix(UNIX) if url.startswith(UNIX) else None
+    base = url if socket_path is None else "http://localhost"
+    try:
+        locate(base)
+    except TransportError as error:
+        raise ConfigurationError(f"`upstream`: {error}") from None
+    dialect = get(naming.dialect or "chat")
+    return Address(
+        name=dialect.name,
+        dialect=dialect,
+        base_url=base,
+        socket_path=socket_path,
+        keys=_keys(naming, None, environ, required=False),
+        headers=_headers(naming),
+    )
+
+
+def _of_row(row: Provider, face: Face, naming: Naming, environ: Mapping[str, str]) -> Address:
+    settings = naming.settings or {}
+    unknown = settings.keys() - row.settings.keys()
+    if unknown:
+        known = ", ".join(row.settings) or "none"
+        raise ConfigurationError(f"`settings`: `{row.name}` has no `{min(unknown)}`; it has: {known}")
+    try:
+        values = {name: value_of(row, name, settings, environ) for name in needed(face)}
+    except ConfigurationError as error:
+        raise ConfigurationError(f"`settings`: {error}") from None
+    dialect = _dialect(face)
+    told = [models for models in row.models if face.dialect in (models.dialects or face.dialect)]
+    rules = [
+        Rule(names=models.names, target=catalog.target_of(row.quirks, face.quirks, models.quirks)) for models in told
+    ]
+    return Address(
+        name=row.name,
+        dialect=dialect,
+        base_url=base_url(face, values),
+        keys=_keys(naming, row.key_env, environ, required=not row.local),
+        headers={**row.headers, **face.headers, **_headers(naming)},
+        rules=tuple(rules),
+        target=catalog.target_of(row.quirks, face.quirks),
+        authorize=authorizer(face.auth or row.auth, dialect),
+        provider=row.name,
+        syntax=row.text_syntax,
+        syntaxes=tuple((models.names, models.text_syntax) for models in told if models.text_syntax is not None),
+        contexts=tuple((models.names, models.context) for models in told if models.context is not None),
+    )
+
+
+def _dialect(face: Face) -> Dialect:
+    own = {"path": face.path, "models_path": face.models_path}
+    told = {key: value for key, value in own.items() if value is not None}
+    return replace(get(face.dialect), **told) if told else get(face.dialect)
+
+
+def _headers(naming: Naming) -> dict[str, str]:
+    try:
+        return dict(headers_of(naming.headers))
+    except WireError as error:
+        raise ConfigurationError(f"`{error.path.removeprefix('$.')}`: {error.problem}") from None
+
+
+def _keys(naming: Naming, usual: str | None, environ: Mapping[str, str], *, required: bool) -> tuple[str, ...]:
+    """Return the key, if there is one. Its text is in no error."""
+    name = naming.key_env or usual
+    said = naming.key if naming.key is not None else environ.get(name or "", "")
+    if not isinstance(said, str):
+        raise ConfigurationError(f"`key`: found a `{type(said).__name__}`; expected a string")
+    key = said.strip()
+    if not key.isascii() or not key.isprintable():
+        raise ConfigurationError("the key has characters in it that no key has")
+    if not key and naming.key is None and (naming.key_env or (required and usual)):
+        raise ConfigurationError(f"there is no key: set the environment variable {name}, or say `key=`")
+    return (key,) if key else ()
+
+
+@asynccontextmanager
+async def embedded() -> AsyncGenerator[Backend]:
+    """Give the embedded model, in a process of its own beside this one; its weights are fetched where there are none.
+
+    Raises:
+        EngineError: it cannot be had; the message says what to do.
+    """
+    from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a client of a server needs none of it
+    from xenoglot.engine import weights  # noqa: PLC0415
+    from xenoglot.engine.backend import Engine  # noqa: PLC0415
+    from xenoglot.engine.child import Settings  # noqa: PLC0415
+    from xenoglot.engine.embedding import EmbeddingEngine  # noqa: PLC0415
+
+    found = weights.locate()
+    if found is None:
+        found = await asyncio.to_thread(weights.fetch)
+    made_for_it = Settings(pooling="model")
+    async with (
+        aclosing(Transport()) as transport,
+        aclosing(Engine(found, transport=transport)) as engine,
+        aclosing(
+            EmbeddingEngine(
+                weights.MINILM.name, lambda: weights.fetch(weights.MINILM), made_for_it, transport=transport
+            )
+        ) as embedding,
+    ):
+        yield _Embedded(engine, embedding)
+
+
+class _Embedded:
+    """The embedded model for words, and the one for embeddings, as one backend."""
+
+    def __init__(self, engine: Engine, embedding: EmbeddingEngine) -> None:
+        self.name = engine.name
+        self.answer = engine.answer
+        self.count = engine.count
+        self.embed = embedding.embed
+        self._models = (engine, embedding)
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Return both."""
+        return [info for one in self._models for info in await one.models()]
+
+    async def aclose(self) -> None:
+        """Nothing is held: they belong to whoever made them."""

@@ -1,0 +1,155 @@
+"""Requests as a dialect's own JSON, whole or streamed: to an upstream of the same dialect they go as they are."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.client.call.attempt import Begun, begin
+from xenoglot.client.call.validate_request import sendable
+from xenoglot.codec.dialect import Dialect
+from xenoglot.codec.json.json_io import decode_answer, decode_json
+from xenoglot.codec.requests.bounds import bounded
+from xenoglot.codec.requests.path_template import has_model
+from xenoglot.codec.responses.reasoning_filter import reasoning_filter
+from xenoglot.codec.stage import Pipeline
+from xenoglot.dialect_registry import get
+from xenoglot.errors import FailureError, WireError
+from xenoglot.model.events import Started
+from xenoglot.model.failure import Failure
+from xenoglot.model.fold import Folder
+from xenoglot.model.request import Request
+from xenoglot.model.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable
+
+    from xenoglot.backends.backend import Backend, Call
+    from xenoglot.client.call.attempt import BegunBytes
+    from xenoglot.codec.framing.sse import ServerSentEvent
+    from xenoglot.model.json import JSON, JSONObject
+
+Said = TypeVar("Said", Response, Started)
+
+_DONE = b"[DONE]"
+"""What ends a stream of OpenAI's, and is no JSON."""
+
+
+class Posted(Struct, frozen=True, kw_only=True):
+    """A request of a dialect: what it says, and its bytes."""
+
+    dialect: Dialect
+    request: Request
+    body: bytes
+
+
+def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool) -> Posted:
+    """Return the request in `body`, to be streamed or not as is said here, whatever it says itself.
+
+    `model` gives the one that is meant where it names none.
+
+    Raises:
+        WireError: it is none of the dialect.
+        ConfigurationError: there is no such dialect.
+    """
+    spoken = get(dialect)
+    said: JSON = decode_json(body) if isinstance(body, bytes) else body
+    if isinstance(said, Mapping):
+        said = dict(said)
+    if not isinstance(said, dict):
+        raise WireError("$", "expected a JSON object")
+    told = said if spoken.model_field in said or "model" in said else said | {spoken.model_field: model()}
+    in_url = spoken.stream_path is not None
+    if in_url:
+        told = told | {"stream": stream}
+    request = bounded(spoken.decode_request(told))
+    if request.stream != stream:
+        told = told | {"stream": stream}
+        request = bounded(spoken.decode_request(told))
+    elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if has_model(spoken.path) else ())}
+    sent = {key: value for key, value in told.items() if key not in elsewhere}
+    data = body if isinstance(body, bytes) and sent == said else sendable(sent, "$")
+    return Posted(dialect=spoken, request=request, body=data)
+
+
+async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
+    """Return the whole answer in the words of `dialect`.
+
+    Raises:
+        FailureError: there is none.
+    """
+    async with aclosing(await begin(backend, call)) as begun:
+        if isinstance(begun, Begun):
+            folder = Folder()
+            async for batch in begun.batches():
+                for event in batch:
+                    folder.feed(event)
+            answer = _named(folder.response(), call, _own(dialect))
+            shown = reasoning_filter(dialect, call.request, call.losses)
+            answer = answer if shown is None else shown.response(answer)
+            return dialect.encode_response(answer, call.request, call.losses)
+        body = decode_answer(b"".join([data async for data in begun.items()]))
+    if not isinstance(body, dict):
+        raise FailureError(Failure(kind="upstream", message="the upstream's answer is no JSON object", cause="garbled"))
+    return body
+
+
+class RawSource:
+    """A streamed answer in the words of a dialect: the JSON of each of its events."""
+
+    def __init__(self, begun: Begun | BegunBytes, dialect: Dialect) -> None:
+        self.begun = begun
+        self._dialect = dialect
+
+    async def batches(self) -> AsyncGenerator[list[JSONObject], None]:
+        """Yield the events, those together that came together; what ends a stream and is no JSON is none of them.
+
+        Raises:
+            FailureError: the answer fails, or has no end.
+        """
+        async for frames in self._encoded(self.begun) if isinstance(self.begun, Begun) else self._framed(self.begun):
+            found = [decode_answer(frame.data) for frame in frames if frame.data and frame.data != _DONE]
+            if events := [event for event in found if isinstance(event, dict)]:
+                yield events
+
+    async def aclose(self) -> None:
+        """Stop the upstream at once."""
+        await self.begun.aclose()
+
+    async def _framed(self, begun: BegunBytes) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
+        framing = self._dialect.framing
+        decoder = (framing.tolerant_decoder or framing.decoder)()
+        async for data in begun.items():
+            yield decoder.feed(data)
+        yield decoder.close()
+
+    async def _encoded(self, begun: Begun) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
+        call = begun.call
+        own = _own(self._dialect)
+        encoder = self._dialect.stream_encoder(call.request, call.losses)
+        shown = reasoning_filter(self._dialect, call.request, call.losses)
+        encoder = encoder if shown is None else Pipeline(shown, encoder)
+        async for batch in begun.batches():
+            named = (_named(event, call, own) if type(event) is Started else event for event in batch)
+            yield [frame for event in named for frame in encoder.feed(event)]
+        yield encoder.close()
+
+
+def _own(dialect: Dialect) -> str:
+    return dialect.id_prefix + secrets.token_hex(16)
+
+
+def _named(answer: Said, call: Call, own: str) -> Said:
+    """Return an answer with what dialects require: one that came without a name, or a time, gets them here."""
+    return replace(
+        answer,
+        id=answer.id or own,
+        model=answer.model or call.request.model,
+        created=int(time.time()) if answer.created is None else answer.created,
+    )

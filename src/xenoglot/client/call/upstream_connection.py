@@ -1,0 +1,153 @@
+"""The upstream of one client: opened once, at its first call, and asked as each call wishes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, cast
+
+from xenoglot.backends.backend import Backend
+from xenoglot.backends.http.proxies import proxy_for
+from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.wrappers.emulate import read_as
+from xenoglot.backends.wrappers.emulation_settings import Emulation
+from xenoglot.client.call.open_upstream import Address, address_of, embedded
+from xenoglot.errors import ConfigurationError, WireError
+from xenoglot.text.registry import AUTO, OFF, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from xenoglot.backends.http.client import Transport
+    from xenoglot.client.call.open_upstream import Naming, Opening, Upstream
+
+
+class Connection:
+    """What a client asks. `syntax` and `emulate` say how its answers are read; `None` leaves it to what is known."""
+
+    def __init__(  # noqa: PLR0913  what a client says of its upstream
+        self,
+        upstream: Upstream,
+        naming: Naming,
+        *,
+        model: str | None,
+        deadlines: Deadlines | None,
+        proxy: str | None,
+        syntax: str | None,
+        emulate: Emulation | None,
+    ) -> None:
+        """Raises `ConfigurationError` for what can never be asked."""
+        _check(upstream, {"deadlines": (deadlines, Deadlines), "proxy": (proxy, str), "emulate": (emulate, Emulation)})
+        self.address: Address | None = address_of(upstream, naming) if isinstance(upstream, str) else None
+        if self.address is None and any(value is not None for value in _fields(naming)):
+            raise ConfigurationError("`dialect`, keys, `headers` and `settings` are of servers: name one, or its URL")
+        if syntax not in (None, AUTO, OFF, *names()):
+            raise ConfigurationError(
+                f"`text_syntax`: there is none called `{syntax}`; there are: auto, off, {', '.join(names())}"
+            )
+        self._upstream = upstream
+        self._model = model
+        self._deadlines = deadlines
+        self._proxy = (
+            None
+            if self.address is None or self.address.socket_path
+            else proxy_for(self.address.base_url, proxy, os.environ)
+        )
+        self._syntax = syntax
+        self._emulate = emulate or Emulation()
+        self._stack = AsyncExitStack()
+        self._lock = asyncio.Lock()
+        self._transport: Transport | None = None
+        self._backend: Backend | None = None
+        self._closed = False
+
+    @property
+    def dialect(self) -> str:
+        """What the upstream speaks; `chat` where that cannot be told."""
+        return "chat" if self.address is None else self.address.dialect.name
+
+    @property
+    def provider(self) -> str | None:
+        """The name of the provider's row."""
+        return None if self.address is None else self.address.provider
+
+    def context(self, model: str | None) -> int | None:
+        """Return how many tokens of prompt and answer `model` holds, or the usual one; `None`: nobody knows."""
+        name = model or self._model
+        return None if self.address is None or name is None else self.address.context_of(name)
+
+    async def backend(self) -> Backend:
+        """Return what answers, opened now if it is not yet.
+
+        Raises:
+            ConfigurationError: it cannot be made.
+            EngineError: the embedded model cannot be had.
+        """
+        if self._closed:
+            raise RuntimeError("the client was closed")
+        if self._backend is None:
+            async with self._lock:
+                if self._backend is None:
+                    self._backend = await self._opened()
+        return self._backend
+
+    def model(self, asked: str | None, backend: Backend) -> str:
+        """Return the name of the model that is asked.
+
+        Raises:
+            WireError: nobody has said one.
+        """
+        name = asked or self._model
+        if name:
+            return name
+        if self.address is None:
+            return backend.name
+        raise WireError("$.model", "required: say `model=` here, or where the client is made")
+
+    async def patient(self, deadlines: Deadlines | None) -> Backend:
+        """Return what answers, and nobody waited for longer."""
+        backend = await self.backend()
+        if deadlines is None or self.address is None or self._transport is None:
+            return backend
+        return self.address.remote(self._transport.patient(deadlines))
+
+    async def reading(self, model: str, deadlines: Deadlines | None = None) -> Backend:
+        """Return who answers for `model`, with its answers read as they have to be, and nobody waited for longer."""
+        backend = await self.patient(deadlines)
+        usual = OFF if self.address is None else self.address.syntax_of(model)
+        return read_as(backend, self._syntax or usual, self._emulate)
+
+    async def aclose(self) -> None:
+        """Let go of what was opened here; a backend that was given is its maker's."""
+        self._closed = True
+        async with self._lock:
+            self._backend = None
+            await self._stack.aclose()
+
+    async def _opened(self) -> Backend:
+        if self.address is not None:
+            from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a backend in process needs none
+
+            self._transport = Transport(deadlines=self._deadlines, proxy=self._proxy)
+            self._stack.push_async_callback(self._transport.aclose)
+            return self.address.remote(self._transport)
+        upstream = self._upstream
+        if isinstance(upstream, Backend):
+            return upstream
+        opening = cast("Opening", embedded if upstream is None else upstream)
+        return await self._stack.enter_async_context(opening())
+
+
+def _fields(naming: Naming) -> tuple[object, ...]:
+    return (naming.dialect, naming.key, naming.key_env, naming.headers, naming.settings)
+
+
+def _check(upstream: object, said: Mapping[str, tuple[object, type]]) -> None:
+    """Hold what was said to the types that it may have; raise `ConfigurationError` for another."""
+    if not (upstream is None or isinstance(upstream, str | Backend) or callable(upstream)):
+        found = type(upstream).__name__
+        raise ConfigurationError(f"`upstream`: found a `{found}`; expected a name, a URL or a backend")
+    for name, (value, kind) in said.items():
+        if not isinstance(value, kind | None):
+            raise ConfigurationError(f"`{name}`: found a `{type(value).__name__}`; expected a `{kind.__name__}`")

@@ -1,0 +1,1 @@
+"""Results of a call: replies, streams, parsed values, costs."""

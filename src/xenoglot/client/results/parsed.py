@@ -1,0 +1,154 @@
+"""Answers as values of a type: asked for, read, and where they are not what was asked for, asked for once more.
+
+A refusal, an answer that was cut and one that calls tools are final: asking again would not mend them, and costs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from xenoglot.client.results.schemas import Mismatch, MismatchError
+from xenoglot.errors import XenoglotError
+from xenoglot.model.content import Refusal, Text, ToolCall
+from xenoglot.model.request import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from xenoglot.client.results.schemas import Shape
+    from xenoglot.model.content import Part
+    from xenoglot.model.response import Candidate, Response
+
+_CUT: Final = {
+    "length": "it was cut at `max_tokens` before its JSON was whole",
+    "context": "the context window was full before its JSON was whole",
+}
+
+
+class Answered(Protocol):
+    """What a client gives back: all that is looked at here is the answer itself."""
+
+    @property
+    def response(self) -> Response:
+        """The answer."""
+        ...
+
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Answered)
+
+
+class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
+    """An answer as a value; `replies` are those of all tries, the oldest first."""
+
+    value: T
+    replies: tuple[R, ...]
+
+    @property
+    def reply(self) -> R:
+        """The answer that the value was read from."""
+        return self.replies[-1]
+
+
+class ParseError(XenoglotError):
+    """An answer is not of the type asked for: `mismatches` say why, `replies` are all that was tried."""
+
+    def __init__(self, message: str, replies: Sequence[Answered] = (), mismatches: Sequence[Mismatch] = ()) -> None:
+        super().__init__(message)
+        self.replies = tuple(replies)
+        self.mismatches = tuple(mismatches)
+
+    @property
+    def reply(self) -> Answered:
+        """The last answer."""
+        return self.replies[-1]
+
+
+class AnswerRefusedError(ParseError):
+    """The model declined, or a filter stopped it; `explanation` is what it said of that."""
+
+    def __init__(self, message: str, replies: Sequence[Answered] = (), explanation: str | None = None) -> None:
+        super().__init__(message, replies)
+        self.explanation = explanation
+
+
+class AnswerCutError(ParseError):
+    """The answer came to no end: `max_tokens` was reached, or the context window was full."""
+
+
+async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape[T], retries: int = 0) -> Parsed[T, R]:
+    """Return the answer as a value of the type that `shape` is of.
+
+    `ask` sends the request with further turns behind it, none at first; the request wants `shape.format`. Where an
+    answer does not hold to it the model is told what is wrong, up to `retries` times.
+
+    Raises:
+        ParseError: no answer was what was asked for.
+        XenoglotError: what `ask` raises.
+    """
+    turns: tuple[Message, ...] = ()
+    replies: list[R] = []
+    while True:
+        replies.append(await ask(turns))
+        response = replies[-1].response
+        try:
+            return Parsed(value=value_of(response, shape, replies), replies=tuple(replies))
+        except MismatchError as error:
+            wrong = error.mismatches
+        if len(replies) > retries:
+            raise ParseError(_said(wrong, len(replies)), replies, wrong)
+        turns = (*turns, *another_try(response, wrong))
+
+
+def value_of(response: Response, shape: Shape[T], replies: Sequence[Answered]) -> T:
+    """Return the value that an answer's first candidate holds.
+
+    Raises:
+        MismatchError: it holds none, and another try may mend that.
+        ParseError: it holds none, and never will; `replies` are what is told of it.
+    """
+    candidate = response.candidates[0] if response.candidates else None
+    if candidate is None:
+        raise MismatchError([Mismatch("$", "expected JSON, found nothing")])
+    text = "".join(part.text for part in candidate.content if isinstance(part, Text))
+    reason = candidate.finish.reason if candidate.finish else None
+    if (refused := _refused(candidate)) is not None:
+        raise AnswerRefusedError("the model declined to answer", replies, refused or None)
+    try:
+        return shape.read(text)
+    except MismatchError as error:
+        if reason in _CUT:
+            raise AnswerCutError(_CUT[reason], replies, error.mismatches) from None
+        if any(isinstance(part, ToolCall) for part in candidate.content):
+            raise ParseError("the model calls tools in place of an answer", replies, error.mismatches) from None
+        raise
+
+
+def another_try(response: Response, wrong: Sequence[Mismatch]) -> tuple[Message, ...]:
+    """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
+    content = response.candidates[0].content if response.candidates else ()
+    listed = "\n".join(f"- {one}" for one in wrong)
+    told = f"That is not valid:\n{listed}\n\nGive the whole answer again, mended, and nothing else."
+    kept = tuple(filter(_says_something, content))  # servers refuse empty texts
+    turns = (Message(role="assistant", content=kept),) if kept else ()
+    return (*turns, Message(role="user", content=(Text(text=told),)))
+
+
+def _says_something(part: Part) -> bool:
+    return not isinstance(part, Text) or bool(part.text.strip())
+
+
+def _refused(candidate: Candidate) -> str | None:
+    """Return what was said of a refusal, which may be nothing; `None` where there was none."""
+    said = [part.text for part in candidate.content if isinstance(part, Refusal)]
+    finish = candidate.finish
+    if said or (finish is not None and finish.reason == "refusal"):
+        return "".join(said) or (finish.explanation if finish else None) or ""
+    return None
+
+
+def _said(wrong: Sequence[Mismatch], tries: int) -> str:
+    asked = f" (asked {tries} times)" if tries > 1 else ""
+    return f"the model's answer is not what was asked for: {'; '.join(map(str, wrong))}{asked}"

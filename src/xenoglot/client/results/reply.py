@@ -1,0 +1,110 @@
+"""What a client gets back: the answer, what it cost, and what was lost on its way."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from xenoglot.client.results.costs import Cost
+from xenoglot.codec.loss import Loss, Losses
+from xenoglot.dialect_registry import get
+from xenoglot.model.content import Part, Reasoning, Refusal, Text, ToolCall
+from xenoglot.model.embedding import Vector
+from xenoglot.model.json import JSONObject  # at run time: msgspec reads the annotations of a struct
+from xenoglot.model.limits import RateLimits
+from xenoglot.model.request import Message, Request
+from xenoglot.model.response import Candidate, Finish, Response, Usage
+
+_NOTHING = Candidate()
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """A whole answer.
+
+    `losses` are what could not be said to the upstream, or understood of it. `request_id` is what the upstream calls
+    the request, `limits` what it says of its rate limits, `cost` what the answer cost; each `None` where it is not
+    known. The properties are those of the first candidate.
+    """
+
+    response: Response
+    losses: tuple[Loss, ...] = ()
+    request_id: str | None = None
+    limits: RateLimits | None = None
+    cost: Cost | None = None
+
+    @property
+    def id(self) -> str | None:
+        """What the upstream calls the answer."""
+        return self.response.id
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, in the upstream's words."""
+        return self.response.model
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens; `None` where nothing was said of them, which is not zero."""
+        return self.response.usage
+
+    @property
+    def content(self) -> tuple[Part, ...]:
+        """The parts of the answer, in order."""
+        return self._first.content
+
+    @property
+    def finish(self) -> Finish | None:
+        """Why it ended."""
+        return self._first.finish
+
+    @property
+    def text(self) -> str:
+        """Its words; empty where there are none."""
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought, or the summaries of it; empty where nothing is shown."""
+        return "\n\n".join(filter(None, (_thought(part) for part in self.content if isinstance(part, Reasoning))))
+
+    @property
+    def refusal(self) -> str | None:
+        """The words in which the model declined; `None` where it did not."""
+        said = [part.text for part in self.content if isinstance(part, Refusal)]
+        return "".join(said) if said else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tools that the model asks for."""
+        return tuple(part for part in self.content if isinstance(part, ToolCall))
+
+    @property
+    def message(self) -> Message:
+        """The answer as a turn, to be put behind the messages of the next request; thoughts and seals included."""
+        return Message(role="assistant", content=self.content)
+
+    def to(self, dialect: str) -> JSONObject:
+        """Return the answer as JSON of `dialect`; what that cannot say is left out.
+
+        Raises:
+            ConfigurationError: there is no such dialect.
+        """
+        return get(dialect).encode_response(self.response, Request(model=self.model or ""), Losses())
+
+    @property
+    def _first(self) -> Candidate:
+        return self.response.candidates[0] if self.response.candidates else _NOTHING
+
+
+def _thought(part: Reasoning) -> str:
+    return part.text or "\n\n".join(part.summary or ())
+
+
+class EmbeddingReply(Struct, frozen=True, kw_only=True):
+    """The vectors, one for each input in their order; the rest as in a `Reply`."""
+
+    vectors: tuple[Vector, ...]
+    model: str | None = None
+    usage: Usage | None = None
+    losses: tuple[Loss, ...] = ()
+    limits: RateLimits | None = None
+    cost: Cost | None = None

@@ -1,0 +1,1 @@
+"""Conversion to and from the objects of official SDKs."""

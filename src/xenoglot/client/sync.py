@@ -1,0 +1,207 @@
+"""The blocking client: the same calls as `AsyncClient`, for programs without an event loop, and inside of any."""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+
+from xenoglot.client.async_ import UNMOVED, AsyncClient
+from xenoglot.client.portal import Portal
+from xenoglot.client.sync_streams import Items, ReplyStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from types import TracebackType
+
+    from xenoglot.backends.http.timeouts import Deadlines
+    from xenoglot.backends.wrappers.emulation_settings import Emulation
+    from xenoglot.client.call.execute import OnLoss, Timeout
+    from xenoglot.client.call.messages import Messages
+    from xenoglot.client.call.open_upstream import Upstream
+    from xenoglot.client.call.options import ModelOptions, Options
+    from xenoglot.client.call.retry import World
+    from xenoglot.client.call.tools import AnyTool
+    from xenoglot.client.results.costs import Cost, Prices
+    from xenoglot.client.results.parsed import Parsed
+    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.tool_loop.run import RunStream
+    from xenoglot.model.catalog import ModelInfo
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Usage
+    from xenoglot.policy.retry import Retry
+    from xenoglot.tools.result import RunResult
+
+T = TypeVar("T")
+
+_inherited: list[object] = []
+"""What another process has open: to collect it would be to close it."""
+
+
+class Client:
+    """Asks models, and waits for their answers.
+
+    with Client("anthropic", model="claude-sonnet-4-5") as client:
+        print(client.complete("Hello").text)
+
+    What it is made of, its calls and their options are those of `AsyncClient`. Its connections live in an event loop of
+    its own, in a thread that starts with the first call: several threads may use it, and a program that runs an event
+    loop itself. In a process that was forked off it connects anew.
+    """
+
+    def __init__(  # noqa: PLR0913  one argument for each thing in which upstreams differ
+        self,
+        upstream: Upstream = None,
+        *,
+        model: str | None = None,
+        dialect: str | None = None,
+        key: str | None = None,
+        key_env: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        deadlines: Deadlines | None = None,
+        retry: Retry | None = None,
+        on_loss: OnLoss = "warn",
+        proxy: str | None = "environment",
+        text_syntax: str | None = None,
+        emulate: Emulation | None = None,
+        prices: Prices | None = None,
+        world: World | None = None,
+    ) -> None:
+        """Make a client.
+
+        Raises:
+            ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
+        """
+        self._make = partial(
+            AsyncClient,
+            upstream,
+            model=model,
+            dialect=dialect,
+            key=key,
+            key_env=key_env,
+            headers=headers,
+            settings=settings,
+            deadlines=deadlines,
+            retry=retry,
+            on_loss=on_loss,
+            proxy=proxy,
+            text_syntax=text_syntax,
+            emulate=emulate,
+            prices=prices,
+            world=world,
+        )
+        self._client = self._make()
+        self._portal = self._opened()
+
+    def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
+        """Return the whole answer to `messages`; see `AsyncClient.complete`."""
+        return self._call(lambda client: client.complete(messages, **options))
+
+    def stream(self, messages: Messages, **options: Unpack[Options]) -> ReplyStream:
+        """Return the answer to `messages` as a stream; see `AsyncClient.stream`."""
+        portal, client = self._here()
+        return ReplyStream(portal, client.stream(messages, **options), self)
+
+    def parse(
+        self, messages: Messages, output: type[T], *, retries: int = 0, **options: Unpack[ModelOptions]
+    ) -> Parsed[T, Reply]:
+        """Return the answer as a value of the type `output`, in `.value`; see `AsyncClient.parse`."""
+        return self._call(lambda client: client.parse(messages, output, retries=retries, **options))
+
+    def embed(
+        self,
+        inputs: str | Sequence[str],
+        *,
+        model: str | None = None,
+        dimensions: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,
+    ) -> EmbeddingReply:
+        """Return a vector for each of `inputs`; see `AsyncClient.embed`."""
+        return self._call(
+            lambda client: client.embed(inputs, model=model, dimensions=dimensions, headers=headers, timeout=timeout)
+        )
+
+    def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
+        """Return the tokens of the prompt; see `AsyncClient.count_tokens`."""
+        return self._call(lambda client: client.count_tokens(messages, **options))
+
+    def models(self) -> Sequence[ModelInfo]:
+        """Return the models that the upstream says it has; see `AsyncClient.models`."""
+        return self._call(lambda client: client.models())
+
+    def raw(
+        self,
+        body: Mapping[str, JSON] | bytes,
+        dialect: str = "chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,
+    ) -> JSONObject:
+        """Return the answer to a request of `dialect` as that dialect writes it; see `AsyncClient.raw`."""
+        return self._call(lambda client: client.raw(body, dialect, headers=headers, timeout=timeout))
+
+    def raw_stream(
+        self,
+        body: Mapping[str, JSON] | bytes,
+        dialect: str = "chat",
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: Timeout = None,
+    ) -> Items[JSONObject]:
+        """Return the same as a stream of the dialect's events; see `AsyncClient.raw_stream`."""
+        portal, client = self._here()
+        return Items(portal, client.raw_stream(body, dialect, headers=headers, timeout=timeout), self)
+
+    def run(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunResult:  # noqa: ANN401  those of `running`
+        """Answer `messages` with the help of `tools`; see `AsyncClient.run`. Tools that block run in this thread."""
+        from xenoglot.client.tool_loop.run import run_sync  # noqa: PLC0415  few clients have tools
+
+        return run_sync(self, messages, tools, **options)
+
+    def run_stream(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  as above
+        """Return the same as a stream of its events; `.result` is there at its end."""
+        from xenoglot.client.tool_loop.run import run_stream_sync  # noqa: PLC0415  as above
+
+        return run_stream_sync(self, messages, tools, **options)
+
+    def cost_of(self, usage: Usage | None, model: str | None, *, service_tier: str | None = None) -> Cost | None:
+        """Return what `usage` costs at this upstream; `None` where that is not known."""
+        return self._client.cost_of(usage, model, service_tier=service_tier)
+
+    def context_window(self, model: str | None = None) -> int | None:
+        """Return how many tokens of prompt and answer `model` holds; see `AsyncClient.context_window`."""
+        return self._client.context_window(model)
+
+    def close(self) -> None:
+        """Let go of everything; calls under way fail. Does nothing the second time."""
+        self._portal.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(UNMOVED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, ask: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        portal, client = self._here()
+        return portal.call(lambda: ask(client))
+
+    def _here(self) -> tuple[Portal, AsyncClient]:
+        """Return what belongs to this process."""
+        if self._portal.foreign:
+            _inherited.append((self._portal, self._client))
+            self._client = self._make()
+            self._portal = self._opened()
+        return self._portal, self._client
+
+    def _opened(self) -> Portal:
+        portal = Portal(self._client.aclose)
+        weakref.finalize(self, portal.leave).atexit = False  # then every portal is waited for
+        return portal

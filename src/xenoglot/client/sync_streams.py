@@ -1,0 +1,125 @@
+"""Streams for callers that block: each is read in the client's portal, and given out where it is iterated."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from xenoglot.client.call.answer_stream import LEFT
+from xenoglot.client.thread_stream import Pump
+from xenoglot.model.events import Event, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from types import TracebackType
+
+    from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
+    from xenoglot.client.portal import Portal
+    from xenoglot.client.results.reply import Reply
+    from xenoglot.model.response import Response
+
+Item = TypeVar("Item")
+
+
+class Items(Generic[Item]):
+    """What a stream gives, to be iterated in `with`: leaving the block stops the upstream at once.
+
+    It behaves as `AsyncItems` does. One that is left lying about stops when it is collected; its `owner`, the client,
+    lives as long as it does.
+    """
+
+    def __init__(self, portal: Portal, items: AsyncItems[Item], owner: object = None) -> None:
+        self._portal = portal
+        self._owner = owner
+        self._inner = items
+        self._pump = Pump(portal, items)
+        self._ready: deque[Item] = deque()
+        self._begun = False
+        self._over = False
+        """Whether all of it was given out."""
+        self._finalizer = weakref.finalize(self, portal.drop, self._pump.aclose)
+        self._finalizer.atexit = False  # then the portal ends everything
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        if not self._finalizer.alive:
+            raise StopIteration
+        if not self._ready:
+            self._ready.extend(self._more())
+            if not self._ready:
+                self._over = self._finalizer.alive
+                raise StopIteration
+        return self._inner._given(self._ready.popleft())  # noqa: SLF001  the same room
+
+    def close(self) -> None:
+        """Stop. Does nothing the second time, nor where the client was closed, or in another process."""
+        if self._finalizer.detach() is not None:
+            with suppress(RuntimeError):  # the client is closed, and the stream with it, or is another process's
+                self._portal.call(self._pump.aclose)
+
+    def __enter__(self) -> Self:
+        if self._finalizer.alive:
+            self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        if self._portal.foreign:
+            raise RuntimeError("this stream belongs to another process")
+        if not self._begun:
+            self._portal.call(self._pump.start)
+            self._begun = True
+
+    def _more(self) -> Sequence[Item]:
+        self._start()
+        try:
+            return self._pump.take()
+        except BaseException:  # it failed, or whoever waits was interrupted
+            self.close()
+            raise
+
+
+class ReplyStream(Items[Event]):
+    """One answer, event by event.
+
+    with client.stream("Hello") as stream:
+        for text in stream.texts():
+            print(text, end="")
+        reply = stream.reply()
+    """
+
+    def __init__(self, portal: Portal, items: AsyncReplyStream, owner: object = None) -> None:
+        super().__init__(portal, items, owner)
+        self._stream = items
+
+    @property
+    def response(self) -> Response:
+        """The answer as far as it has come; of a block that still grows, what is there."""
+        return self._stream.response
+
+    def texts(self) -> Generator[str, None, None]:
+        """Yield the words of the first candidate as they come."""
+        for event in self:
+            if isinstance(event, TextDelta) and event.candidate == 0:
+                yield event.text
+
+    def reply(self) -> Reply:
+        """Return the whole answer; what has not been read of it yet is read now.
+
+        Raises:
+            FailureError: there is none.
+            RuntimeError: the stream was left before its end.
+        """
+        for _ in self:
+            pass
+        if not self._over:
+            raise RuntimeError(LEFT)
+        return self._portal.call(self._stream.reply)

@@ -1,0 +1,100 @@
+"""Reads a stream in its loop for a thread that iterates: each piece that comes has to wake that thread alone."""
+
+from __future__ import annotations
+
+import asyncio
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from xenoglot.client.portal import CLOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.client.call.answer_stream import AsyncItems
+    from xenoglot.client.portal import Portal
+
+Item = TypeVar("Item")
+
+AHEAD: Final = 64
+"""Batches that a stream is ahead of who iterates, before its upstream has to wait."""
+
+
+class Pump(Generic[Item]):
+    """Reads `items` to their end, and no further ahead than `AHEAD`.
+
+    `start` and `aclose` are awaited in the loop of `portal`; `take` blocks, and is called from other threads.
+    """
+
+    def __init__(self, portal: Portal, items: AsyncItems[Item]) -> None:
+        self._portal = portal
+        self._items = items
+        self._taken: SimpleQueue[Sequence[Item] | BaseException] = SimpleQueue()
+        self._reading = asyncio.Event()
+        self._room = asyncio.Event()
+        self._waits = False
+        """Whether it waits for room."""
+
+    async def start(self) -> None:
+        """Begin to read, unless that was begun.
+
+        Raises:
+            FailureError: there is no answer.
+        """
+        await self._items.__aenter__()
+        if not self._reading.is_set():
+            self._portal.drop(self._read)
+            await self._reading.wait()  # from there on it ends with a word to whoever waits
+
+    def take(self) -> Sequence[Item]:
+        """Return what has come, or wait for it; nothing where there is no more.
+
+        Raises:
+            FailureError: the answer fails, or has no end.
+        """
+        found = self._taken.get()
+        if isinstance(found, BaseException):
+            self._taken.put(())
+            raise found
+        if not found:
+            self._taken.put(found)  # for whoever asks again
+        elif self._waits and self._taken.qsize() <= AHEAD // 2:
+            self._portal.drop(self._go_on)
+        return found
+
+    async def aclose(self) -> None:
+        """Stop, and the upstream at once; whoever waits hears that there is no more."""
+        try:
+            await self._items.aclose()
+        finally:
+            self._room.set()
+            if not self._reading.is_set():
+                self._taken.put(())
+
+    async def _read(self) -> None:
+        self._reading.set()
+        try:
+            while batch := await self._items._more():  # noqa: SLF001  the same room
+                self._taken.put(batch)
+                if self._taken.qsize() >= AHEAD:
+                    await self._drained()
+        except asyncio.CancelledError:
+            self._taken.put(RuntimeError(CLOSED))
+            raise
+        except BaseException as error:  # noqa: BLE001  it comes out where it is waited for
+            self._taken.put(error)
+        else:
+            self._taken.put(())
+        finally:
+            await self._items.aclose()
+
+    async def _drained(self) -> None:
+        """Wait until half of what was read is taken."""
+        self._room.clear()
+        self._waits = True
+        if self._taken.qsize() > AHEAD // 2:  # else it was taken before anybody could see that this waits
+            await self._room.wait()
+        self._waits = False
+
+    async def _go_on(self) -> None:
+        self._room.set()

@@ -1,0 +1,1 @@
+"""Runs of the tool loop for the sync and async clients."""

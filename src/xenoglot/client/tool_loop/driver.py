@@ -1,0 +1,193 @@
+"""What does the effects of the tool loop: asks the client, runs the tools, tells whoever looks on."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.client.tool_loop.tool_calls import Execution
+from xenoglot.errors import FailureError
+from xenoglot.tools.announcing import Order
+from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Tell
+from xenoglot.tools.events import ModelEvent
+from xenoglot.tools.tool import Approval
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from xenoglot.client.tool_loop.caller import Caller
+    from xenoglot.model.content import ToolCall
+    from xenoglot.tools.effects import Effect
+    from xenoglot.tools.events import RunEvent
+    from xenoglot.tools.flow import Flow
+    from xenoglot.tools.result import RunResult
+
+Answered: TypeAlias = "bool | str | Approval"
+"""What is said to a call: whether it may run; in words, why it may not; or the whole of it."""
+
+Approver: TypeAlias = "Callable[[ToolCall], Answered | Awaitable[Answered]]"
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """How the model is asked beside the request itself, and who is asked about its calls."""
+
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout: float | Deadlines | None = None
+    order: Order = "call"
+    approve: Approver | None = None
+
+
+class Looker(NamedTuple):
+    """Whoever looks on: `tell` gives an event, and says whether there is no time to wait; `read` waits for all."""
+
+    tell: Callable[[RunEvent, bool], Awaitable[None]]
+    read: Callable[[], Awaitable[None]]
+
+
+class Driver:
+    """Drives one run.
+
+    `looker` is told of everything; `here` runs something in the caller's thread, where one waits. What the program's
+    own callbacks raise ends the run and is in `error`; so is what no run can go on from.
+    """
+
+    def __init__(
+        self,
+        client: Caller,
+        asking: Asking,
+        looker: Looker,
+        here: Callable[[Callable[[], object]], Awaitable[object]] | None = None,
+    ) -> None:
+        self.result: RunResult | None = None
+        self.error: BaseException | None = None
+        self.cancelled = False
+        self._client = client
+        self._asking = asking
+        self._looker = looker
+        self._here = here
+        self._began = time.monotonic()
+
+    async def drive(self, flow: Flow) -> None:
+        """Run `flow` to its end. A cancelled one ends as such, its transcript whole."""
+        steps = flow.steps()
+        reaction: object = None
+        while True:
+            try:
+                effect = steps.send(reaction)
+            except StopIteration as stop:
+                self.result = stop.value
+                return
+            reaction = await self._done(effect)
+
+    async def _done(self, effect: Effect) -> object:
+        """Return what came of an effect."""
+        try:
+            match effect:
+                case Tell(event=event):
+                    await self._tell(event)
+                    return None
+                case Ask():
+                    return await self._ask(effect)
+                case Execute():
+                    return await self._execute(effect)
+                case Now():
+                    return Cancelled() if self.cancelled else time.monotonic() - self._began
+                case Approve(call=call):
+                    return Cancelled() if self.cancelled else await self._approve(call)
+        except asyncio.CancelledError:
+            self._cancel()
+        except Exception as error:  # noqa: BLE001  the program's own: it comes out behind the run
+            self.error, self.cancelled = error, True
+        return Asked(cancelled=True) if isinstance(effect, Ask) else None if isinstance(effect, Tell) else Cancelled()
+
+    async def _tell(self, event: RunEvent) -> None:
+        await self._looker.tell(event, self.cancelled)
+
+    def _cancel(self) -> None:
+        self.cancelled = True
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+
+    async def _ask(self, effect: Ask) -> Asked:
+        if self.cancelled:
+            return Asked(cancelled=True)
+        tries, left = self._client._calling.tries, effect.seconds  # noqa: SLF001  the same room
+        wait = effect.wait if left is None else min(effect.wait, left)
+        timeout = _sooner(self._asking.timeout, None if left is None else left - wait)
+        stream = self._client.stream(effect.request, headers=dict(self._asking.headers), timeout=timeout)
+        try:
+            if wait:
+                await tries.sleep(wait)
+            async with stream:
+                async for event in stream:
+                    if not effect.aside:
+                        await self._tell(ModelEvent(event=event))
+                reply = await stream.reply()
+        except FailureError as error:
+            partial = stream.response
+            if not partial.candidates:  # nothing came, and the client has tried as often as it does
+                return Asked(failure=error.failure)
+            again = tries.after_break(error.failure, effect.tried + 1)
+            return Asked(failure=error.failure, response=partial, again=again)
+        except asyncio.CancelledError:
+            self._cancel()
+            return Asked(cancelled=True, response=stream.response)
+        return Asked(response=reply.response, losses=reply.losses)
+
+    async def _execute(self, effect: Execute) -> object:
+        execution = Execution(effect, self._asking.order, self._tell, self._here)
+        try:
+            if not self.cancelled:
+                return await execution.run()
+        except asyncio.CancelledError:
+            self._cancel()
+        except Exception as error:  # noqa: BLE001  see `_done`
+            self.error, self.cancelled = error, True
+        for event in execution.rest():
+            await self._tell(event)
+        return execution.outputs
+
+    async def _approve(self, call: ToolCall) -> Approval:
+        approve = self._asking.approve
+        if approve is None:
+            return Approval(allowed=False, reason="nobody is there to be asked")
+        if self._here is None:
+            await self._looker.read()  # a question must not stand before the words that led to it
+            said: object = approve(call)
+        else:
+            said = await self._here(partial(approve, call))
+        if inspect.isawaitable(said):
+            said = await said
+        match said:
+            case Approval():
+                return said
+            case bool():
+                return Approval(allowed=said)
+            case str():
+                return Approval(allowed=False, reason=said)
+            case _:
+                pass
+        raise TypeError(
+            f"`approve` returned a `{type(said).__name__}`; expected a bool, the reason why not, an `Approval`"
+        )
+
+
+def _sooner(timeout: float | Deadlines | None, seconds: float | None) -> float | Deadlines | None:
+    """Return the limit of a call that has one of its own, and may take `seconds` at most."""
+    if seconds is None:
+        return timeout
+    seconds = max(seconds, 0.001)
+    match timeout:
+        case None:
+            return seconds
+        case Deadlines(total=total):
+            return replace(timeout, total=seconds if total is None else min(total, seconds))
+        case _:
+            return min(timeout, seconds)

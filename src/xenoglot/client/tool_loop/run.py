@@ -1,0 +1,223 @@
+"""Runs of the tool loop: their options, and the four ways to begin one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from xenoglot.client.tool_loop.driver import Asking
+from xenoglot.client.tool_loop.run_streams import AsyncRunStream, RunStream
+from xenoglot.errors import ConfigurationError
+from xenoglot.model.content import Opaque
+from xenoglot.model.request import Tool
+from xenoglot.model.response import Usage
+from xenoglot.tools.announcing import Order
+from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.compaction import Compaction
+from xenoglot.tools.flow import Flow
+from xenoglot.tools.rules import Rules
+from xenoglot.tools.tool import LocalTool, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xenoglot.client.call.messages import Messages
+    from xenoglot.client.call.options import Options
+    from xenoglot.client.call.tools import AnyTool
+    from xenoglot.client.tool_loop.caller import BlockingCaller, Caller
+    from xenoglot.tools.events import RunEvent
+    from xenoglot.tools.result import RunResult
+
+__all__ = ["AsyncRunStream", "RunStream", "run", "run_stream", "run_stream_sync", "run_sync"]
+
+_RULES: Final = frozenset(
+    {
+        "max_rounds",
+        "on_limit",
+        "budget",
+        "spent",
+        "parallel",
+        "time_limit",
+        "result_limit",
+        "continue_length",
+        "compaction",
+    }
+)
+_KINDS: Final[Mapping[str, type]] = {
+    "budget": Budget,
+    "spent": Spent,
+    "compaction": Compaction,
+    "max_rounds": int,
+    "result_limit": int,
+    "time_limit": float,
+}
+
+
+def run_stream(client: Caller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> AsyncRunStream:  # noqa: ANN401  see `run`
+    """Return a run as a stream; see `run` for the options."""
+    return AsyncRunStream(client, _starting(client, messages, tools, options))
+
+
+async def run(
+    client: Caller,
+    messages: Messages,
+    tools: Sequence[AnyTool],
+    *,
+    on_event: Callable[[RunEvent], object] | None = None,
+    **options: Any,  # noqa: ANN401  those of `complete`, and those below
+) -> RunResult:
+    """Return what came of a run: the model is asked, the tools it calls are run, until it is done.
+
+    `tools` are functions made tools by `@tool` (a plain one is made one), other `LocalTool`s, and tools that the
+    upstream runs itself. Beside the options of `complete` there are:
+
+    - `max_rounds` (16) answers at most, and what to do then, `on_limit`: `end`, or `answer` (the model is asked once
+      more, without tools); a `budget`, and what was `spent` of it before;
+    - `parallel` (true): calls of one answer run beside each other, and their ends are told in the `order` of the `call`
+      or of the `result`; `time_limit` seconds for each call, `result_limit` characters for each result;
+    - `approve(call)` for tools that need approval; it says `True`, or why not;
+    - `continue_length` (true): an answer that was cut off is gone on with; `compaction` of what is too long.
+
+    `on_event` is called with each event.
+
+    Raises:
+        ConfigurationError: an option or a tool is wrong.
+        FailureError: the request is; what fails later is the outcome `failed`.
+        CancelledError: somebody cancelled the task; the last event has a result all the same.
+    """
+    stream = run_stream(client, messages, tools, **options)
+    telling = False
+    try:
+        async for event in stream:
+            telling = True
+            if on_event is not None and inspect.isawaitable(made := on_event(event)):
+                await made
+            telling = False
+    except BaseException:
+        await stream.aclose()
+        if on_event is not None and not telling:
+            for event in stream.rest():
+                if inspect.isawaitable(made := on_event(event)):
+                    await made
+        raise
+    return _ended(stream.result)
+
+
+def run_stream_sync(client: BlockingCaller, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunStream:  # noqa: ANN401  see `run`
+    """Return a run as a stream for callers that block; see `run` for the options."""
+    portal, inner = client._here()  # noqa: SLF001  the same room
+    return RunStream(portal, AsyncRunStream(inner, _starting(inner, messages, tools, options), here=True))
+
+
+def run_sync(
+    client: BlockingCaller,
+    messages: Messages,
+    tools: Sequence[AnyTool],
+    *,
+    on_event: Callable[[RunEvent], object] | None = None,
+    **options: Any,  # noqa: ANN401  see `run`
+) -> RunResult:
+    """Return what came of a run; see `run`. A `KeyboardInterrupt` comes out as itself, behind the last event."""
+    stream = run_stream_sync(client, messages, tools, **options)
+    telling = False
+    try:
+        for event in stream:
+            telling = True
+            if on_event is not None:
+                on_event(event)
+            telling = False
+    except BaseException:
+        stream.close()
+        if on_event is not None and not telling:
+            for event in stream.rest():
+                on_event(event)
+        raise
+    return _ended(stream.result)
+
+
+def _starting(
+    client: Caller, messages: Messages, tools: Sequence[AnyTool], options: dict[str, Any]
+) -> Callable[[], Any]:
+    """Return what begins the run: mistakes are told when it is called."""
+
+    async def start() -> tuple[Flow, Asking]:
+        said = dict(options)
+        local, others = _sorted(tools)
+        rules = {name: said.pop(name) for name in _RULES & set(said)}
+        _check_kinds(rules)
+        order, approve = said.pop("order", "call"), said.pop("approve", None)
+        if approve is not None and not callable(approve):
+            raise ConfigurationError(f"`approve`: found a `{type(approve).__name__}`; expected a function")
+        if order not in get_args(Order):
+            raise ConfigurationError(f"`order`: found `{order}`; expected `call` or `result`")
+        if "tools" in said:
+            raise TypeError("`tools` are said once: behind the messages")
+        _check_names(said)
+        if others:
+            said["tools"] = others
+        wanted = await client._calling.wanted(messages, cast("Options", said), stream=True)  # noqa: SLF001  the same room
+        if isinstance(budget := rules.get("budget"), Budget) and budget.cost is not None:
+            await asyncio.to_thread(_price, client, Usage(), wanted.request.model)  # the table takes its time to load
+        made = Rules(
+            **{name: value for name, value in rules.items() if value is not None},
+            price=partial(_price, client),
+            window=_window(client, wanted.request.model),
+        )
+        asking = Asking(headers=wanted.headers, timeout=wanted.timeout, order=order, approve=approve)
+        return Flow(wanted.request, local, made), asking
+
+    return start
+
+
+def _sorted(tools: Sequence[AnyTool]) -> tuple[list[LocalTool], list[AnyTool]]:
+    """Return the tools that run here, and those that the upstream runs."""
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Sequence):
+        raise ConfigurationError(f"`tools`: found a `{type(tools).__name__}`; expected a list")
+    local: list[LocalTool] = []
+    others: list[AnyTool] = []
+    for one in tools:
+        if isinstance(one, LocalTool):
+            local.append(one)
+        elif isinstance(one, Tool | Opaque | Mapping) or not callable(one):
+            others.append(one)
+        else:
+            local.append(tool(one))
+    return local, others
+
+
+def _check_kinds(rules: Mapping[str, object]) -> None:
+    for name, kind in _KINDS.items():
+        value = rules.get(name)
+        if value is not None and not isinstance(value, (int, float) if kind is float else kind):
+            raise ConfigurationError(f"`{name}`: found a `{type(value).__name__}`; expected a `{kind.__name__}`")
+
+
+def _check_names(options: Mapping[str, object]) -> None:
+    from xenoglot.client.call.options import Options  # noqa: PLC0415  read when there is something to compare
+
+    known = {*Options.__annotations__, *_RULES, "order", "approve", "on_event"}
+    for name in options:
+        if name not in Options.__annotations__:
+            near = get_close_matches(name, known, n=1)
+            raise TypeError(f"there is no option `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+
+
+def _price(client: Caller, usage: Usage, model: str, tier: str | None = None) -> float | None:
+    cost = client.cost_of(usage, model, service_tier=tier)
+    return None if cost is None else cost.total
+
+
+def _window(client: Caller, model: str) -> int | None:
+    """Return the most tokens that `model` holds, where the client knows it."""
+    known = getattr(client, "context_window", None)
+    return known(model) if callable(known) else None
+
+
+def _ended(result: RunResult | None) -> RunResult:
+    if result is None:  # cannot be: every end of a run leaves one, or an error
+        raise RuntimeError("the run has no result")
+    return result

@@ -1,0 +1,339 @@
+"""A run of the tool loop as a stream of what happens in it, for event loops and for callers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from contextlib import suppress
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Self
+
+from xenoglot.client.tool_loop.driver import Driver, Looker
+from xenoglot.tools.budget import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+    from xenoglot.client.portal import Portal
+    from xenoglot.client.tool_loop.caller import Caller
+    from xenoglot.client.tool_loop.driver import Asking
+    from xenoglot.model.request import Message
+    from xenoglot.tools.events import RunEvent
+    from xenoglot.tools.flow import Flow
+    from xenoglot.tools.result import RunResult
+
+AHEAD: Final = 64
+"""Events that a run is ahead of whoever looks on, before it waits."""
+
+
+class _End(Enum):
+    """What stands behind the last event."""
+
+    END = auto()
+
+
+class Job:
+    """Something that the caller's own thread is to do for the run."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+        self._future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def made(self) -> object:
+        """Wait for what it returns."""
+        return await self._future
+
+    async def done(self, result: object, error: Exception | None) -> None:
+        """Say how it went; in the loop of the run."""
+        if self._future.done():
+            return
+        if error is None:
+            self._future.set_result(result)
+        else:  # no future can hold a `StopIteration`
+            self._future.set_exception(RuntimeError(str(error)) if isinstance(error, StopIteration) else error)
+
+
+class _Pipe:
+    """Between the run and whoever looks on: the run waits where it is too far ahead."""
+
+    def __init__(self) -> None:
+        self._items: deque[RunEvent | Job | _End] = deque()
+        self._filled = asyncio.Event()
+        self._room = asyncio.Event()
+        self._idle = asyncio.Event()
+
+    def put_nowait(self, item: RunEvent | Job | _End) -> None:
+        self._items.append(item)
+        self._idle.clear()
+        self._filled.set()
+
+    async def put(self, item: RunEvent | Job) -> None:
+        self.put_nowait(item)
+        if len(self._items) > AHEAD:
+            self._room.clear()
+            await self._room.wait()
+
+    async def get(self) -> RunEvent | Job | _End:
+        while not self._items:
+            self._filled.clear()
+            self._idle.set()
+            await self._filled.wait()
+        if isinstance(self._items[0], _End):  # it stays
+            return self._items[0]
+        item = self._items.popleft()
+        if len(self._items) <= AHEAD:
+            self._room.set()
+        return item
+
+    def more(self) -> list[RunEvent | Job | _End]:
+        """Take what is there; the end stays."""
+        items = [item for item in self._items if not isinstance(item, _End)]
+        self._items = deque(item for item in self._items if isinstance(item, _End))
+        self._room.set()
+        return list(items)
+
+    async def read(self) -> None:
+        """Wait until whoever looks on has read everything, and waits for more."""
+        await self._idle.wait()
+
+    def rest(self) -> list[RunEvent]:
+        """Take what nobody has read."""
+        items = [item for item in self._items if not isinstance(item, Job | _End)]
+        self._items = deque([_End.END])
+        return items
+
+
+class AsyncRunStream:
+    """One run, event by event.
+
+    async with client.run_stream("What is the weather in Oslo?", [weather]) as run:
+        async for event in run:
+            print(event)
+    print(run.result.text)
+
+    Nothing is asked before `async with`, or before the first event is asked for. Leaving the block early cancels the
+    run, and so does `cancel`; what was under way is stopped then, and `result` is there, its outcome `cancelled`.
+    """
+
+    def __init__(
+        self,
+        client: Caller,
+        start: Callable[[], Awaitable[tuple[Flow, Asking]]],
+        *,
+        here: bool = False,
+    ) -> None:
+        self._client = client
+        self._start_flow = start
+        self._pipe = _Pipe()
+        self._here = here
+        self._flow: Flow | None = None
+        self._driver: Driver | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._cancelled = False
+
+    @property
+    def result(self) -> RunResult | None:
+        """How the run ended; `None` while it has not."""
+        return None if self._driver is None else self._driver.result
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The transcript so far: whole turns, each call with its result."""
+        return () if self._flow is None else self._flow.messages
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far."""
+        return Spent() if self._flow is None else self._flow.spent
+
+    def spend(self, more: Spent) -> None:
+        """Count what a tool of the run has spent beside it, but for the seconds; to be called in its event loop."""
+        if self._flow is not None:
+            self._flow.spend(more)
+
+    def cancel(self) -> None:
+        """End the run, its outcome `cancelled`; to be called in its event loop. The last events still come."""
+        self._cancelled = True
+        if self._driver is not None and self._task is not None and not self._task.done():
+            self._driver.cancelled = True
+            self._task.cancel()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        item = await self.next_item()
+        if isinstance(item, _End | Job):
+            raise StopAsyncIteration
+        return item
+
+    async def next_item(self) -> RunEvent | Job | _End:
+        """Return the next event, what the caller's thread is to do, or the end; raise what came out of the run."""
+        await self.start()
+        item = await self._pipe.get()
+        if isinstance(item, _End) and self._driver is not None and self._driver.error is not None:
+            raise self._driver.error
+        return item
+
+    async def next_items(self) -> list[RunEvent | Job | _End]:
+        """Return the same, and what has come beside it: for whoever has a long way to here."""
+        return [await self.next_item(), *self._pipe.more()]
+
+    async def start(self) -> None:
+        """Begin. Does nothing the second time.
+
+        Raises:
+            ConfigurationError: a rule, a tool or the client is wrong.
+            FailureError: the request is.
+        """
+        if self._driver is not None:
+            return
+        self._flow, asking = await self._start_flow()
+        pipe = self._pipe
+        here = _caller(pipe) if self._here else None
+        driver = self._driver = Driver(self._client, asking, Looker(_teller(pipe), pipe.read), here)
+        driver.cancelled = self._cancelled
+        self._task = asyncio.create_task(_driven(driver, self._flow, pipe))
+        weakref.finalize(self, _forsaken, self._task).atexit = False
+
+    async def aclose(self) -> None:
+        """End the run, if it has not ended, and wait until it has. Does nothing the second time."""
+        self.cancel()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def rest(self) -> list[RunEvent]:
+        """Return the events that nobody has read; behind `aclose`."""
+        return self._pipe.rest()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class RunStream:
+    """One run, event by event, for callers that block; what it gives is what `AsyncRunStream` gives.
+
+    with client.run_stream("What is the weather in Oslo?", [weather]) as run:
+        for event in run:
+            print(event)
+    print(run.result.text)
+
+    A tool that blocks, is called alone, has no time limit and takes no `ToolContext` runs in the thread that iterates;
+    so does `approve`.
+    """
+
+    def __init__(self, portal: Portal, inner: AsyncRunStream) -> None:
+        self._portal = portal
+        self._inner = inner
+        self._read: deque[RunEvent | Job | _End] = deque()
+
+    @property
+    def result(self) -> RunResult | None:
+        """How the run ended; `None` while it has not."""
+        return self._inner.result
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The transcript so far: whole turns, each call with its result."""
+        return self._inner.messages
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far."""
+        return self._inner.spent
+
+    def cancel(self) -> None:
+        """End the run, its outcome `cancelled`; from any thread, or a signal handler. The last events still come."""
+
+        async def cancel() -> None:
+            self._inner.cancel()
+
+        self._portal.drop(cancel)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> RunEvent:
+        while True:
+            if not self._read:
+                self._read.extend(self._portal.call(self._inner.next_items))
+            item = self._read.popleft()
+            if isinstance(item, _End):
+                raise StopIteration
+            if not isinstance(item, Job):
+                return item
+            self._work(item)
+
+    def close(self) -> None:
+        """End the run, if it has not ended, and wait until it has."""
+        with suppress(RuntimeError):  # the client is closed, and the run with it
+            self._portal.call(self._inner.aclose)
+
+    def rest(self) -> list[RunEvent]:
+        """Return the events that nobody has read; behind `close`."""
+        read = [item for item in self._read if not isinstance(item, Job | _End)]
+        self._read.clear()
+        return [*read, *self._inner.rest()]
+
+    def __enter__(self) -> Self:
+        self._portal.call(self._inner.start)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _work(self, job: Job) -> None:
+        """Do something for the run in this thread."""
+        result, failed = None, None
+        try:
+            result = job.function()
+        except Exception as error:  # noqa: BLE001  it comes out of the run
+            failed = error
+        self._portal.call(lambda: job.done(result, failed))
+
+
+def _teller(pipe: _Pipe) -> Callable[[RunEvent, bool], Awaitable[None]]:
+    async def tell(event: RunEvent, hurried: bool) -> None:  # noqa: FBT001  of a run that is cancelled nobody may read on
+        if hurried:
+            pipe.put_nowait(event)
+        else:
+            await pipe.put(event)
+
+    return tell
+
+
+def _caller(pipe: _Pipe) -> Callable[[Callable[[], object]], Awaitable[object]]:
+    async def call(function: Callable[[], object]) -> object:
+        job = Job(function)
+        pipe.put_nowait(job)
+        return await job.made()
+
+    return call
+
+
+async def _driven(driver: Driver, flow: Flow, pipe: _Pipe) -> None:
+    try:
+        await driver.drive(flow)
+    except BaseException as error:
+        driver.error = error
+        raise
+    finally:
+        pipe.put_nowait(_End.END)
+
+
+def _forsaken(task: asyncio.Task[None]) -> None:
+    """End a run that nobody can look at any more: it would go on to spend."""
+    if task.done():
+        return
+    with suppress(RuntimeError):  # the loop is gone already
+        task.get_loop().call_soon_threadsafe(task.cancel)
