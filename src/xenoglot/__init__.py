@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from xenoglot.tools.budget import Budget
     from xenoglot.tools.compaction import Compaction
     from xenoglot.tools.context import ToolContext
-    from xenoglot.tools.mcp import mcp_tools
-    from xenoglot.tools.output import ToolError, ToolOutput
+    from xenoglot.tools.mcp.tools import mcp_tools
     from xenoglot.tools.result import RunResult
     from xenoglot.tools.tool import Approval, tool
+    from xenoglot.tools.tool_output import ToolError, ToolOutput
 
 __version__ = "0.1.0"
 
@@ -99,11 +99,11 @@ _LATER = {
     "ToolCall": "xenoglot.model.content",
     "ToolChoice": "xenoglot.model.request",
     "ToolContext": "xenoglot.tools.context",
-    "ToolError": "xenoglot.tools.output",
-    "ToolOutput": "xenoglot.tools.output",
+    "ToolError": "xenoglot.tools.tool_output",
+    "ToolOutput": "xenoglot.tools.tool_output",
     "ToolResult": "xenoglot.model.content",
     "Usage": "xenoglot.model.response",
-    "mcp_tools": "xenoglot.tools.mcp",
+    "mcp_tools": "xenoglot.tools.mcp.tools",
     "sum_costs": "xenoglot.client.results.costs",
     "tool": "xenoglot.tools.tool",
 }

@@ -29,8 +29,8 @@ from xenoglot.testing.answers import answers
 from xenoglot.testing.script import Rule, Until, When
 from xenoglot.testing.upstream import Upstream
 from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent
-from xenoglot.tools.output import ToolOutput
 from xenoglot.tools.tool import Approval
+from xenoglot.tools.tool_output import ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

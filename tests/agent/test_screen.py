@@ -13,8 +13,8 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockEnded, BlockStarted, TextDelta
 from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted, RunEvent
-from xenoglot.tools.output import ToolOutput
 from xenoglot.tools.tool import Approval
+from xenoglot.tools.tool_output import ToolOutput
 
 ATTACK = "\x1b]0;title\x07\x1b[2J\rhidden\u202e"
 CALL = ToolCall(id="1", name="run", arguments='{"command": "true"}')

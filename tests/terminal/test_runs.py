@@ -24,8 +24,8 @@ from xenoglot.tools.events import (
     RoundStarted,
     RunEnded,
 )
-from xenoglot.tools.output import ToolOutput
 from xenoglot.tools.result import RunResult
+from xenoglot.tools.tool_output import ToolOutput
 
 CALL = ToolCall(id="1", name="edit", arguments='{"path": "a.py", "new": "x\\ny"}')
 

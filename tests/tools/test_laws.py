@@ -20,7 +20,7 @@ from xenoglot.policy.estimate import estimate
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction, shortened, units
 from xenoglot.tools.tool import ToolError, ToolOutput, tool
-from xenoglot.tools.turns import distinct
+from xenoglot.tools.transcript import distinct
 
 if TYPE_CHECKING:
     from xenoglot.model.response import Response

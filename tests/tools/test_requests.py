@@ -22,7 +22,7 @@ from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import LEFT_OUT, Compaction
 from xenoglot.tools.events import Compacted, RoundEnded
 from xenoglot.tools.tool import tool
-from xenoglot.tools.turns import GO_ON
+from xenoglot.tools.transcript import GO_ON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
 from xenoglot.tools.tool import GivenTool, ToolContext, tool
 
 if TYPE_CHECKING:
-    from xenoglot.tools.output import ToolOutput
+    from xenoglot.tools.tool_output import ToolOutput
 
 PATIENCE = 120.0
 """Seconds after which a test is stuck."""

@@ -14,8 +14,8 @@ from xenoglot.model.content import Text
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.context import ToolContext  # noqa: TC001  read by `@tool`
 from xenoglot.tools.events import CallStarted
-from xenoglot.tools.output import cut
 from xenoglot.tools.tool import LocalTool, ToolError, ToolOutput, tool
+from xenoglot.tools.tool_output import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -24,8 +24,8 @@ from xenoglot.agent.naming import sayable
 from xenoglot.agent.process_output import exchange
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text
-from xenoglot.tools.output import as_output, raised
 from xenoglot.tools.tool import LocalTool, ToolContext, ToolError, ToolOutput
+from xenoglot.tools.tool_output import as_output, raised
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -251,7 +251,7 @@ def _outside(options: argparse.Namespace, setting: Setting) -> Iterator[Sequence
         return
     if not (options.allow_mcp or setting.can_ask or setting.policy.allow):
         raise ConfigurationError("`--mcp` needs `--allow-mcp` where nobody can be asked")
-    from xenoglot.tools.mcp import mcp_tools  # noqa: PLC0415  an extra
+    from xenoglot.tools.mcp.tools import mcp_tools  # noqa: PLC0415  an extra
 
     with mcp_tools(file=options.mcp, needs_approval=not options.allow_mcp) as tools:
         yield setting.policy.applied(tools, can_ask=setting.can_ask, outside=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.model.json import JSONObject
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.output import ToolOutput
+    from xenoglot.tools.tool_output import ToolOutput
 
 LONGEST_LINE = 400
 """Characters of a line that a tool or a model wrote."""

@@ -168,7 +168,7 @@ async def _tools(options: argparse.Namespace, stack: AsyncExitStack) -> tuple[Lo
         made = load(name)
         found.append(made if isinstance(made, LocalTool) else tool(made))
     if options.mcp is not None:
-        from xenoglot.tools.mcp import mcp_tools  # noqa: PLC0415  an extra
+        from xenoglot.tools.mcp.tools import mcp_tools  # noqa: PLC0415  an extra
 
         found += await stack.enter_async_context(mcp_tools(file=options.mcp, needs_approval=not options.allow_tools))
     return tuple(found)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
     from xenoglot.terminal.canvas import Canvas, Look
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.output import ToolOutput
     from xenoglot.tools.result import RunResult
+    from xenoglot.tools.tool_output import ToolOutput
 
 LONGEST_CALL = 100
 """Characters of a call's arguments in its line."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
 from xenoglot.text.payloads.bare_values import item_schema, kinds, property_schema
-from xenoglot.tools.output import ToolError
+from xenoglot.tools.tool_output import ToolError
 
 if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall

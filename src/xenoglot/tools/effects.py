@@ -13,8 +13,8 @@ from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Request
 from xenoglot.model.response import Response
 from xenoglot.tools.events import RunEvent
-from xenoglot.tools.output import RESULT_LIMIT, ToolOutput
 from xenoglot.tools.tool import LocalTool
+from xenoglot.tools.tool_output import RESULT_LIMIT, ToolOutput
 
 
 class Ask(Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message
 from xenoglot.model.response import Response
-from xenoglot.tools.output import ToolOutput
 from xenoglot.tools.result import RunResult
 from xenoglot.tools.tool import Approval
+from xenoglot.tools.tool_output import ToolOutput
 
 
 class RoundStarted(Struct, frozen=True, kw_only=True):

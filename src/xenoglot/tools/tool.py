@@ -12,8 +12,8 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Tool
 from xenoglot.tools.context import ToolContext
-from xenoglot.tools.output import ToolError, ToolOutput
-from xenoglot.tools.signature import Signature, checked_name, name_of, read_signature
+from xenoglot.tools.function.function_schema import Signature, checked_name, name_of, read_signature
+from xenoglot.tools.tool_output import ToolError, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.tool_loop.tool_calls import Execution
 from xenoglot.errors import FailureError
-from xenoglot.tools.announcing import Order
 from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Tell
+from xenoglot.tools.event_order import Order
 from xenoglot.tools.events import ModelEvent
 from xenoglot.tools.tool import Approval
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.tools.effects import Effect
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.flow import Flow
+    from xenoglot.tools.loop import Flow
     from xenoglot.tools.result import RunResult
 
 Answered: TypeAlias = "bool | str | Approval"

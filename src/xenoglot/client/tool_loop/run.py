@@ -15,11 +15,11 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Usage
-from xenoglot.tools.announcing import Order
 from xenoglot.tools.budget import Budget, Spent
 from xenoglot.tools.compaction import Compaction
-from xenoglot.tools.flow import Flow
-from xenoglot.tools.rules import Rules
+from xenoglot.tools.event_order import Order
+from xenoglot.tools.loop import Flow
+from xenoglot.tools.run_options import Rules
 from xenoglot.tools.tool import LocalTool, tool
 
 if TYPE_CHECKING:

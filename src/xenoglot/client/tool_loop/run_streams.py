@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.client.tool_loop.driver import Asking
     from xenoglot.model.request import Message
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.flow import Flow
+    from xenoglot.tools.loop import Flow
     from xenoglot.tools.result import RunResult
 
 AHEAD: Final = 64

@@ -16,18 +16,18 @@ from msgspec.structs import replace
 from xenoglot.backends.thread_iterator import CrowdedError, Steps
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
-from xenoglot.tools.announcing import Announcer
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.effects import Ready
+from xenoglot.tools.event_order import Announcer
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
-from xenoglot.tools.output import ToolOutput, as_output, failed, raised
+from xenoglot.tools.tool_output import ToolOutput, as_output, failed, raised
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.tools.announcing import Order
     from xenoglot.tools.effects import Execute, Settled
+    from xenoglot.tools.event_order import Order
     from xenoglot.tools.events import RunEvent
 
 GRACE: Final = 1.0

@@ -23,16 +23,16 @@ from xenoglot.model.content import Audio, File, Image, Inline, Text, ToolCall, T
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish, Response
 from xenoglot.tools.context import ToolContext
-from xenoglot.tools.mcp import LIST, READ, mcp_tools
-from xenoglot.tools.mcp_servers import McpServer
-from xenoglot.tools.output import ToolError, ToolOutput
+from xenoglot.tools.mcp.servers import McpServer
+from xenoglot.tools.mcp.tools import LIST, READ, mcp_tools
+from xenoglot.tools.tool_output import ToolError, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from xenoglot.model.json import JSON
-    from xenoglot.tools.mcp import McpTools
+    from xenoglot.tools.mcp.tools import McpTools
     from xenoglot.tools.tool import LocalTool
 
 SERVER = [sys.executable, "-m", "tests.tools.mcp_server"]

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
-from xenoglot.tools.mcp_results import output_of, resource_output
-from xenoglot.tools.output import ToolError
+from xenoglot.tools.mcp.results import output_of, resource_output
+from xenoglot.tools.tool_output import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from mcp import Client
 
-    from xenoglot.tools.mcp_servers import McpServer
-    from xenoglot.tools.output import ToolOutput
+    from xenoglot.tools.mcp.servers import McpServer
+    from xenoglot.tools.tool_output import ToolOutput
 
 MOST_PAGES: Final = 100
 MOST_ROWS: Final = 5_000

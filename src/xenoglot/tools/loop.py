@@ -18,8 +18,6 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.policy.estimate import estimate
-from xenoglot.tools.account import Account
-from xenoglot.tools.calls import Calls
 from xenoglot.tools.compaction import Compaction, answered, shortened, summary_request
 from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Settled, Tell
 from xenoglot.tools.events import (
@@ -34,11 +32,13 @@ from xenoglot.tools.events import (
     RoundStarted,
     RunEnded,
 )
-from xenoglot.tools.output import failed, result_of
+from xenoglot.tools.loop_steps import CANCELLED, OVERFLOW, EndError, Steps, expect, overflows
+from xenoglot.tools.resolve_calls import Calls
 from xenoglot.tools.result import Outcome, RunResult
-from xenoglot.tools.steps import CANCELLED, OVERFLOW, EndError, Steps, expect, overflows
+from xenoglot.tools.spend import Account
 from xenoglot.tools.tool import Approval
-from xenoglot.tools.turns import distinct, ids_in, is_cut, joined, relaxed, reminder, words
+from xenoglot.tools.tool_output import failed, result_of
+from xenoglot.tools.transcript import distinct, ids_in, is_cut, joined, relaxed, reminder, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Response
     from xenoglot.tools.budget import Spent
     from xenoglot.tools.effects import Ready
-    from xenoglot.tools.output import ToolOutput
-    from xenoglot.tools.rules import Rules
+    from xenoglot.tools.run_options import Rules
     from xenoglot.tools.tool import LocalTool
+    from xenoglot.tools.tool_output import ToolOutput
 
 MOST_PIECES: Final = 16
 """Pieces that one turn is put together from."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tools.test_mcp import call, words
+from tests.tools.mcp.test_tools import call, words
 from xenoglot.errors import ConfigurationError
-from xenoglot.tools.mcp import mcp_tools
+from xenoglot.tools.mcp.tools import mcp_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SERVER = [sys.executable, "-IS", str(Path(__file__).with_name("mcp_hostile.py"))]
+SERVER = [sys.executable, "-IS", str(Path(__file__).parents[1] / "mcp_hostile.py")]
 
 
 @pytest.mark.parametrize(

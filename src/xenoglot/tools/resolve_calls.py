@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from xenoglot.errors import ConfigurationError
 from xenoglot.tools.arguments import read_arguments
 from xenoglot.tools.effects import Ready, Settled
-from xenoglot.tools.output import failed, raised
+from xenoglot.tools.tool_output import failed, raised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from xenoglot.model.content import ToolCall
-    from xenoglot.tools.output import ToolOutput
     from xenoglot.tools.tool import Approval, LocalTool
+    from xenoglot.tools.tool_output import ToolOutput
 
 MOST_REPEATS: Final = 5
 """The same call that many times in a row, with the same result, is not run again."""

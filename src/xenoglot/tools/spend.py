@@ -21,13 +21,13 @@ from xenoglot.tools.budget import (
     tokens_left,
 )
 from xenoglot.tools.effects import Ready, Settled
-from xenoglot.tools.output import failed
+from xenoglot.tools.tool_output import failed
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.response import Response
     from xenoglot.tools.budget import Spent
-    from xenoglot.tools.rules import Rules
+    from xenoglot.tools.run_options import Rules
 
 
 LONGEST_ANSWER: Final = 4096

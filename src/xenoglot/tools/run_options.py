@@ -11,7 +11,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.response import Usage
 from xenoglot.tools.budget import Budget, Spent
 from xenoglot.tools.compaction import Compaction
-from xenoglot.tools.output import RESULT_LIMIT
+from xenoglot.tools.tool_output import RESULT_LIMIT
 
 Price: TypeAlias = Callable[[Usage, str, str | None], float | None]
 """What so many tokens of a model cost; `None` where nobody knows."""

@@ -12,10 +12,10 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request
 from xenoglot.tools.budget import Budget, Spent
 from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Settled, Tell
-from xenoglot.tools.flow import Flow
-from xenoglot.tools.output import ToolOutput, as_output
-from xenoglot.tools.rules import Rules
+from xenoglot.tools.loop import Flow
+from xenoglot.tools.run_options import Rules
 from xenoglot.tools.tool import Approval, tool
+from xenoglot.tools.tool_output import ToolOutput, as_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.tools.mcp import mcp_tools
-from xenoglot.tools.mcp_servers import LONGEST_FILE, McpServer, read_servers, servers_of
+from xenoglot.tools.mcp.servers import LONGEST_FILE, McpServer, read_servers, servers_of
+from xenoglot.tools.mcp.tools import mcp_tools
 
 if TYPE_CHECKING:
     from pathlib import Path

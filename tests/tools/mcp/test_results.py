@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from xenoglot.model.content import File, Image, Inline, Text
-from xenoglot.tools.mcp_results import output_of, resource_output
-from xenoglot.tools.output import ToolOutput, as_output
+from xenoglot.tools.mcp.results import output_of, resource_output
+from xenoglot.tools.tool_output import ToolOutput, as_output
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

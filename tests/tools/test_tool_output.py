@@ -15,7 +15,7 @@ import pytest
 
 from xenoglot.model.content import File, Image, Inline, Stored, Text, ToolCall
 from xenoglot.tools.arguments import read_arguments
-from xenoglot.tools.output import MOST_MEDIA, ToolError, ToolOutput, as_output, cut, raised
+from xenoglot.tools.tool_output import MOST_MEDIA, ToolError, ToolOutput, as_output, cut, raised
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

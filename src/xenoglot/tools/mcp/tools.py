@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 from xenoglot.codec.requests.names import fit
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.request import Tool
-from xenoglot.tools.mcp_servers import McpServer, checked, read_servers
-from xenoglot.tools.mcp_session import McpSession
-from xenoglot.tools.output import ToolError
+from xenoglot.tools.mcp.servers import McpServer, checked, read_servers
+from xenoglot.tools.mcp.session import McpSession
 from xenoglot.tools.tool import LocalTool
+from xenoglot.tools.tool_output import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

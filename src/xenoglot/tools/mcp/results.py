@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Audio, File, Image, Inline, Text
-from xenoglot.tools.output import ToolOutput
+from xenoglot.tools.tool_output import ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ import msgspec
 from xenoglot.errors import ConfigurationError
 from xenoglot.tools.arguments import fitted
 from xenoglot.tools.context import ToolContext
-from xenoglot.tools.docstring import read_docstring
-from xenoglot.tools.output import ToolError
-from xenoglot.tools.schema import from_plain, schema_of
+from xenoglot.tools.function.docstring import read_docstring
+from xenoglot.tools.function.struct_schema import from_plain, schema_of
+from xenoglot.tools.tool_output import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,0 +1,1 @@
+"""Python functions as tools: signature, docstring, schema."""
