@@ -23,13 +23,13 @@ from msgspec import Struct
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
-from xenoglot.engine import weights
-from xenoglot.engine.asking import Asking
 from xenoglot.engine.backend import STREAMED
-from xenoglot.engine.child import Settings
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.runtime import Runtime
+from xenoglot.engine.prompting.prompt_plan import Asking
 from xenoglot.engine.sampling import completion_fields
+from xenoglot.engine.server import weights
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.runtime import Runtime
+from xenoglot.engine.server.server_process import Settings
 from xenoglot.model.content import Text
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Message, Request, Sampling

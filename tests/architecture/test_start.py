@@ -42,7 +42,7 @@ def usual() -> set[str]:
 @pytest.mark.parametrize(
     "unneeded",
     [
-        pytest.param(("xenoglot.engine.backend", "xenoglot.engine.weights"), id="embedded-model"),
+        pytest.param(("xenoglot.engine.backend", "xenoglot.engine.server.weights"), id="embedded-model"),
         pytest.param(
             ("xenoglot.backends.wrappers.json_output", "xenoglot.text.json.schema"), id="answers-held-to-schemas"
         ),

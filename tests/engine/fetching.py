@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from xenoglot.engine.weights import Model, fetch
+from xenoglot.engine.server.weights import Model, fetch
 
 
 def tell(step: str) -> None:

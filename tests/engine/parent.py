@@ -7,8 +7,8 @@ import asyncio
 import os
 import sys
 
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.weights import from_path
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.weights import from_path
 
 
 async def main() -> None:

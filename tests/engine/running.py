@@ -11,9 +11,9 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.child import Endpoint, Settings
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.weights import Weights, fetch
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.server_process import Endpoint, Settings
+from xenoglot.engine.server.weights import Weights, fetch
 from xenoglot.model.content import Part, Text
 from xenoglot.model.events import Event
 from xenoglot.model.fold import fold

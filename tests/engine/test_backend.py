@@ -16,11 +16,11 @@ from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.constrain import constrain
 from xenoglot.engine.errors import StartError, UnavailableError
 from xenoglot.engine.failures import CRASHED
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.weights import Weights
+from xenoglot.engine.prompting.constrain import constrain
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.weights import Weights
 from xenoglot.errors import FailureError, LossError
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.events import ArgumentsDelta, BlockStarted, Event, Failed, Finished, TextDelta

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from anthropic.types import Message
     from openai.types.chat import ChatCompletion
 
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.model.json import JSON, JSONObject
 
 USUAL = "smollm2-135m-instruct"

@@ -16,7 +16,7 @@ from xenoglot.providers.probe_row import row_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.engine.child import Endpoint
+    from xenoglot.engine.server.server_process import Endpoint
     from xenoglot.providers.probe_finding import Report
 
 __all__ = ["running_engine", "weights"]

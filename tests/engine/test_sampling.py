@@ -2,8 +2,8 @@
 
 import pytest
 
-from xenoglot.engine.runtime import Facts
 from xenoglot.engine.sampling import completion_fields
+from xenoglot.engine.server.runtime import Facts
 from xenoglot.errors import FailureError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Sampling

@@ -14,7 +14,7 @@ from xenoglot.gateway.process.build import assembled
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.model.json import JSONObject
 
 

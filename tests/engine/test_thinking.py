@@ -14,7 +14,7 @@ from tests.engine.running import SHAPE, Running, asked, response, said
 from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Loss
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.process import EngineProcess
+from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.request import OutputFormat, Sampling, Thinking, Tool, ToolChoice
 from xenoglot.model.response import Finish, Response
@@ -22,8 +22,8 @@ from xenoglot.model.response import Finish, Response
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
-    from xenoglot.engine.child import Endpoint
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.weights import Weights
 
 THINKING = replace(SHAPE, template=(Path(__file__).parent / "templates" / "thoughts.jinja").read_text("utf-8"))
 SCHEMA = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from xenoglot.engine.weights import Model
+from xenoglot.engine.server.weights import Model
 
 CONTENT = b"GGUF\x03\x00\x00\x00 all the weight that a test can carry"
 TRAP = "import pathlib, os\npathlib.Path(os.environ['TRAP']).touch()\n"

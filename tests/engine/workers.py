@@ -11,8 +11,8 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from xenoglot.engine.child import COMMAND
-from xenoglot.engine.weights import Weights
+from xenoglot.engine.server.server_process import COMMAND
+from xenoglot.engine.server.weights import Weights
 
 LONG = 120.0
 """Seconds after which a thing that must happen has not happened; no test waits so long unless it fails."""

@@ -26,7 +26,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.testing import Respond
 
 if TYPE_CHECKING:
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.model.json import JSON
 
 PROGRAM = Path(__file__).parent / "alone.py"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.running import Running
-from tests.engine.test_bert import checkpoint
+from tests.engine.server.test_bert import checkpoint
 from tests.faults.direct import Asked, ask
 from tests.faults.test_security_ranges import REQUESTS
 from tests.gateway.said import HELLO
@@ -23,11 +23,11 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.scripted import Scripted
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.bert import make
-from xenoglot.engine.child import Endpoint, Settings
 from xenoglot.engine.errors import EngineError
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.weights import Weights, from_path
+from xenoglot.engine.server.bert import make
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.server_process import Endpoint, Settings
+from xenoglot.engine.server.weights import Weights, from_path
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.config.file_permissions import Secrets

@@ -202,7 +202,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
             {"subprocess.Popen", "subprocess.run", "asyncio.create_subprocess_exec", "os.execv", "os.fork"},
             {
                 # our own processes, and what fetches the weights
-                "xenoglot.agent.background", "xenoglot.engine.child", "xenoglot.engine.weights",
+                "xenoglot.agent.background", "xenoglot.engine.server.server_process", "xenoglot.engine.server.weights",
                 "xenoglot.gateway.process.supervisor",
                 # what the person at the terminal lets an agent run, and what they asked to have started
                 "xenoglot.agent.commanding", "xenoglot.agent.hooks", "xenoglot.agent.keeping",

@@ -34,7 +34,7 @@ from xenoglot.codec.stage import Pipeline, through
 from xenoglot.codec.target import Target as Server
 from xenoglot.dialect_registry import get, names
 from xenoglot.engine.errors import EngineError
-from xenoglot.engine.weights import from_path
+from xenoglot.engine.server.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.http.body import ChunkedBody

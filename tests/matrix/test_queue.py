@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.matrix.embedded_house import EmbeddedHouse
-from xenoglot.engine.weights import MINILM, fetch
+from xenoglot.engine.server.weights import MINILM, fetch
 
 QUESTION = "Tell me a long story."
 STORY = 400

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tests.engine.wheels import environment, publish
 from tests.terminal.drawn import Clock
-from xenoglot.engine import weights
-from xenoglot.engine.weights import MEGABYTE
+from xenoglot.engine.server import weights
+from xenoglot.engine.server.weights import MEGABYTE
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.terminal import pulling
 from xenoglot.terminal.progress import LineProgress

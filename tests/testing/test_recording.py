@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator
     from pathlib import Path
 
-    from xenoglot.engine.child import Endpoint
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.weights import Weights
 
 KEY = "sk-very-secret-0123456789"
 HIDDEN = "configured-secret-987"

@@ -20,8 +20,8 @@ from xenoglot.tools.tool import tool
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from xenoglot.engine.child import Endpoint
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.tools.events import RunEvent
 
 OPTIONS = {

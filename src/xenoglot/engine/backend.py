@@ -19,22 +19,22 @@ from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.prompt_echo import made_here
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
-from xenoglot.engine.asking import Asking
-from xenoglot.engine.child import DEFAULT_CONTEXT, Settings
-from xenoglot.engine.completion import RESPONSE_FIELDS, Completion, Plan, unspoken
+from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, Completion, Plan, unspoken
+from xenoglot.engine.decoding.prompt_logprobs import weigh
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
 from xenoglot.engine.failures import CRASHED, overflow
-from xenoglot.engine.fingerprint import fingerprint
-from xenoglot.engine.limits import note_losses, stop_words
-from xenoglot.engine.measures import Meter
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.runtime import Runtime
+from xenoglot.engine.metrics import Meter
+from xenoglot.engine.prompting.prompt_plan import Asking
 from xenoglot.engine.samplers import sampler_fields
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
-from xenoglot.engine.texts import best, best_of, checked_length, echo, of_several
+from xenoglot.engine.server.fingerprint import fingerprint
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.runtime import Runtime
+from xenoglot.engine.server.server_process import DEFAULT_CONTEXT, Settings
+from xenoglot.engine.text_completion import best, best_of, checked_length, echo, of_several
 from xenoglot.engine.tokens import checked_text, pieces_of, texts_of, tokens_of_prompt
-from xenoglot.engine.weighing import weigh
+from xenoglot.engine.unsupported import note_losses, stop_words
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import Failed
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.client import Reply, Transport
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
-    from xenoglot.engine.measures import Measures
-    from xenoglot.engine.runtime import Facts, Process
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.metrics import Measures
+    from xenoglot.engine.server.runtime import Facts, Process
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.model.content import Extra, Text
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request

@@ -19,13 +19,13 @@ import msgspec
 from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.admission import Admission
-from xenoglot.engine.child import Settings, spare_cores
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.failures import unavailable
-from xenoglot.engine.limits import LONGEST_TOKEN
-from xenoglot.engine.measures import MILLISECONDS, Meter, Timings
-from xenoglot.engine.process import EngineProcess
-from xenoglot.engine.runtime import Runtime
+from xenoglot.engine.metrics import MILLISECONDS, Meter, Timings
+from xenoglot.engine.server.lifecycle import EngineProcess
+from xenoglot.engine.server.runtime import Runtime
+from xenoglot.engine.server.server_process import Settings, spare_cores
+from xenoglot.engine.unsupported import LONGEST_TOKEN
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Opaque
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Call
     from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.http.client import Transport
-    from xenoglot.engine.measures import Measures
-    from xenoglot.engine.runtime import Process
-    from xenoglot.engine.weights import Weights
+    from xenoglot.engine.metrics import Measures
+    from xenoglot.engine.server.runtime import Process
+    from xenoglot.engine.server.weights import Weights
     from xenoglot.model.embedding import EmbeddingRequest, Input, Vector
 
 MOST_INPUTS: Final = 2048

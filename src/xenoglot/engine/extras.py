@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import decode_json, to_text
-from xenoglot.engine.manner import SWITCH
 from xenoglot.engine.samplers import READ, longest_of
+from xenoglot.engine.server.model_traits import SWITCH
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON
 from xenoglot.model.request import OutputFormat, Thinking

@@ -8,7 +8,7 @@ from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.logit_bias import is_token
 
 if TYPE_CHECKING:
-    from xenoglot.engine.runtime import Facts
+    from xenoglot.engine.server.runtime import Facts
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Sampling
 

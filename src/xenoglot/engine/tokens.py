@@ -9,7 +9,7 @@ from xenoglot.codec.invalid_request import refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.engine.runtime import Runtime
+    from xenoglot.engine.server.runtime import Runtime
     from xenoglot.model.request import Prompt
 
 

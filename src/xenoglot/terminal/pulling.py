@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from xenoglot.engine.weights import Model, Weights
+    from xenoglot.engine.server.weights import Model, Weights
     from xenoglot.gateway.config.load import Config
     from xenoglot.terminal.progress import Progress
 
@@ -20,7 +20,7 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _pull(options: argparse.Namespace) -> int:
-    from xenoglot.engine import weights  # noqa: PLC0415  only this command and the engine need it
+    from xenoglot.engine.server import weights  # noqa: PLC0415  only this command and the engine need it
     from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  as above
 
     model = weights.MINILM if options.embedding else weights.SMOLLM2
@@ -37,7 +37,7 @@ def see_to_weights(config: Config) -> None:
     """
     if not config.has_embedded or (config.embedded is not None and config.embedded.gguf is not None):
         return
-    from xenoglot.engine import weights  # noqa: PLC0415  only where it is embedded
+    from xenoglot.engine.server import weights  # noqa: PLC0415  only where it is embedded
 
     if weights.locate() is None:
         from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  only now
@@ -51,7 +51,7 @@ def fetched(model: Model, progress: Progress) -> Weights:
     Raises:
         WeightsError: they cannot be had.
     """
-    from xenoglot.engine import weights  # noqa: PLC0415  as above
+    from xenoglot.engine.server import weights  # noqa: PLC0415  as above
 
     come = 0
 

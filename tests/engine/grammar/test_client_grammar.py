@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.engine.demands import demanded_form
 from xenoglot.engine.extras import Demand
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
 from xenoglot.engine.grammar.gbnf import Rules
+from xenoglot.engine.prompting.output_grammars import demanded_form
 from xenoglot.errors import FailureError
 
 CHESS = r"""

@@ -1,6 +1,6 @@
 """Chat templates as far as anybody looks into them."""
 
-from xenoglot.engine.manner import Template
+from xenoglot.engine.server.model_traits import Template
 
 CHATML = Template(text="{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}")
 HERMES = Template(

@@ -10,10 +10,10 @@ from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
 from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.backends.http.client import Transport
-from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError
-from xenoglot.engine.weights import MINILM, SMOLLM2, Model, Weights, fetch
+from xenoglot.engine.server.server_process import Settings
+from xenoglot.engine.server.weights import MINILM, SMOLLM2, Model, Weights, fetch
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, Embedded
 from xenoglot.gateway.config.settings import Model as Named

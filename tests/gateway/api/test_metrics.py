@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.gateway.said import Backend
-from xenoglot.engine.measures import Measures
+from xenoglot.engine.metrics import Measures
 from xenoglot.gateway.api.metrics import ENGINE, Tally, exposition
 from xenoglot.gateway.observability.request_log import Record
 from xenoglot.model.response import Usage

@@ -217,10 +217,10 @@ async def embedded() -> AsyncGenerator[Backend]:
         EngineError: it cannot be had; the message says what to do.
     """
     from xenoglot.backends.http.client import Transport  # noqa: PLC0415  a client of a server needs none of it
-    from xenoglot.engine import weights  # noqa: PLC0415
     from xenoglot.engine.backend import Engine  # noqa: PLC0415
-    from xenoglot.engine.child import Settings  # noqa: PLC0415
     from xenoglot.engine.embedding import EmbeddingEngine  # noqa: PLC0415
+    from xenoglot.engine.server import weights  # noqa: PLC0415
+    from xenoglot.engine.server.server_process import Settings  # noqa: PLC0415
 
     found = weights.locate()
     if found is None:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.engine.grammar.free import ITEMS, STRING_LENGTH, character, free_text, free_value, series, written
+from xenoglot.engine.grammar.ambiguity import too_many_places
+from xenoglot.engine.grammar.free_json import ITEMS, STRING_LENGTH, character, free_text, free_value, series, written
 from xenoglot.engine.grammar.gbnf import MOST_REPEATED, GrammarTooLargeError, either, literal, repeat
 from xenoglot.engine.grammar.keywords import (
     TYPES,
@@ -30,7 +31,6 @@ from xenoglot.engine.grammar.keywords import (
 )
 from xenoglot.engine.grammar.numbers import INTEGER, NUMBER
 from xenoglot.engine.grammar.patterns import PatternError, fitted
-from xenoglot.engine.grammar.places import too_many_places
 from xenoglot.engine.grammar.references import constraints, followed, merged, resolve
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from xenoglot.backends.http.client import Transport
-from xenoglot.engine import weights
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.child import Settings
 from xenoglot.engine.embedding import EmbeddingEngine
+from xenoglot.engine.server import weights
+from xenoglot.engine.server.server_process import Settings
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING, MODELS, Embedded, backend_of
 from xenoglot.gateway.config.schema import join

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from xenoglot.engine.process import Backoff
+from xenoglot.engine.server.lifecycle import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.process.build import limiter_of

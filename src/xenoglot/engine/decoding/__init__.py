@@ -1,0 +1,1 @@
+"""From the text of the embedded model to content, reasoning and tool calls."""

@@ -1,0 +1,185 @@
+"""The runtime's stream of a completion, read: text, likelihoods, counts and the reason of the end, for each candidate.
+
+Its items are JSON objects in server-sent events. First come those that tell how much of the prompt is read, then text,
+then for each candidate one with `"stop": true`. There is no other mark of the end: a stream without it was cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from xenoglot.codec.json.json_io import decode_json
+from xenoglot.engine.decoding.candidate import Speech
+from xenoglot.engine.decoding.prompt_logprobs import logprob_of
+from xenoglot.engine.failures import BROKEN, CRASHED
+from xenoglot.engine.metrics import Timings
+from xenoglot.engine.server.runtime import Likely
+from xenoglot.model.content import Extra
+from xenoglot.model.events import Failed, Finished, OpaqueDelta, Started, UsageReported
+from xenoglot.model.response import Finish, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.framing.sse import ServerSentEvent
+    from xenoglot.model.content import Logprob
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
+
+RESPONSE_FIELDS: Final = [
+    "index",
+    "content",
+    "stop",
+    "stop_type",
+    "stopping_word",
+    "tokens_predicted",
+    "truncated",
+    "timings",
+]
+"""What the last item of a candidate has to hold; the others are not affected."""
+
+
+NOTHING: Final = msgspec.Raw()
+
+
+class _Progress(Struct):
+    cache: int
+
+
+class _Said(Struct):
+    message: str = ""
+
+
+class _Item(Struct):
+    index: int = 0
+    content: str = ""
+    stop: bool = False
+    stop_type: str = ""
+    stopping_word: str = ""
+    tokens_predicted: int = 0
+    truncated: bool = False
+    timings: msgspec.Raw = NOTHING
+    prompt_progress: _Progress | None = None
+    completion_probabilities: tuple[Likely, ...] = ()
+    error: _Said | None = None
+
+
+_decode = msgspec.json.Decoder(_Item).decode
+_decode_timings = msgspec.json.Decoder(Timings).decode
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a stream is read with: whose it is, the size of its prompt in tokens, and how each candidate speaks.
+
+    `bounded` says that the end of the context comes before the end that the request allows. `tops` is how many
+    alternatives of each token the request wants, `None` for no likelihoods at all. `extra` is what the answer has in
+    the client's dialect alone; `timings` is the field of it in which the request wants to know how long the runtime
+    took, empty where it does not.
+    """
+
+    model: str
+    prompt_tokens: int
+    speeches: tuple[Speech, ...]
+    bounded: bool = False
+    tops: int | None = None
+    extra: Extra | None = None
+    timings: str = ""
+
+
+def unspoken(plan: Plan) -> list[Event]:
+    """Return the answer of candidates that add nothing to what they begin with."""
+    usage = Usage(input_tokens=plan.prompt_tokens, output_tokens=0)
+    events: list[Event] = [Started(model=plan.model, extra=plan.extra), UsageReported(usage=usage)]
+    for candidate, speech in enumerate(plan.speeches):
+        ending, finish = speech.close(Finish(reason="length"))
+        events += [*ending, Finished(finish=finish, candidate=candidate)]
+    return events
+
+
+class Completion:
+    """A stage from server-sent events to the events of an answer."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._started = False
+        self._cached: int | None = None
+        self._predicted = [0] * len(plan.speeches)
+        self._open = set(range(len(plan.speeches)))
+        self.timings: list[Timings] = []
+        """What the runtime said of the candidates that have come to their end."""
+        self.extra = plan.extra
+        """What the answer has in the client's dialect alone, with the timings of the first candidate so far."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every candidate has come to its end."""
+        return not self._open
+
+    def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
+        """Take one item; return what it made."""
+        try:
+            item = _decode(event.data)
+        except msgspec.DecodeError:
+            return (Failed(failure=BROKEN),)
+        if item.error is not None:
+            return (Failed(failure=BROKEN),)
+        if item.prompt_progress is not None:
+            self._cached = item.prompt_progress.cache
+            return ()
+        return self._read(item)
+
+    def close(self) -> Sequence[Event]:
+        """Return a failure if the stream was cut."""
+        return () if self.complete else (Failed(failure=CRASHED),)
+
+    def _read(self, item: _Item) -> Sequence[Event]:
+        self._predicted[item.index] = item.tokens_predicted
+        events: list[Event] = (
+            [] if self._started else [Started(model=self._plan.model, extra=self._plan.extra), self.usage()]
+        )
+        self._started = True
+        speech = self._plan.speeches[item.index]
+        events += speech.feed(item.content, self._logprobs(item))
+        events += self._measured(item)
+        if item.stop:
+            self._open.discard(item.index)
+            self.timings += () if item.timings is NOTHING else (_decode_timings(item.timings),)
+            ending, finish = speech.close(self._finish(item))
+            events += [*ending, self.usage(), Finished(finish=finish, candidate=item.index)]
+        return events
+
+    def usage(self) -> UsageReported:
+        """Return what was read and written so far."""
+        prompt = self._plan.prompt_tokens
+        usage = Usage(input_tokens=prompt, output_tokens=sum(self._predicted), cache_read=self._cached)
+        return UsageReported(usage=usage)
+
+    def _measured(self, item: _Item) -> Sequence[Event]:
+        """Return how long the candidate took so far, in the runtime's words, if the request wants to know."""
+        extra = self._plan.extra
+        if item.timings is NOTHING or extra is None or not self._plan.timings:
+            return ()
+        data: JSONObject = {self._plan.timings: decode_json(bytes(item.timings))}
+        if item.index == 0:
+            self.extra = replace(extra, fields=extra.fields | data)
+        return (OpaqueDelta(dialect=extra.dialect, data=data, candidate=item.index),)
+
+    def _finish(self, item: _Item) -> Finish:
+        match item.stop_type:
+            case "word":
+                return Finish(reason="stop_sequence", stop_sequence=item.stopping_word)
+            case "limit":
+                return Finish(reason="context" if self._plan.bounded or item.truncated else "length")
+            case _:
+                return Finish(reason="stop")
+
+    def _logprobs(self, item: _Item) -> tuple[Logprob, ...]:
+        tops = self._plan.tops
+        if tops is None:
+            return ()
+        # a token whose text is held back, for it may begin a stop string, comes with none, and again with it
+        return tuple(logprob_of(likely, tops) for likely in item.completion_probabilities if likely.token)

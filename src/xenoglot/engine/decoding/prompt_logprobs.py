@@ -1,0 +1,71 @@
+"""How likely a prompt is, token by token.
+
+The runtime tells likelihoods of what it writes, not of what it reads. So it is made to write the prompt: for each place
+it reads the tokens before it, which it has kept from the place before, and is forced to the token that stands there.
+What it tells is the likelihood before the force. A token that is no whole character is written, but not told of: there
+it is forced to another, and the token is looked up among all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from xenoglot.engine.failures import BROKEN
+from xenoglot.errors import FailureError
+from xenoglot.model.content import Logprob
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.engine.server.runtime import Facts, Likely, Runtime
+    from xenoglot.model.json import JSONObject
+
+_FORCE: Final = 1e6
+_WHOLE: Final = "a"
+"""A text that is one token in every vocabulary, and a whole character."""
+_LIKELIEST: Final = 500
+_MOST_TOPS: Final = 20
+
+
+async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: Facts) -> tuple[Logprob, ...]:
+    """Return the likelihoods of `tokens` from the second on, each with `tops` alternatives."""
+    found: list[Logprob] = []
+    for place in range(1, len(tokens)):
+        before, token = list(tokens[:place]), tokens[place]
+        told = await runtime.weigh(_fields(before, token, max(1, tops)))
+        likely = told[0] if told else await _look_up(before, token, runtime, facts)
+        found.append(logprob_of(likely, tops))
+    return tuple(found)
+
+
+def logprob_of(likely: Likely, tops: int) -> Logprob:
+    """Return what the runtime told of a token."""
+    top = tuple(Logprob(token=one.token, logprob=one.logprob, bytes=one.bytes) for one in likely.top_logprobs[:tops])
+    return Logprob(token=likely.token, logprob=likely.logprob, bytes=likely.bytes, top=top)
+
+
+async def _look_up(before: list[int], token: int, runtime: Runtime, facts: Facts) -> Likely:
+    """Return what is told of `token` among the likeliest at its place, or where it is not, among all."""
+    (whole, *_) = await runtime.tokens_of_content(_WHOLE)
+    for count in (min(_LIKELIEST, facts.vocabulary), facts.vocabulary):
+        told = await runtime.weigh(_fields(before, whole, count))
+        tops = told[0].top_logprobs if told else ()
+        for likely in tops:
+            if likely.id == token:
+                return replace(likely, top_logprobs=tops[:_MOST_TOPS])
+    raise FailureError(BROKEN)
+
+
+def _fields(before: list[int], token: int, tops: int) -> JSONObject:
+    return {
+        "prompt": before,
+        "n_predict": 1,
+        "logit_bias": [[token, _FORCE]],
+        "n_probs": tops,
+        "temperature": 0,
+        "samplers": [],
+        "cache_prompt": True,
+        "response_fields": ["completion_probabilities"],
+    }

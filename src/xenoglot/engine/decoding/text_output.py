@@ -1,0 +1,87 @@
+"""What a model writes by the habits of its family: words, thoughts and calls, told apart as they come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.requests.custom_tools import PARAMETERS, UnwrapCustom
+from xenoglot.codec.stage import Pipeline
+from xenoglot.engine.decoding.candidate import PlainSpeech
+from xenoglot.model.content import ToolCall
+from xenoglot.model.events import BlockStarted, Finished
+from xenoglot.model.request import Tool
+from xenoglot.text.declared_tools import Declared
+from xenoglot.text.stage import TextStage
+from xenoglot.text.syntax import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.engine.server.model_traits import Manner
+    from xenoglot.model.content import Logprob
+    from xenoglot.model.events import Event
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Finish
+
+
+class TextSpeech:
+    """A stage from one candidate's text to its blocks. `request` holds the tools that it was told of.
+
+    `held` says that a grammar lets nothing but calls stand behind a call. What becomes of `logprobs` where words turn
+    out to be none stands in `losses`.
+    """
+
+    def __init__(  # noqa: PLR0913  each is of another kind
+        self,
+        candidate: int,
+        manner: Manner,
+        request: Request,
+        identify: Callable[[], str],
+        losses: Losses,
+        *,
+        held: bool,
+    ) -> None:
+        self._candidate = candidate
+        self._plain = PlainSpeech(candidate)
+        stage = TextStage(_syntax(manner, request), _declared(request), lambda _candidate, _call: identify(), losses)
+        self._stage = Pipeline(stage, UnwrapCustom(request))
+        self._held = held
+        self._called = False
+
+    def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
+        """Take more text; return what it made."""
+        events = [made for event in self._plain.feed(text, logprobs) for made in self._stage.feed(event)]
+        self._called = self._called or any(isinstance(event, BlockStarted) and _is_call(event) for event in events)
+        return events
+
+    def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
+        """End the candidate; the calls in it may be why it ended."""
+        ending, finish = self._plain.close(finish)
+        last = (*ending, Finished(finish=finish, candidate=self._candidate))
+        *events, finished = [made for event in last for made in self._stage.feed(event)]
+        return _without_words(events) if self._held and self._called else events, finished.finish
+
+
+def _is_call(event: BlockStarted) -> bool:
+    return isinstance(event.part, ToolCall)
+
+
+def _without_words(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events without a block of words, which is the beginning of a marker that was cut."""
+    begun = next((at for at, event in enumerate(events) if isinstance(event, BlockStarted)), len(events))
+    return events[:begun]
+
+
+def _syntax(manner: Manner, request: Request) -> Syntax:
+    """Return the family's row; without tools only its thoughts are looked for."""
+    row = manner.syntax or Syntax(name="thoughts", title="thoughts", source="the chat template")
+    row = replace(row, thoughts=() if manner.thoughts is None else (manner.thoughts,))
+    return row if request.tools else replace(row, calls=(), slips=())
+
+
+def _declared(request: Request) -> Declared:
+    tools = [tool for tool in request.tools if isinstance(tool, Tool)]
+    return Declared.of([replace(tool, parameters=PARAMETERS) if tool.kind == "custom" else tool for tool in tools])

@@ -1,0 +1,1 @@
+"""The server process of the embedded model, and its weights."""

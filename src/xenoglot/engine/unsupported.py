@@ -1,0 +1,59 @@
+"""What a request may say and the embedded model cannot do: refused, or recorded as lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xenoglot.codec.invalid_request import refused
+from xenoglot.engine.extras import unread
+from xenoglot.engine.failures import overflow
+from xenoglot.engine.prompting.prompt import strings
+from xenoglot.engine.prompting.text_turns import ENGINE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.json import JSON
+    from xenoglot.model.request import Request
+
+
+MOST_STOPS: Final = 64
+LONGEST_TOKEN: Final = 64
+"""No text has fewer tokens than one for so many characters."""
+
+
+def check_size(said: Sequence[JSON], context: int) -> None:
+    """Refuse what is too long before anybody counts its tokens, which takes a second for a megabyte.
+
+    Raises:
+        FailureError: it has more tokens than `context`, however few they are.
+    """
+    tokens = sum(map(len, strings(said))) // LONGEST_TOKEN
+    if tokens > context:
+        raise overflow(tokens, context)
+
+
+def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
+    """Record what the model will not do; `heeded` are fields that no dialect defines and this answer heeds.
+
+    Raises:
+        FailureError: without it the answer would be to another question.
+    """
+    losses.carry(unread(request.extra, *heeded), "$", ENGINE)
+    if request.previous is not None:
+        raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
+    if request.verbosity is not None:
+        losses.dropped("$", "verbosity", "the embedded model has no such setting")
+
+
+def stop_words(request: Request) -> list[str]:
+    """Return the strings that end the answer.
+
+    Raises:
+        FailureError: there are too many.
+    """
+    words = [word for word in request.sampling.stop or () if word]
+    if len(words) > MOST_STOPS:
+        raise refused("$.stop", f"found {len(words)} strings, expected at most {MOST_STOPS}")
+    return words
