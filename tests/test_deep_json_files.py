@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.records import decode
 from xenoglot.agent.screen import asked_lines
+from xenoglot.agent.session.session_records import decode
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall

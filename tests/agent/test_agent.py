@@ -10,8 +10,8 @@ import pytest
 from tests.agent.working import agent_in, assert_valid, called, results, said
 from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.permissions import Permissions, tools_for
-from xenoglot.agent.sessions import Sessions
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.workspace import Workspace
+from xenoglot.agent.session.session_files import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
@@ -23,7 +23,7 @@ from xenoglot.tools.events import CallStarted, Compacted, RunEvent
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.agent.session.session_files import SessionFile
     from xenoglot.engine.backend import Engine
     from xenoglot.model.content import ToolCall
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot import cli
-from xenoglot.agent.following import print_log
-from xenoglot.agent.locking import holder
+from xenoglot.agent.follow_log import print_log
 from xenoglot.agent.screen import JSONScreen
-from xenoglot.agent.sessions import Sessions, folder_of
+from xenoglot.agent.session.lock import holder
+from xenoglot.agent.session.session_files import Sessions, folder_of
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockEnded, TextDelta

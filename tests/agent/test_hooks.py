@@ -17,7 +17,7 @@ from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS, MOST_OUTPUT, Hook, Hooks
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import checked
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient

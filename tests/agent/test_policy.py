@@ -16,7 +16,7 @@ from tests.agent.working import ALL, called, results, said
 from xenoglot import cli
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import OWN, Policy, checked, policy_of
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.process import gateway_backend

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.agent.prompt import LONGEST_NOTES, Surroundings, project_notes, system_prompt
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

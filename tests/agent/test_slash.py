@@ -14,7 +14,7 @@ from xenoglot import cli
 from xenoglot.agent import slash
 from xenoglot.agent.agent import Manner
 from xenoglot.agent.permissions import Permissions
-from xenoglot.agent.sessions import Sessions
+from xenoglot.agent.session.session_files import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.agent.session.session_files import SessionFile
     from xenoglot.gateway.config.load import Config
 
 ID = "20261122-150000-abcdef"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xenoglot.agent.agent import Agent, Manner
-from xenoglot.agent.environment import for_command
 from xenoglot.agent.permissions import Permissions, tools_for
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.environment import for_command
+from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.response import Candidate, Finish, Response, Usage
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.agent.session.session_files import SessionFile
     from xenoglot.backends.scripted import Scripted
     from xenoglot.model.content import Part
     from xenoglot.model.request import Message

@@ -205,8 +205,8 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
                 "xenoglot.agent.background", "xenoglot.engine.server.server_process", "xenoglot.engine.server.weights",
                 "xenoglot.gateway.process.supervisor",
                 # what the person at the terminal lets an agent run, and what they asked to have started
-                "xenoglot.agent.commanding", "xenoglot.agent.hooks", "xenoglot.agent.keeping",
-                "xenoglot.agent.searching", "xenoglot.launching.starting",
+                "xenoglot.agent.tools.run", "xenoglot.agent.hooks", "xenoglot.agent.sandbox.subreaper",
+                "xenoglot.agent.tools.search", "xenoglot.launching.starting",
             },
             id="R13-commands",
         ),

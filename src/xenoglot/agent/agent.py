@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS
-from xenoglot.agent.naming import sayable
-from xenoglot.agent.records import Account
+from xenoglot.agent.sandbox.file_names import sayable
+from xenoglot.agent.session.session_records import Account
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
 from xenoglot.tools.budget import Budget, Spent, spent_beside
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.agent.hooks import Hooks
-    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.agent.session.session_files import SessionFile
     from xenoglot.client.async_ import AsyncClient
     from xenoglot.client.tool_loop.run import AsyncRunStream
     from xenoglot.model.content import ToolCall

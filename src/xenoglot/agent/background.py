@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.following import ENDING, print_log
-from xenoglot.agent.locking import holder
-from xenoglot.agent.program import LONGEST_TITLE
-from xenoglot.agent.program import run as work
-from xenoglot.agent.sessions import Sessions, folder_of
+from xenoglot.agent.follow_log import ENDING, print_log
+from xenoglot.agent.main import LONGEST_TITLE
+from xenoglot.agent.main import run as work
+from xenoglot.agent.session.lock import holder
+from xenoglot.agent.session.session_files import Sessions, folder_of
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError

@@ -130,6 +130,6 @@ def _run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) ->
         from xenoglot.agent import background  # noqa: PLC0415  only this needs it
 
         return background.run(options)
-    from xenoglot.agent.program import run  # noqa: PLC0415  only this command needs it
+    from xenoglot.agent.main import run  # noqa: PLC0415  only this command needs it
 
     return run(options, screen_of)

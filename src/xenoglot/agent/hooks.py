@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from xenoglot.agent.naming import sayable
 from xenoglot.agent.process_output import exchange
+from xenoglot.agent.sandbox.file_names import sayable
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text
 from xenoglot.tools.tool import LocalTool, ToolContext, ToolError, ToolOutput

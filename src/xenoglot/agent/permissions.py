@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.agent.commanding import Commanding
-from xenoglot.agent.editing import Editing
-from xenoglot.agent.looking import Looking
-from xenoglot.agent.planning import Planning
-from xenoglot.agent.searching import Searching
+from xenoglot.agent.tools.edit import Editing
+from xenoglot.agent.tools.plan import Planning
+from xenoglot.agent.tools.read import Looking
+from xenoglot.agent.tools.run import Commanding
+from xenoglot.agent.tools.search import Searching
 from xenoglot.tools.tool import LocalTool, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.agent.workspace import Workspace
+    from xenoglot.agent.sandbox.workspace import Workspace
     from xenoglot.backends.redaction import Redactor
 
 Leave: TypeAlias = Literal["no", "ask", "yes"]

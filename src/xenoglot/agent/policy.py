@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from xenoglot.agent.environment import is_secret, secrets
 from xenoglot.agent.hooks import Hook
+from xenoglot.agent.sandbox.environment import is_secret, secrets
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.schema import Problems, join, read, shown
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from xenoglot.agent.masking import Masking
+from xenoglot.agent.sandbox.redact_stream import Masking
 
 if TYPE_CHECKING:
     from xenoglot.backends.redaction import Redactor

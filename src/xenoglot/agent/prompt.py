@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.agent.workspace import WorkspaceError
+from xenoglot.agent.sandbox.workspace import WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from xenoglot.agent.workspace import Workspace
+    from xenoglot.agent.sandbox.workspace import Workspace
 
 NOTES = ("AGENTS.md", "CLAUDE.md")
 """The files of notes that projects keep for agents; the first that is there is read."""

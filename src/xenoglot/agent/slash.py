@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.agent.agent import Agent
-from xenoglot.agent.planning import Planning, Step
 from xenoglot.agent.policy import OWN
+from xenoglot.agent.tools.plan import Planning, Step
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent import searching as module
-from xenoglot.agent.searching import LARGEST, Searching
-from xenoglot.agent.walking import Walk
-from xenoglot.agent.workspace import Workspace, WorkspaceError
+from xenoglot.agent.sandbox.walk import Walk
+from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
+from xenoglot.agent.tools import search as module
+from xenoglot.agent.tools.search import LARGEST, Searching
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.agent.workspace import LARGEST_EDIT, MissingError, Workspace, WorkspaceError
+from xenoglot.agent.sandbox.workspace import LARGEST_EDIT, MissingError, Workspace, WorkspaceError
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:

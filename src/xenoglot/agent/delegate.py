@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.agent.naming import sayable, shown
+from xenoglot.agent.sandbox.file_names import sayable, shown
 from xenoglot.errors import XenoglotError
 from xenoglot.model.content import Text
 from xenoglot.tools.budget import Budget

@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.agent.naming import is_history, is_secret, shown
-from xenoglot.agent.repository import is_repository
+from xenoglot.agent.sandbox.file_names import is_history, is_secret, shown
+from xenoglot.agent.sandbox.repository import is_repository
 from xenoglot.errors import ConfigurationError
 from xenoglot.tools.tool import ToolError
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.globs import compiled, matches
-from xenoglot.agent.ignoring import MOST_RULES, Ignored
+from xenoglot.agent.sandbox.gitignore import MOST_RULES, Ignored
+from xenoglot.agent.sandbox.globs import compiled, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent import looking as module
-from xenoglot.agent.looking import LONGEST, LONGEST_LINE, Looking
-from xenoglot.agent.workspace import Workspace, WorkspaceError
+from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
+from xenoglot.agent.tools import read as module
+from xenoglot.agent.tools.read import LONGEST, LONGEST_LINE, Looking
 
 if TYPE_CHECKING:
     from pathlib import Path

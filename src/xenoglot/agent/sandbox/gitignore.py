@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.agent.globs import Glob, compiled, matches
+from xenoglot.agent.sandbox.globs import Glob, compiled, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

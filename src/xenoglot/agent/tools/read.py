@@ -7,10 +7,10 @@ import stat
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
-from xenoglot.agent.globs import compiled, matches
-from xenoglot.agent.naming import is_history, shown
-from xenoglot.agent.walking import Walk
-from xenoglot.agent.workspace import Workspace, WorkspaceError, failing_as, is_binary
+from xenoglot.agent.sandbox.file_names import is_history, shown
+from xenoglot.agent.sandbox.globs import compiled, matches
+from xenoglot.agent.sandbox.walk import Walk
+from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError, failing_as, is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

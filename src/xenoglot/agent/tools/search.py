@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xenoglot.agent import matching
-from xenoglot.agent.globs import compiled, matches
-from xenoglot.agent.naming import shown
-from xenoglot.agent.walking import Walk
-from xenoglot.agent.workspace import Workspace, WorkspaceError, is_binary
+from xenoglot.agent.sandbox import regex_worker
+from xenoglot.agent.sandbox.file_names import shown
+from xenoglot.agent.sandbox.globs import compiled, matches
+from xenoglot.agent.sandbox.walk import Walk
+from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError, is_binary
 from xenoglot.backends.thread_iterator import Steps
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LARGEST = 2 * 1024 * 1024
 MOST = 100
 """Lines that are given at once, where the model does not say."""
 
-_COMMAND = (sys.executable, "-I", "-S", str(Path(matching.__file__)))
+_COMMAND = (sys.executable, "-I", "-S", str(Path(regex_worker.__file__)))
 """A child that sees neither the workspace's modules nor anybody's settings of Python."""
 
 _LIMIT = 16 * 1024 * 1024

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.agent import keeping
-from xenoglot.agent.excerpt import Excerpt
-from xenoglot.agent.masking import Masking
+from xenoglot.agent.sandbox import subreaper
+from xenoglot.agent.sandbox.redact_stream import Masking
+from xenoglot.agent.tools.head_tail import Excerpt
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text
 from xenoglot.tools.tool import ToolContext, ToolError, ToolOutput
@@ -41,7 +41,7 @@ GRACE = 2.0
 """Seconds between asking a command to end and ending it."""
 
 _CHUNK = 65536
-_KEEPER = (sys.executable, "-I", "-S", str(Path(keeping.__file__)), str(GRACE))
+_KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)), str(GRACE))
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
     code = -signal.SIGKILL if keeper.returncode is None else keeper.returncode
     return Ended(
         output=kept.text(),
-        exit_code=code if code >= 0 else keeping.BY_SIGNAL - code,
+        exit_code=code if code >= 0 else subreaper.BY_SIGNAL - code,
         timed_out=not done,
         strays=strays if done else 0,
     )
@@ -155,7 +155,7 @@ def _end_group(shell: int) -> None:
 
 async def _over(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]) -> int:
     """Wait for the keeper to have swept; kill it should it hang, which it has no reason to."""
-    done, _ = await asyncio.wait({reading}, timeout=GRACE + keeping.SWEEP_SECONDS + 5)
+    done, _ = await asyncio.wait({reading}, timeout=GRACE + subreaper.SWEEP_SECONDS + 5)
     if done:
         return reading.result()
     with suppress(ProcessLookupError):

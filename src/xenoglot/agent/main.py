@@ -20,17 +20,17 @@ from xenoglot import choosing
 from xenoglot.agent import slash
 from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load_answer_schema, unfenced
-from xenoglot.agent.delegating import Delegation
-from xenoglot.agent.environment import for_command
-from xenoglot.agent.environment import secrets as secrets_of
+from xenoglot.agent.delegate import Delegation
 from xenoglot.agent.hooks import Hooks
-from xenoglot.agent.naming import sayable
 from xenoglot.agent.permissions import Leave, Permissions, tools_for
 from xenoglot.agent.policy import Policy, policy_of
 from xenoglot.agent.prompt import Surroundings, notes_name, project_notes, system_prompt
+from xenoglot.agent.sandbox.environment import for_command
+from xenoglot.agent.sandbox.environment import secrets as secrets_of
+from xenoglot.agent.sandbox.file_names import sayable
+from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.agent.screen import JSONScreen, PlainScreen, Screen
-from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.sanitize import for_log
 from xenoglot.client.async_ import AsyncClient

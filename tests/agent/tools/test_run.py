@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent import commanding as module
-from xenoglot.agent import keeping
-from xenoglot.agent.commanding import LONGEST, Commanding
-from xenoglot.agent.environment import for_command
-from xenoglot.agent.masking import Masking
+from xenoglot.agent.sandbox import subreaper
+from xenoglot.agent.sandbox.environment import for_command
+from xenoglot.agent.sandbox.redact_stream import Masking
+from xenoglot.agent.tools import run as module
+from xenoglot.agent.tools.run import LONGEST, Commanding
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import ToolCall
 from xenoglot.tools.tool import ToolContext, ToolError, tool
@@ -158,7 +158,7 @@ def keeping_process(folder: Path, command: str, grace: str) -> subprocess.Popen[
 
 
 def keeper_of(command: str, grace: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", keeping.__file__, grace, command)
+    return (sys.executable, "-I", "-S", subreaper.__file__, grace, command)
 
 
 def test_an_agent_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from tests.agent.working import ALL, assert_valid, called, results, said
 from xenoglot import cli
 from xenoglot.agent.agent import Agent, Manner
-from xenoglot.agent.delegating import MOST_BESIDE, MOST_ROUNDS, Delegation
+from xenoglot.agent.delegate import MOST_BESIDE, MOST_ROUNDS, Delegation
 from xenoglot.agent.permissions import Permissions, tools_for
-from xenoglot.agent.sessions import Sessions
-from xenoglot.agent.workspace import Workspace
+from xenoglot.agent.sandbox.workspace import Workspace
+from xenoglot.agent.session.session_files import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from xenoglot.agent.sessions import SessionFile
+    from xenoglot.agent.session.session_files import SessionFile
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request

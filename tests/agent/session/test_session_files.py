@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from xenoglot.agent.records import INTERRUPTED, Account, mended
-from xenoglot.agent.sessions import SessionFile, Sessions, folder_of
+from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
+from xenoglot.agent.session.session_records import INTERRUPTED, Account, mended
 from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -219,7 +219,7 @@ def test_each_call_has_one_result(turns: list[Message], expected: list[Message])
 WRITER = """
 import sys
 from pathlib import Path
-from xenoglot.agent.sessions import Sessions
+from xenoglot.agent.session.session_files import Sessions
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.diffs import LONGEST, diff
-from xenoglot.agent.editing import Editing
-from xenoglot.agent.workspace import Workspace, WorkspaceError
+from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
+from xenoglot.agent.tools.diffs import LONGEST, diff
+from xenoglot.agent.tools.edit import Editing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,13 +6,13 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.ignoring import LONGEST_FILE, Ignored
-from xenoglot.agent.workspace import WorkspaceError
+from xenoglot.agent.sandbox.gitignore import LONGEST_FILE, Ignored
+from xenoglot.agent.sandbox.workspace import WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xenoglot.agent.workspace import Workspace
+    from xenoglot.agent.sandbox.workspace import Workspace
 
 MOST = 50_000
 """Entries that are looked at on one walk."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.diffs import diff
-from xenoglot.agent.naming import sayable, shown
-from xenoglot.agent.workspace import LARGEST_EDIT, MissingError, Workspace, WorkspaceError
+from xenoglot.agent.sandbox.file_names import sayable, shown
+from xenoglot.agent.sandbox.workspace import LARGEST_EDIT, MissingError, Workspace, WorkspaceError
+from xenoglot.agent.tools.diffs import diff
 from xenoglot.model.content import Text
 from xenoglot.tools.tool import ToolOutput
 

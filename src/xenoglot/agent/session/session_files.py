@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xenoglot.agent.locking import holder, lock, tell_again
-from xenoglot.agent.records import VERSION, Begun, Rewritten, Session, Turns, decode, encode
+from xenoglot.agent.session.lock import holder, lock, tell_again
+from xenoglot.agent.session.session_records import VERSION, Begun, Rewritten, Session, Turns, decode, encode
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.agent.records import Account, Record
+    from xenoglot.agent.session.session_records import Account, Record
     from xenoglot.backends.redaction import Redactor
     from xenoglot.model.request import Message
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xenoglot.agent.locking import holder
 from xenoglot.agent.screen import PlainScreen
+from xenoglot.agent.session.lock import holder
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.events import BlockEnded, TextDelta
 from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted

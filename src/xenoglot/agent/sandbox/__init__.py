@@ -1,0 +1,1 @@
+"""What the agent may reach: workspace, file names, environment, processes."""

@@ -1,0 +1,1 @@
+"""Session files, locks and background runs."""
