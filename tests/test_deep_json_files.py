@@ -13,7 +13,7 @@ from xenoglot.agent.session.session_records import decode
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall
-from xenoglot.terminal.history import History
+from xenoglot.terminal.display.history import History
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.launching import commands as launching
 from xenoglot.providers import listing
-from xenoglot.terminal import asking, chatting, pulling
+from xenoglot.terminal import ask_command, chat_command, pull_command
 from xenoglot.translate import Translator
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.process.config_source import FileSource
     from xenoglot.model.request import Tool
-    from xenoglot.terminal.progress import Progress
+    from xenoglot.terminal.display.progress import Progress
     from xenoglot.text.payloads.repaired import Repair
 
 MISUSE = 2
@@ -126,11 +126,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     _add_gateway(commands)
-    asking.add_command(commands)
-    chatting.add_command(commands)
+    ask_command.add_command(commands)
+    chat_command.add_command(commands)
     agent.add_command(commands, _agent_screen)
     _add_translation(commands)
-    pulling.add_command(commands)
+    pull_command.add_command(commands)
     listing.add_command(commands, _say)
     probing.add_command(commands, _say, partial(print, file=sys.stderr))
     benching.add_commands(commands)
@@ -141,14 +141,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _agent_screen() -> Screen:
     """Return what an agent at work is drawn on."""
-    from xenoglot.terminal.agents import screen_of  # noqa: PLC0415  only where an agent works
+    from xenoglot.terminal.agent_view import screen_of  # noqa: PLC0415  only where an agent works
 
     return screen_of()
 
 
 def _bar() -> Progress:
     """Return what shows how far long work is."""
-    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  only where something is long
+    from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  only where something is long
 
     return progress_bar()
 

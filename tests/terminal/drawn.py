@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xenoglot.terminal.canvas import Look, Words
+    from xenoglot.terminal.display.renderer import Look, Words
 
 
 class Drawn:

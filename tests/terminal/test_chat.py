@@ -20,7 +20,7 @@ from xenoglot.tools.tool import tool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.terminal.canvas import Canvas
+    from xenoglot.terminal.display.renderer import Canvas
 
 
 class Typing:

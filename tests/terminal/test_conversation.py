@@ -8,8 +8,8 @@ import pytest
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Extra, Image, Inline, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message
-from xenoglot.terminal.archive import load, save
 from xenoglot.terminal.conversation import INTERRUPTED, Conversation
+from xenoglot.terminal.transcript_file import load, save
 
 
 def said(role: str, *parts: object) -> Message:

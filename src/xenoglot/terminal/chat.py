@@ -9,8 +9,8 @@ from xenoglot.errors import XenoglotError
 from xenoglot.terminal import slash
 from xenoglot.terminal.chat_state import ChatState
 from xenoglot.terminal.counts import counted, priced
-from xenoglot.terminal.faces import interruptible
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.frontend import interruptible
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Message
     from xenoglot.model.response import Usage
     from xenoglot.terminal.conversation import Conversation
-    from xenoglot.terminal.faces import Face
+    from xenoglot.terminal.display.frontend import Face
     from xenoglot.tools.tool import LocalTool
 
 LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from xenoglot.model.content import Text
 from xenoglot.terminal.counts import Spent
-from xenoglot.terminal.runs import Run
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.run_view import Run
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.client.async_ import AsyncClient
     from xenoglot.terminal.conversation import Conversation
-    from xenoglot.terminal.faces import Face
+    from xenoglot.terminal.display.frontend import Face
     from xenoglot.tools.tool import LocalTool
 
 

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.terminal import archive
-from xenoglot.terminal.attaching import attached
+from xenoglot.terminal import transcript_file
+from xenoglot.terminal.attachments import attached
 from xenoglot.terminal.conversation import SETTINGS
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -117,7 +117,7 @@ async def _save(chat: ChatState, path: str) -> bool:
     if not path:
         raise ConfigurationError("name a file: one that ends in .md is for reading, any other can be loaded")
     path = _unquoted(path)
-    await asyncio.to_thread(archive.save, chat.conversation, path, replace=path in chat.saved)
+    await asyncio.to_thread(transcript_file.save, chat.conversation, path, replace=path in chat.saved)
     chat.saved.add(path)
     chat.note(f"saved as {in_line(path)}")
     return False
@@ -127,7 +127,7 @@ async def _load(chat: ChatState, path: str) -> bool:
     if not path:
         raise ConfigurationError("name a file that was saved as JSON")
     path = _unquoted(path)
-    loaded = await asyncio.to_thread(archive.load, path)
+    loaded = await asyncio.to_thread(transcript_file.load, path)
     loaded.model = chat.conversation.model or loaded.model
     chat.conversation = loaded
     chat.saved.add(path)

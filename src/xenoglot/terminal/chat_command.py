@@ -55,10 +55,10 @@ def _chat(options: argparse.Namespace) -> int:
 
 
 def _conversation(options: argparse.Namespace, model: str | None) -> Conversation:
-    from xenoglot.terminal import archive  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal import transcript_file  # noqa: PLC0415  only this command needs it
     from xenoglot.terminal.conversation import Conversation  # noqa: PLC0415
 
-    conversation = Conversation() if options.load is None else archive.load(options.load)
+    conversation = Conversation() if options.load is None else transcript_file.load(options.load)
     conversation.model = model or conversation.model
     conversation.system = options.system or conversation.system
     for setting in options.set:
@@ -72,10 +72,10 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
 async def _talk(chosen: choosing.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
-    from xenoglot.terminal.faces import face_of  # noqa: PLC0415
-    from xenoglot.terminal.history import History, state_directory  # noqa: PLC0415
-    from xenoglot.terminal.leaving import leave_well  # noqa: PLC0415
-    from xenoglot.terminal.pulling import see_to_weights  # noqa: PLC0415
+    from xenoglot.terminal.display.frontend import face_of  # noqa: PLC0415
+    from xenoglot.terminal.display.history import History, state_directory  # noqa: PLC0415
+    from xenoglot.terminal.display.terminal_restore import leave_well  # noqa: PLC0415
+    from xenoglot.terminal.pull_command import see_to_weights  # noqa: PLC0415
     from xenoglot.terminal.slash import COMMANDS  # noqa: PLC0415
 
     history = None if options.no_history else History(state_directory() / HISTORY)
@@ -135,7 +135,7 @@ async def _only_model(client: AsyncClient, names: list[str], *, any_name: bool) 
 
 
 def _greet(chat: Chat, names: Sequence[str], *, embedded: bool) -> None:
-    from xenoglot.terminal.visible import in_line  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.display.sanitize import in_line  # noqa: PLC0415  only this command needs it
 
     model = "the embedded model" if embedded else chat.conversation.model
     if model is None:

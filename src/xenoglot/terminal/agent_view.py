@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from xenoglot.agent.slash import COMMANDS
 from xenoglot.terminal.counts import counted, priced
-from xenoglot.terminal.faces import face_of
-from xenoglot.terminal.leaving import leave_well
-from xenoglot.terminal.runs import Run
+from xenoglot.terminal.display.frontend import face_of
+from xenoglot.terminal.display.run_view import Run
+from xenoglot.terminal.display.terminal_restore import leave_well
 
 if TYPE_CHECKING:
-    from xenoglot.terminal.faces import Face
+    from xenoglot.terminal.display.frontend import Face
     from xenoglot.tools.result import RunResult
 
 

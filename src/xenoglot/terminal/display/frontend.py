@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.terminal.canvas import PlainCanvas
-from xenoglot.terminal.screen import can_paint, canvas_of
-from xenoglot.terminal.visible import harmless
+from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.sanitize import harmless
+from xenoglot.terminal.display.screen import can_paint, canvas_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.key_binding import KeyBindings
 
-    from xenoglot.terminal.canvas import Canvas
-    from xenoglot.terminal.history import History
+    from xenoglot.terminal.display.history import History
+    from xenoglot.terminal.display.renderer import Canvas
 
 PROMPT = "> "
 _STDIN = 0

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from xenoglot.engine.server.weights import Model, Weights
     from xenoglot.gateway.config.load import Config
-    from xenoglot.terminal.progress import Progress
+    from xenoglot.terminal.display.progress import Progress
 
 
 def add_command(commands: argparse._SubParsersAction[Any]) -> None:
@@ -21,7 +21,7 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _pull(options: argparse.Namespace) -> int:
     from xenoglot.engine.server import weights  # noqa: PLC0415  only this command and the engine need it
-    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  as above
+    from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  as above
 
     model = weights.MINILM if options.embedding else weights.SMOLLM2
     found = weights.locate(model) or fetched(model, progress_bar())
@@ -40,7 +40,7 @@ def see_to_weights(config: Config) -> None:
     from xenoglot.engine.server import weights  # noqa: PLC0415  only where it is embedded
 
     if weights.locate() is None:
-        from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  only now
+        from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  only now
 
         fetched(weights.SMOLLM2, progress_bar())
 

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from xenoglot.terminal.visible import harmless
+from xenoglot.terminal.display.sanitize import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from xenoglot.model.content import Audio, File, Image, Opaque, Reasoning, Refusa
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Message
 from xenoglot.terminal.conversation import Conversation
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

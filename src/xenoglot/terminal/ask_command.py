@@ -41,7 +41,7 @@ def _ask(options: argparse.Namespace) -> int:
         raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
-    from xenoglot.terminal.pulling import see_to_weights  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.pull_command import see_to_weights  # noqa: PLC0415  only this command needs it
 
     chosen = choosing.chosen(options)
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
@@ -56,7 +56,7 @@ def _ask(options: argparse.Namespace) -> int:
 def _question(prompt: str, options: argparse.Namespace) -> Message:
     from xenoglot.model.content import Text  # noqa: PLC0415  only this command needs them
     from xenoglot.model.request import Message  # noqa: PLC0415
-    from xenoglot.terminal.attaching import attached  # noqa: PLC0415
+    from xenoglot.terminal.attachments import attached  # noqa: PLC0415
 
     files = [attached(path) for path in options.file] + [attached(path, image=True) for path in options.image]
     return Message(role="user", content=(*files, Text(text=prompt)))
@@ -65,7 +65,7 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
 async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
-    from xenoglot.terminal.canvas import PlainCanvas  # noqa: PLC0415
+    from xenoglot.terminal.display.renderer import PlainCanvas  # noqa: PLC0415
 
     wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}
     said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
@@ -86,12 +86,12 @@ async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.
 @contextmanager
 def _loading(chosen: choosing.Chosen) -> Generator[None]:
     """Show a person that the embedded model is being loaded, which tells nobody how far it is."""
-    from xenoglot.terminal.screen import can_paint  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.display.screen import can_paint  # noqa: PLC0415  only this command needs it
 
     if not chosen.embedded or not can_paint(sys.stderr):
         yield
         return
-    from xenoglot.terminal.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on
+    from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on
 
     progress = progress_bar()
     progress.started("loading the model")

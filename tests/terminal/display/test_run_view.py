@@ -10,8 +10,8 @@ from tests.terminal.drawn import Clock, Drawn
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import TextDelta
 from xenoglot.model.response import Usage
-from xenoglot.terminal.agents import AgentScreen
-from xenoglot.terminal.runs import NOBODY, QUESTION, REFUSED, Run, call_line
+from xenoglot.terminal.agent_view import AgentScreen
+from xenoglot.terminal.display.run_view import NOBODY, QUESTION, REFUSED, Run, call_line
 from xenoglot.tools.budget import Spent
 from xenoglot.tools.events import (
     ApprovalAsked,

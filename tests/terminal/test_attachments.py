@@ -8,7 +8,7 @@ import pytest
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import File, Image, Inline, Text
-from xenoglot.terminal.attaching import LARGEST, LONGEST_TEXT, attached
+from xenoglot.terminal.attachments import LARGEST, LONGEST_TEXT, attached
 
 IMAGES = [
     pytest.param(b"\x89PNG\r\n\x1a\n...", "image/png", id="png"),

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from xenoglot.terminal.screen import can_paint
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.sanitize import in_line
+from xenoglot.terminal.display.screen import can_paint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class BarProgress:
     def __init__(self, stream: TextIO, console: Console | None = None) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415  an extra
 
-        from xenoglot.terminal.painting import console_of  # noqa: PLC0415  it needs the same extra
+        from xenoglot.terminal.display.rich_renderer import console_of  # noqa: PLC0415  it needs the same extra
 
         columns = (
             TextColumn("{task.description}", markup=False),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xenoglot.terminal.visible import STAND_IN, harmless, in_line
+from xenoglot.terminal.display.sanitize import STAND_IN, harmless, in_line
 
 
 @pytest.mark.parametrize(

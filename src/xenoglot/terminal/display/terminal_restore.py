@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
-    from xenoglot.terminal.canvas import Canvas
+    from xenoglot.terminal.display.renderer import Canvas
 
 BY_SIGNAL = 128
 """The exit code of a process that a signal ended is so much more than the signal."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
-from xenoglot.terminal.screen import Answer, spoken_seconds
-from xenoglot.terminal.visible import harmless, in_line
+from xenoglot.terminal.display.sanitize import harmless, in_line
+from xenoglot.terminal.display.screen import Answer, spoken_seconds
 from xenoglot.tools.events import (
     Added,
     ApprovalAsked,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
-    from xenoglot.terminal.canvas import Canvas, Look
+    from xenoglot.terminal.display.renderer import Canvas, Look
     from xenoglot.tools.events import RunEvent
     from xenoglot.tools.result import RunResult
     from xenoglot.tools.tool_output import ToolOutput

@@ -3,8 +3,8 @@
 import io
 
 from tests.terminal.drawn import Clock
-from xenoglot.terminal.painting import console_of
-from xenoglot.terminal.progress import BarProgress, LineProgress, progress_bar
+from xenoglot.terminal.display.progress import BarProgress, LineProgress, progress_bar
+from xenoglot.terminal.display.rich_renderer import console_of
 
 
 def test_lines_come_now_and_then() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.terminal.drawn import Clock
-from xenoglot.terminal import painting
-from xenoglot.terminal.painting import PaintedCanvas, console_of, markdown
+from xenoglot.terminal.display import rich_renderer
+from xenoglot.terminal.display.rich_renderer import PaintedCanvas, console_of, markdown
 
 
 def canvas(width: int = 40, height: int = 10) -> tuple[PaintedCanvas, io.StringIO]:
@@ -118,7 +118,7 @@ def test_thoughts_stand_behind_a_rule() -> None:
 
 
 async def test_seconds_of_waiting_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(painting, "SECOND", 0)
+    monkeypatch.setattr(rich_renderer, "SECOND", 0)
     painted, stream = canvas()
     painted._clock = Clock(3.5)
     painted.passing("…", waiting=True)

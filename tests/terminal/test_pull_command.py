@@ -14,9 +14,9 @@ from tests.terminal.drawn import Clock
 from xenoglot.engine.server import weights
 from xenoglot.engine.server.weights import MEGABYTE
 from xenoglot.gateway.config.from_flags import from_flags
-from xenoglot.terminal import pulling
-from xenoglot.terminal.progress import LineProgress
-from xenoglot.terminal.pulling import fetched
+from xenoglot.terminal import pull_command
+from xenoglot.terminal.display.progress import LineProgress
+from xenoglot.terminal.pull_command import fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,6 @@ def test_weights_are_fetched_before_somebody_waits(
 ) -> None:
     asked: list[object] = []
     monkeypatch.setattr(weights, "locate", lambda: "there" if there else None)
-    monkeypatch.setattr(pulling, "fetched", lambda *told: asked.append(told))
-    pulling.see_to_weights(from_flags({}, **flags))
+    monkeypatch.setattr(pull_command, "fetched", lambda *told: asked.append(told))
+    pull_command.see_to_weights(from_flags({}, **flags))
     assert len(asked) == fetches

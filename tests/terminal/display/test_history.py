@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from xenoglot.terminal import history
-from xenoglot.terminal.history import History, state_directory
+from xenoglot.terminal.display import history
+from xenoglot.terminal.display.history import History, state_directory
 
 
 def test_lines_are_kept_for_their_owner_alone(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.terminal.canvas import PlainCanvas
-from xenoglot.terminal.faces import PaintedFace, PlainFace, interruptible
+from xenoglot.terminal.display.frontend import PaintedFace, PlainFace, interruptible
+from xenoglot.terminal.display.renderer import PlainCanvas
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.terminal.growing import LONGEST, GrowingMarkdown, parsed
-from xenoglot.terminal.visible import STAND_IN
+from xenoglot.terminal.display.incremental_markdown import LONGEST, GrowingMarkdown, parsed
+from xenoglot.terminal.display.sanitize import STAND_IN
 
 PAGE = (
     "# A heading\n\n",

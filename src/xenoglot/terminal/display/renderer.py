@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from xenoglot.terminal.visible import harmless
+from xenoglot.terminal.display.sanitize import harmless
 
 if TYPE_CHECKING:
     from typing import TextIO

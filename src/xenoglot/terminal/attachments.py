@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import File, Image, Inline, Text
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part

@@ -11,8 +11,8 @@ from xenoglot.model.content import Citation, Image, Inline, Reasoning, Refusal, 
 from xenoglot.model.events import ReasoningDelta
 from xenoglot.model.fold import unfold
 from xenoglot.model.response import Candidate, Finish, Response
-from xenoglot.terminal.canvas import PlainCanvas
-from xenoglot.terminal.screen import Answer, canvas_of, spoken_seconds
+from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.screen import Answer, canvas_of, spoken_seconds
 
 STOP = Finish(reason="stop")
 

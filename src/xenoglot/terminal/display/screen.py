@@ -21,15 +21,15 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.terminal.canvas import PlainCanvas
-from xenoglot.terminal.visible import in_line
+from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
     from xenoglot.model.content import Part
-    from xenoglot.terminal.canvas import Canvas, Look
+    from xenoglot.terminal.display.renderer import Canvas, Look
 
 END_OF_THOUGHT = 2000
 """Characters of a thought that can be seen while it comes."""
@@ -182,7 +182,7 @@ def canvas_of(output: TextIO | None = None, *, plain: bool = False) -> Canvas:
     output = output or sys.stdout
     if not plain and can_paint(output):
         try:
-            from xenoglot.terminal.painting import PaintedCanvas, console_of  # noqa: PLC0415  an extra
+            from xenoglot.terminal.display.rich_renderer import PaintedCanvas, console_of  # noqa: PLC0415  an extra
 
             return PaintedCanvas(console_of(file=output))
         except ModuleNotFoundError:

@@ -6,10 +6,10 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from xenoglot.terminal.canvas import RULE
-from xenoglot.terminal.growing import GrowingMarkdown, parsed
-from xenoglot.terminal.region import Region
-from xenoglot.terminal.visible import harmless
+from xenoglot.terminal.display.incremental_markdown import GrowingMarkdown, parsed
+from xenoglot.terminal.display.live_region import Region
+from xenoglot.terminal.display.renderer import RULE
+from xenoglot.terminal.display.sanitize import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
-    from xenoglot.terminal.canvas import Look, Words
+    from xenoglot.terminal.display.renderer import Look, Words
 
 STYLES: dict[Look, str] = {
     "said": "none",

@@ -1,0 +1,1 @@
+"""Rendering in a terminal: frontend, Markdown, progress."""
