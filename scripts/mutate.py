@@ -38,10 +38,14 @@ SOURCE = ROOT / "src" / "xenoglot"
 HARMLESS = Path(__file__).with_name("mutants.toml")
 
 HARDENED = {
-    "policy/fair.py": ("policy/test_fair.py", "policy/test_waiting.py"),
-    "policy/ledger.py": ("policy/test_ledger.py", "policy/test_waiting.py", "gateway/limits/test_limiter.py"),
-    "policy/scope.py": ("gateway/limits/test_limiter.py",),
-    "policy/throttle.py": ("policy/test_throttle.py", "faults/test_security_keys.py"),
+    "policy/limits/fair_queue.py": ("policy/limits/test_fair_queue.py", "policy/limits/test_admission_queue.py"),
+    "policy/limits/usage_ledger.py": (
+        "policy/limits/test_usage_ledger.py",
+        "policy/limits/test_admission_queue.py",
+        "gateway/limits/test_limiter.py",
+    ),
+    "policy/limits/scope.py": ("gateway/limits/test_limiter.py",),
+    "policy/auth_throttle.py": ("policy/test_throttle.py", "faults/test_security_keys.py"),
     "policy/*.py": ("policy/test_{name}.py",),
     "policy/limits/*.py": ("policy/limits/test_{name}.py",),
     "gateway/limits*.py": ("gateway/test_{name}.py", "gateway/limits/test_limiter.py"),

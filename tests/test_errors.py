@@ -9,7 +9,7 @@ import pytest
 from xenoglot import errors
 from xenoglot.errors import FailureError, failure_error
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
-from xenoglot.policy.verdict import judge
+from xenoglot.policy.failure_policy import judge
 
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 CAUSES: tuple[FailureCause, ...] = get_args(FailureCause)

@@ -11,10 +11,10 @@ from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import SESSION_FIELDS, SESSION_HEADERS
 from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.choice import Strategy
-from xenoglot.policy.needs import NEEDS, When
+from xenoglot.policy.capabilities import NEEDS, When
+from xenoglot.policy.failure_policy import CAUSES, KINDS, STATUSES, judge
 from xenoglot.policy.retry import Retry
-from xenoglot.policy.verdict import CAUSES, KINDS, STATUSES, judge
+from xenoglot.policy.target_order import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

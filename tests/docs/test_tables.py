@@ -29,8 +29,8 @@ from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import Request, Sampling
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
-from xenoglot.policy.needs import When
-from xenoglot.policy.verdict import Reason
+from xenoglot.policy.capabilities import When
+from xenoglot.policy.failure_policy import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

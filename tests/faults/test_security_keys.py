@@ -21,7 +21,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import Keys
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.policy.throttle import Patience, Throttle, source_of
+from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

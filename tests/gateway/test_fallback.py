@@ -20,7 +20,7 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, St
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Sampling
 from xenoglot.model.response import Finish, Usage
-from xenoglot.policy.needs import When
+from xenoglot.policy.capabilities import When
 from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from xenoglot.policy.retry import Budget, Retry, delay
-from xenoglot.policy.tally import SLOTS
+from xenoglot.policy.rolling_counter import SLOTS
 
 RETRY = Retry(base=0.5, cap=8.0, wait_limit=20.0)
 

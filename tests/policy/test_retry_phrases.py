@@ -22,12 +22,12 @@ from xenoglot.gateway.endpoint.responses import advice
 from xenoglot.model.events import Failed, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request
-from xenoglot.policy.ledger import Lack
+from xenoglot.policy.failure_policy import KINDS, judge
+from xenoglot.policy.limits.admission_queue import WaitingRoom
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Lack
 from xenoglot.policy.retry import Retry
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.verdict import KINDS, judge
-from xenoglot.policy.waiting import WaitingRoom
-from xenoglot.policy.window import Window
 
 SOURCE = ROOT / "src" / "xenoglot"
 CLIENTS = tomllib.loads((Path(__file__).parent / "retrying_clients.toml").read_text(encoding="utf-8"))

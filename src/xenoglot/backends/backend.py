@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.stream_guard import Watch
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.failure import Failure
-    from xenoglot.policy.needs import Need
+    from xenoglot.policy.capabilities import Need
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from xenoglot.policy.window import Entry, Log, Window
+from xenoglot.policy.limits.sliding_window import Entry, Log, Window
 
 MINUTE = 60.0
 

@@ -24,8 +24,8 @@ from xenoglot.bulk.asking import Asked, failed, tokens_of
 from xenoglot.bulk.pace import Pace
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure
+from xenoglot.policy.failure_policy import judge
 from xenoglot.policy.retry import Retry, delay
-from xenoglot.policy.verdict import judge
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

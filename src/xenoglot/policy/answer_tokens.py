@@ -17,7 +17,7 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.policy.estimate import TOOL_TOKENS, estimate_part
+from xenoglot.policy.prompt_estimate import TOOL_TOKENS, estimate_part
 from xenoglot.policy.token_estimate import text_tokens
 
 if TYPE_CHECKING:

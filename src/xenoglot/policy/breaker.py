@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from xenoglot.policy.tally import Tally
+from xenoglot.policy.rolling_counter import Tally
 
 State: TypeAlias = Literal["closed", "open", "half_open"]
 

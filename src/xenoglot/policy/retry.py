@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from xenoglot.policy.tally import Tally
+from xenoglot.policy.rolling_counter import Tally
 
 Seconds = Annotated[float, Meta(ge=0, le=3_600)]
 
@@ -54,7 +54,7 @@ class Budget:
     """What further tries may cost: `ratio` of the requests in the last `seconds`, and `floor` beside.
 
     While everything fails, a server so gets at most (1 + `ratio`) times the requests, and no storm (K01); while little
-    fails, nobody notices. The window is counted in slots (`policy.tally`).
+    fails, nobody notices. The window is counted in slots (`policy.rolling_counter`).
     """
 
     __slots__ = ("_floor", "_ratio", "_tally")

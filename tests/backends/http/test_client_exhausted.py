@@ -16,7 +16,7 @@ from tests.backends.wire import answering, leakless, on_each_loop, response, ser
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.model.failure import Failure
-from xenoglot.policy.verdict import judge
+from xenoglot.policy.failure_policy import judge
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

@@ -14,8 +14,8 @@ from xenoglot.gateway.limits.redis import RedisLimiter
 from xenoglot.gateway.limits.scopes import Scopes, expected_tokens
 from xenoglot.gateway.process.build import limiter_of
 from xenoglot.model.request import Request, Sampling
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

@@ -18,7 +18,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import Keys
 from xenoglot.gateway.endpoint.admission_cache import Entry
 from xenoglot.gateway.http.application import Seen
-from xenoglot.policy.throttle import Patience, Throttle, source_of
+from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

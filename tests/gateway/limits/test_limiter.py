@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.wire import ClockLoop, becomes, leakless, push, turns
-from tests.policy.test_waiting import most
+from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

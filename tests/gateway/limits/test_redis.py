@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.valkey import Valkey, running
-from tests.policy.test_waiting import most
+from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.limits.redis import TIMEOUT, RedisLease, RedisLimiter
 from xenoglot.gateway.process.build import assembled
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator

@@ -19,8 +19,8 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.worker_ipc import LONGEST, SharedLimiter, serving
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator

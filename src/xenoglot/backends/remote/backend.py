@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
-    from xenoglot.policy.needs import Need
+    from xenoglot.policy.capabilities import Need
 
 OK = 200
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from xenoglot.errors import FailureError, WireError, failure_error
 from xenoglot.model.failure import Failure
+from xenoglot.policy.failure_policy import judge
 from xenoglot.policy.retry import Budget, Retry, delay
-from xenoglot.policy.verdict import judge
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.call import passed_on, routes_for
 from xenoglot.gateway.upstream.preserve_reasoning import preserving
 from xenoglot.gateway.upstream.services import UpstreamServices
-from xenoglot.policy.estimate import estimate
-from xenoglot.policy.verdict import judge
+from xenoglot.policy.failure_policy import judge
+from xenoglot.policy.prompt_estimate import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

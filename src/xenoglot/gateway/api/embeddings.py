@@ -20,7 +20,7 @@ from xenoglot.gateway.routing.dispatch import Dispatch, ordered
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices
-from xenoglot.policy.estimate import MEDIA_TOKENS
+from xenoglot.policy.prompt_estimate import MEDIA_TOKENS
 from xenoglot.policy.token_estimate import text_tokens
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from xenoglot.gateway.endpoint.responses import fail
 from xenoglot.gateway.endpoint.routes import NOTHING, USUAL_DIALECT
 from xenoglot.gateway.upstream.call import passed_on
 from xenoglot.model.failure import Failure
-from xenoglot.policy.throttle import source_of
+from xenoglot.policy.auth_throttle import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,10 +18,10 @@ from xenoglot.gateway.config.limits import Limits
 from xenoglot.gateway.config.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
 from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.choice import Strategy
+from xenoglot.policy.failure_policy import Reason
 from xenoglot.policy.local_answers import Kind
 from xenoglot.policy.retry import Retry
-from xenoglot.policy.verdict import Reason
+from xenoglot.policy.target_order import Strategy
 from xenoglot.providers.provider import AuthForm
 from xenoglot.text.registry import OFF as OFF_SYNTAX
 

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.model.request import Sampling
-from xenoglot.policy.needs import When
+from xenoglot.policy.capabilities import When
 
 if TYPE_CHECKING:
     from collections.abc import Collection

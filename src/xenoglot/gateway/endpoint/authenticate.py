@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Client
 from xenoglot.model.failure import Failure
-from xenoglot.policy.throttle import Throttle, source_of
+from xenoglot.policy.auth_throttle import Throttle, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

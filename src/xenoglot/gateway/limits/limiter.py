@@ -11,14 +11,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.errors import FailureError
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.waiting import Applicant, WaitingRoom
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.admission_queue import Applicant, WaitingRoom
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from xenoglot.policy.ledger import Lack, Taken
+    from xenoglot.policy.limits.usage_ledger import Lack, Taken
 
 __all__ = ["Lease", "Limiter", "MemoryLimiter", "Scope", "Window"]
 

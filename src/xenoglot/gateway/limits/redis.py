@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.limits.limiter import Lease, Measures
     from xenoglot.gateway.limits.redis_scripts import Asked
-    from xenoglot.policy.ledger import Lack, Taken
-    from xenoglot.policy.scope import Scope
-    from xenoglot.policy.waiting import Applicant
+    from xenoglot.policy.limits.admission_queue import Applicant
+    from xenoglot.policy.limits.scope import Scope
+    from xenoglot.policy.limits.usage_ledger import Lack, Taken
 
 T = TypeVar("T")
 

@@ -1,10 +1,10 @@
 """One request on its way to whoever answers it: which target is asked, which after it, and when that is over.
 
-Theory of operation. The targets of a plan are put in order once (`policy.choice`). Each is asked in turn until one
-begins to answer; nothing has gone to the client by then, so whatever failed may be tried again (`policy.verdict`). As
-long as there is another target, asking it is better than waiting for this one; at the last one the wait between tries
-doubles, with jitter, and no such wait holds anything of the target. What all requests may cost in further tries is
-bounded (`policy.retry.Budget`), so that an outage does not become a storm.
+Theory of operation. The targets of a plan are put in order once (`policy.target_order`). Each is asked in turn until
+one begins to answer; nothing has gone to the client by then, so whatever failed may be tried again
+(`policy.failure_policy`). As long as there is another target, asking it is better than waiting for this one; at the
+last one the wait between tries doubles, with jitter, and no such wait holds anything of the target. What all requests
+may cost in further tries is bounded (`policy.retry.Budget`), so that an outage does not become a storm.
 
 What a request holds while it is under way (its place, its tokens, its key, its probe of a breaker) is a `Hold`, given
 back once: by whoever reads the answer, when it is over.
@@ -21,10 +21,10 @@ from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.routing.reservation import Hold
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
-from xenoglot.policy.choice import Candidate, order
-from xenoglot.policy.needs import matches_when, needs_of
+from xenoglot.policy.capabilities import matches_when, needs_of
+from xenoglot.policy.failure_policy import CROWDED, Verdict, judge
 from xenoglot.policy.retry import delay
-from xenoglot.policy.verdict import CROWDED, Verdict, judge
+from xenoglot.policy.target_order import Candidate, order
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.reservation import Demand, Dispatcher
     from xenoglot.gateway.routing.router import Plan, Route
     from xenoglot.model.request import Request
-    from xenoglot.policy.needs import Need
+    from xenoglot.policy.capabilities import Need
     from xenoglot.policy.retry import Budget
 
 Answered = TypeVar("Answered")

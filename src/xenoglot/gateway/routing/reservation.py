@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import Lease, Scope
     from xenoglot.gateway.routing.router import Route
     from xenoglot.gateway.routing.target_health import Health
+    from xenoglot.policy.failure_policy import Verdict
     from xenoglot.policy.retry import Retry
-    from xenoglot.policy.verdict import Verdict
 
 _logger = logging.getLogger("xenoglot.gateway")
 

@@ -14,9 +14,9 @@ from xenoglot.gateway.config.provider_defaults import syntax_of
 from xenoglot.gateway.config.settings import Model, OnLoss, Preserve, Upstream
 from xenoglot.gateway.config.targets import Affinity, Caps, HoldBack, ModelTarget
 from xenoglot.model.request import Sampling
-from xenoglot.policy.choice import Strategy
-from xenoglot.policy.needs import When
-from xenoglot.policy.verdict import Reason
+from xenoglot.policy.capabilities import When
+from xenoglot.policy.failure_policy import Reason
+from xenoglot.policy.target_order import Strategy
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.policy.breaker import Breaker
-from xenoglot.policy.choice import Load, averaged
 from xenoglot.policy.keys import KeyPool
 from xenoglot.policy.retry import Budget, Retry
+from xenoglot.policy.target_order import Load, averaged
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config

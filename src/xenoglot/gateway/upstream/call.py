@@ -28,8 +28,8 @@ from xenoglot.model.content import Text
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.policy.estimate import estimate
 from xenoglot.policy.local_answers import local_answer
+from xenoglot.policy.prompt_estimate import estimate
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
+    from xenoglot.policy.capabilities import Need
     from xenoglot.policy.local_answers import LocalAnswer
-    from xenoglot.policy.needs import Need
 
 
 class Asking(Struct):

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
+from xenoglot.policy.failure_policy import CROWDED, FILTER_CODES, Reason, Verdict, judge, reasons
 from xenoglot.policy.retry import Retry
-from xenoglot.policy.verdict import CROWDED, FILTER_CODES, Reason, Verdict, judge, reasons
 
 BROKEN = Verdict(again=True, elsewhere=True, blames="target")
 UNFIT = Verdict(again=False, elsewhere=True, blames="target")

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.window import Entry, Log
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Entry, Log
 
 NEWS = 0.2
 """How much the latest request counts in the mean of how long places are held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xenoglot.policy.tally import SLOTS, Tally
+from xenoglot.policy.rolling_counter import SLOTS, Tally
 
 
 def counted(tally: Tally, now: float) -> list[int]:

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.policy.affinity import rendezvous
-from xenoglot.policy.choice import (
-    Candidate,
-    Load,
-    Strategy,
-    averaged,
-    order,
-)
+from xenoglot.policy.target_order import Candidate, Load, Strategy, averaged, order
 
 A = Candidate(index=0, name="a")
 B = Candidate(index=1, name="b")

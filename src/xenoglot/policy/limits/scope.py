@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.sliding_window import Window
 
 
 class Scope(Struct, frozen=True):

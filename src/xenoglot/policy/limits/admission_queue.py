@@ -1,10 +1,10 @@
 """The room in front of the limits: who comes is let in, waits for its turn, or is refused. Pure; time is an argument.
 
 Theory of operation. Nobody holds anything while waiting: a request is let in when all its scopes have room at once.
-Turns are fair by owner (`policy.fair`). Who lacks something stands in nobody's way who does not; but small requests
-must not keep a large one out for ever, so once others have passed it `MOST_PASSED` times, nobody behind it gets into
-the scopes that it lacks until it is in, or gone. The room is bounded, scope by scope; where it is full, the owner with
-the most places loses the latest of them to an owner with fewer.
+Turns are fair by owner (`policy.limits.fair_queue`). Who lacks something stands in nobody's way who does not; but small
+requests must not keep a large one out for ever, so once others have passed it `MOST_PASSED` times, nobody behind it
+gets into the scopes that it lacks until it is in, or gone. The room is bounded, scope by scope; where it is full, the
+owner with the most places loses the latest of them to an owner with fewer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.model.failure import Failure
-from xenoglot.policy.fair import Turns
-from xenoglot.policy.ledger import Lack, Ledger, Taken
-from xenoglot.policy.scope import Scope
+from xenoglot.policy.limits.fair_queue import Turns
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.usage_ledger import Lack, Ledger, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

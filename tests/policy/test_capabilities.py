@@ -20,7 +20,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.request import Message, OutputFormat, Prompt, Request, Sampling, Thinking, Tool
-from xenoglot.policy.needs import NEEDS, Need, When, matches_when, needs_of
+from xenoglot.policy.capabilities import NEEDS, Need, When, matches_when, needs_of
 
 IMAGE = Image(source=Inline("AA==", "image/png"))
 AUDIO = Audio(source=Inline("AA=="), format="wav")

@@ -6,10 +6,10 @@ from math import inf
 
 import pytest
 
-from xenoglot.policy.ledger import MOST_IDLE, Lack, Ledger
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.waiting import Applicant, WaitingRoom
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.admission_queue import Applicant, WaitingRoom
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Lack, Ledger
 
 SCOPE = Scope("upstream:x", requests=(Window(9, 60.0),), tokens=(Window(100, 30.0),), concurrency=3)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from xenoglot.policy.fair import Turns
+from xenoglot.policy.limits.fair_queue import Turns
 
 
 class One(Struct, frozen=True):

@@ -10,10 +10,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from xenoglot.policy.ledger import Lack
-from xenoglot.policy.scope import Scope
-from xenoglot.policy.waiting import LONGEST_RETRY, MOST_PASSED, NEVER, SHORTEST_RETRY, Applicant, WaitingRoom
-from xenoglot.policy.window import Window
+from xenoglot.policy.limits.admission_queue import (
+    LONGEST_RETRY,
+    MOST_PASSED,
+    NEVER,
+    SHORTEST_RETRY,
+    Applicant,
+    WaitingRoom,
+)
+from xenoglot.policy.limits.scope import Scope
+from xenoglot.policy.limits.sliding_window import Window
+from xenoglot.policy.limits.usage_ledger import Lack
 
 SCOPES = (
     Scope("key:a", requests=(Window(5, 8.0),), concurrency=3, queue=4),

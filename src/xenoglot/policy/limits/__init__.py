@@ -1,0 +1,1 @@
+"""Pure state of rate and concurrency limits."""
