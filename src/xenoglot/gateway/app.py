@@ -42,8 +42,8 @@ from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
 from xenoglot.gateway.upstream.services import UpstreamServices
+from xenoglot.store.location import OFF
 from xenoglot.store.memory import Memory
-from xenoglot.store.place import OFF
 from xenoglot.store.records import Retention
 
 if TYPE_CHECKING:

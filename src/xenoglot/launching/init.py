@@ -277,7 +277,7 @@ def _port(value: str) -> str | None:
 
 
 def _store(value: str) -> str | None:
-    from xenoglot.store.place import place_problem  # noqa: PLC0415  only where it is asked
+    from xenoglot.store.location import place_problem  # noqa: PLC0415  only where it is asked
 
     if "@" in value:
         return "holds a user or password; name the variable that holds such a URL in the file, as `url_env`"

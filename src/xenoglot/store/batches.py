@@ -17,15 +17,15 @@ from msgspec.structs import replace
 from xenoglot.codec.features.batch import Batch, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import files
+from xenoglot.store.queries import UNREADABLE, Row, Statement, Steps
 from xenoglot.store.records import StoreError
-from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from xenoglot.codec.features.batch import Outcome
+    from xenoglot.store.queries import Database
     from xenoglot.store.records import Order, Window
-    from xenoglot.store.statements import Database
 
 Key: TypeAlias = tuple[str, str]
 """A batch's owner and id."""

@@ -1,12 +1,12 @@
-"""What a store does with conversations, as generators of statements; see `store.statements`."""
+"""What a store does with conversations, as generators of statements; see `store.queries`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import encode_json
+from xenoglot.store.queries import Row, Statement, Steps, read
 from xenoglot.store.records import Conversation
-from xenoglot.store.statements import Row, Statement, Steps, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xenoglot.codec.features.batch import PARTS, StoredFile
+from xenoglot.store.queries import UNREADABLE, Row, Statement, Steps
 from xenoglot.store.records import StoreError
-from xenoglot.store.statements import UNREADABLE, Row, Statement, Steps
 
 if TYPE_CHECKING:
+    from xenoglot.store.queries import Database
     from xenoglot.store.records import Order, Window
-    from xenoglot.store.statements import Database
 
 UNFINISHED = 3_600.0
 

@@ -11,16 +11,16 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.store.queries import LARGE, Statement, migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
-from xenoglot.store.statements import LARGE, Statement, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import asyncpg
 
-    from xenoglot.store.statements import Row, Steps
+    from xenoglot.store.queries import Row, Steps
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.store import batches, conversations, files, statements
+from xenoglot.store import batches, conversations, files, queries
 from xenoglot.store.files import UNFINISHED
+from xenoglot.store.queries import Statement, Steps
 from xenoglot.store.records import ONCE, ONCE_SECONDS
-from xenoglot.store.statements import Statement, Steps
 
 if TYPE_CHECKING:
     from xenoglot.store.records import Retention
@@ -73,7 +73,7 @@ _KINDS = (
             "SELECT owner, id, size, created FROM answer"
             " WHERE created < $1 AND (lease IS NULL OR lease < $3) ORDER BY created LIMIT $2"
         ),
-        statements.delete,
+        queries.delete,
     ),
     (
         (

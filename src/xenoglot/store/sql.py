@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from xenoglot.store import conversations, statements
+from xenoglot.store import conversations, queries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.batches import Batches
     from xenoglot.store.files import Files
+    from xenoglot.store.queries import Steps
     from xenoglot.store.records import Conversation, Place, Retention, Stored, Window
-    from xenoglot.store.statements import Steps
 
 T = TypeVar("T")
 
@@ -58,43 +58,43 @@ class SQLStore(ABC):
 
     async def put(self, answer: Stored) -> None:
         """Keep an answer, in place of one with its id."""
-        await self.write(statements.put(answer))
+        await self.write(queries.put(answer))
 
     async def get(self, owner: str, answer: str) -> Stored | None:
         """Return the answer with that id."""
-        return await self.read(statements.get(owner, answer))
+        return await self.read(queries.get(owner, answer))
 
     async def delete(self, owner: str, answer: str) -> bool:
         """Forget an answer and its frames; return whether it was there."""
-        return await self.write(statements.delete(owner, answer))
+        return await self.write(queries.delete(owner, answer))
 
     async def answers(self, owner: str, kind: str, window: Window) -> list[Stored]:
         """Return answers of one kind."""
-        return await self.read(statements.answers(owner, kind, window))
+        return await self.read(queries.answers(owner, kind, window))
 
     async def settle(self, answer: Stored, first: int = 0, frames: Sequence[bytes] = ()) -> bool:
         """Replace an answer that is not done by what became of it; return whether it was not done until now."""
-        return await self.write(statements.settle(answer, first, frames))
+        return await self.write(queries.settle(answer, first, frames))
 
     async def amend(self, answer: Stored) -> bool:
         """Replace an answer that is there; return whether it is."""
-        return await self.write(statements.amend(answer))
+        return await self.write(queries.amend(answer))
 
     async def renew(self, process: str, until: float) -> set[tuple[str, str]]:
         """Vouch for all undone answers of a process; return their owners and ids."""
-        return await self.write(statements.renew(process, until))
+        return await self.write(queries.renew(process, until))
 
     async def append(self, owner: str, answer: str, first: int, frames: Sequence[bytes]) -> None:
         """Keep frames of an answer's stream, numbered from `first` on."""
-        await self.write(statements.append(owner, answer, first, frames))
+        await self.write(queries.append(owner, answer, first, frames))
 
     async def frames(self, owner: str, answer: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return frames with their numbers, in order, behind the number `after`."""
-        return await self.read(statements.frames(owner, answer, after, limit))
+        return await self.read(queries.frames(owner, answer, after, limit))
 
     async def item(self, owner: str, item: str) -> JSON:
         """Return the item with that id, of an answer's output or of a conversation; `None` if there is none."""
-        return await self.read(statements.item(owner, item))
+        return await self.read(queries.item(owner, item))
 
     async def create_conversation(self, conversation: Conversation, items: Sequence[JSONObject]) -> None:
         """Keep a new conversation. The items have ids."""
@@ -138,15 +138,15 @@ class SQLStore(ABC):
 
     async def keep(self, owner: str, key: str, backend: str, payload: bytes, now: float) -> None:
         """Put something into the vault."""
-        await self.write(statements.keep(owner, key, backend, payload, now))
+        await self.write(queries.keep(owner, key, backend, payload, now))
 
     async def recall(self, owner: str, key: str, backend: str) -> bytes | None:
         """Return what is in the vault under that key for that backend."""
-        return await self.read(statements.recall(owner, key, backend))
+        return await self.read(queries.recall(owner, key, backend))
 
     async def swap(self, place: Place, before: bytes | None, after: bytes | None, now: float) -> bool:
         """Put `after` into the vault if `before` is there, `None` being nothing; return whether it was."""
-        return await self.write(statements.swap(place, before, after, now))
+        return await self.write(queries.swap(place, before, after, now))
 
     async def held(self, owner: str) -> int:
         """Return how many bytes of an owner's cannot be forgotten now: batches under way, and unfinished files."""

@@ -20,15 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from xenoglot.store.queries import migrate
 from xenoglot.store.records import StoreError
 from xenoglot.store.sql import SQLStore
-from xenoglot.store.statements import migrate
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
 
-    from xenoglot.store.statements import Row, Statement, Steps
+    from xenoglot.store.queries import Row, Statement, Steps
 
 T = TypeVar("T")
 

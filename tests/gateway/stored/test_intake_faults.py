@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.gateway.serving import Running
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.store.statements import Steps
+    from xenoglot.store.queries import Steps
 
 ASK: JSONObject = {"model": "m", "input": "canary-of-the-prompt"}
 NOT_KEPT = "not kept"

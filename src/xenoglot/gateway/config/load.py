@@ -58,7 +58,7 @@ from xenoglot.gateway.config.settings import ClientDialect, Keys, Model, OnLoss,
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
 from xenoglot.gateway.config.validators import header_problem, origin_problem, url_problem
-from xenoglot.store.place import OFF, place_problem
+from xenoglot.store.location import OFF, place_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

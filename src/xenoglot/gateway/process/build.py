@@ -21,8 +21,8 @@ from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.media.inline_images import fetching, inlined
 from xenoglot.gateway.process.shared_resources import Shelf
 from xenoglot.providers.auth import authorizer
+from xenoglot.store.location import OFF, open_store
 from xenoglot.store.memory import Memory
-from xenoglot.store.place import OFF, open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

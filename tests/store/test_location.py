@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from xenoglot.errors import ConfigurationError
+from xenoglot.store.location import open_store, place_problem, usual_path
 from xenoglot.store.memory import Memory
-from xenoglot.store.place import open_store, place_problem, usual_path
 from xenoglot.store.postgres import Postgres
 from xenoglot.store.sqlite import SQLite
 
