@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.batch_lines import Mark, Outcome, decode_line, encode_line
+from xenoglot.bulk.input_scan import Survey, numbered, survey
 from xenoglot.bulk.journal import DONE, Journal
 from xenoglot.bulk.runner import Task
-from xenoglot.bulk.survey import Survey, numbered, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,8 +17,8 @@ import pytest
 from tests.bulk.batches import ids, numbers, running, write_input
 from tests.bulk.test_killed import PATIENCE, XENOGLOT, asked, has_been_asked, whole
 from xenoglot.backends.batch_lines import Line, Outcome, decode_line
-from xenoglot.bulk.asking import Asked
 from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, Crew, _of_this_machine, connect, opened
+from xenoglot.bulk.line_request import Asked
 from xenoglot.cli import MISUSE, main
 from xenoglot.errors import ConfigurationError
 from xenoglot.testing import Rule, Until, Upstream, answers

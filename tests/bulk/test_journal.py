@@ -113,7 +113,7 @@ def test_lines_may_be_added_at_the_end(tmp_path: Path) -> None:
 
 def _again(folder: Path) -> None:
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415  only here
-    from xenoglot.bulk.survey import survey  # noqa: PLC0415
+    from xenoglot.bulk.input_scan import survey  # noqa: PLC0415
 
     with (folder / "in.jsonl").open("rb") as source:
         Journal(str(folder / "out.jsonl"), None, source, survey(source, decode_line))

@@ -13,7 +13,7 @@ import pytest
 from tests.bulk.batches import Batch, ids, numbers, until
 from xenoglot.backends.batch_lines import Line, Outcome
 from xenoglot.bulk import runner as running
-from xenoglot.bulk.asking import Asked, failed
+from xenoglot.bulk.line_request import Asked, failed
 from xenoglot.bulk.runner import Rules, Runner, Task
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure, FailureKind

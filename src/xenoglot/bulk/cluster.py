@@ -17,7 +17,7 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from xenoglot.bulk.asking import asked, failed
+from xenoglot.bulk.line_request import asked, failed
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.model.failure import Failure
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.batch_lines import Line
-    from xenoglot.bulk.asking import Asked
+    from xenoglot.bulk.line_request import Asked
     from xenoglot.gateway.config.load import Config
 
 OPENING_SECONDS: Final = 600.0

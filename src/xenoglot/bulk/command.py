@@ -66,10 +66,10 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar
 
 def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415
+    from xenoglot.bulk.input_scan import survey  # noqa: PLC0415
     from xenoglot.bulk.journal import Journal  # noqa: PLC0415  only this command needs them
     from xenoglot.bulk.run import Plan, work  # noqa: PLC0415
     from xenoglot.bulk.runner import Rules  # noqa: PLC0415
-    from xenoglot.bulk.survey import survey  # noqa: PLC0415
 
     _check(options)
     chosen = choosing.chosen(options)

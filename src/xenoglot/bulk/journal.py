@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from xenoglot.backends.batch_lines import PREFIX, read_answer
-from xenoglot.bulk.survey import LONGEST_LINE
+from xenoglot.bulk.input_scan import LONGEST_LINE
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, Self
 
     from xenoglot.backends.batch_lines import Answered
-    from xenoglot.bulk.survey import Survey
+    from xenoglot.bulk.input_scan import Survey
 
 DONE: Final = 2
 """What `Journal.states` has for a line that is answered; 1 is one to be asked, and 0 a blank one."""

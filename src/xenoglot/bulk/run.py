@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from xenoglot.backends.batch_lines import Mark, mark_of
-from xenoglot.bulk.asking import asked
+from xenoglot.bulk.input_scan import numbered
 from xenoglot.bulk.journal import DONE
+from xenoglot.bulk.line_request import asked
+from xenoglot.bulk.progress_counts import Tally
 from xenoglot.bulk.runner import Runner, Task
-from xenoglot.bulk.survey import numbered
-from xenoglot.bulk.tally import Tally
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from xenoglot.backends.batch_lines import Line
-    from xenoglot.bulk.asking import Asked
+    from xenoglot.bulk.input_scan import Survey
     from xenoglot.bulk.journal import Journal
+    from xenoglot.bulk.line_request import Asked
     from xenoglot.bulk.runner import Rules
-    from xenoglot.bulk.survey import Survey
     from xenoglot.choosing import Chosen
     from xenoglot.client.results.costs import Prices
     from xenoglot.model.response import Usage

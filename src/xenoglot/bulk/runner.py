@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.batch_lines import Line, Mark, Outcome, encode_line
-from xenoglot.bulk.asking import Asked, failed, tokens_of
-from xenoglot.bulk.pace import Pace
+from xenoglot.bulk.line_request import Asked, failed, tokens_of
+from xenoglot.bulk.rate_control import Pace
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.policy.failure_policy import judge
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from xenoglot.bulk.journal import Journal
-    from xenoglot.bulk.pace import Ticket
+    from xenoglot.bulk.rate_control import Ticket
 
 PATIENT: Final = Retry(attempts=6, base=1.0, cap=60.0, wait_limit=3_600.0, timeouts=True)
 """How a line is tried: nobody waits at a screen for one of them, and servers that are full may be so for a while."""

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from xenoglot.bulk.pace import Pace
+from xenoglot.bulk.rate_control import Pace
 
 
 def test_no_more_are_under_way_than_may_be() -> None:

@@ -11,7 +11,7 @@ from xenoglot.backends.batch_lines import Line, decode_line
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
-from xenoglot.bulk.asking import asked, tokens_of
+from xenoglot.bulk.line_request import asked, tokens_of
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Reasoning, Text

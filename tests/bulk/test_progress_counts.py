@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.backends.batch_lines import Outcome
-from xenoglot.bulk.asking import Asked
-from xenoglot.bulk.tally import Tally
+from xenoglot.bulk.line_request import Asked
+from xenoglot.bulk.progress_counts import Tally
 from xenoglot.model.response import Usage
 
 ANSWER = Asked(outcome=Outcome(body={}), usage=Usage(input_tokens=900, output_tokens=600))

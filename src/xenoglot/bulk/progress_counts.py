@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from xenoglot.bulk.asking import Asked
+    from xenoglot.bulk.line_request import Asked
 
 _MINUTE, _HOUR = 60, 3600
 _THOUSAND, _MILLION = 1_000, 1_000_000

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.batch_lines import decode_line, mark_of
-from xenoglot.bulk import survey as surveying
-from xenoglot.bulk.survey import numbered, survey
+from xenoglot.bulk import input_scan as surveying
+from xenoglot.bulk.input_scan import numbered, survey
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
