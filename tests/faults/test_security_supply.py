@@ -206,7 +206,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
                 "xenoglot.gateway.process.supervisor",
                 # what the person at the terminal lets an agent run, and what they asked to have started
                 "xenoglot.agent.tools.run", "xenoglot.agent.hooks", "xenoglot.agent.sandbox.subreaper",
-                "xenoglot.agent.tools.search", "xenoglot.launching.starting",
+                "xenoglot.agent.tools.search", "xenoglot.launching.foreground",
             },
             id="R13-commands",
         ),

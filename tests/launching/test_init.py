@@ -21,8 +21,8 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import load
+from xenoglot.launching.first_config import Answers, Who, checked, written
 from xenoglot.launching.init import Questions, answers_of
-from xenoglot.launching.initial import Answers, Who, checked, written
 from xenoglot.providers import catalog
 
 if TYPE_CHECKING:

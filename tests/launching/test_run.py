@@ -21,7 +21,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
-from xenoglot.launching.hosted import hosted
+from xenoglot.launching.gateway_thread import hosted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_a_program_finds_the_gateway_and_its_arguments(speaker: Speaker, record:
 @pytest.mark.usefixtures("weights")
 def test_the_embedded_model_answers_to_any_name(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any flag there is an answer to whatever the program asks for, and no gateway of others is asked."""
-    monkeypatch.setattr("xenoglot.launching.running.is_mine", lambda _: False)
+    monkeypatch.setattr("xenoglot.launching.detect_gateway.is_mine", lambda _: False)
     assert main(["run", "claude", "--", "ask"]) == 0
     assert read(record)["answer"]["usage"]["output_tokens"] > 0
 
@@ -415,6 +415,6 @@ def test_what_a_program_strips_is_kept(flags: list[str], preserve: object, monke
         seen.append(config)
         raise ConfigurationError("seen")
 
-    monkeypatch.setattr("xenoglot.launching.hosted.hosted", hosted_so)
+    monkeypatch.setattr("xenoglot.launching.gateway_thread.hosted", hosted_so)
     assert main(["run", "sdk", "--upstream", "http://127.0.0.1:9", *flags, "--", sys.executable]) == 2
     assert [config.upstreams["upstream"].preserve for config in seen] == [preserve]

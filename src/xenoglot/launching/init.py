@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
-from xenoglot.launching.initial import EVERY, Answers, Who, checked, written
+from xenoglot.launching.first_config import EVERY, Answers, Who, checked, written
 from xenoglot.providers import catalog
 from xenoglot.providers.addresses import face_of, needed
 

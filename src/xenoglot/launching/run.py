@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from xenoglot import choosing
 from xenoglot.errors import ConfigurationError
 from xenoglot.launching import programs
-from xenoglot.launching.folder import private_folder
-from xenoglot.launching.setup import Place, environment, setup, shown
+from xenoglot.launching.environment import Place, environment, setup, shown
+from xenoglot.launching.temp_dir import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
     from xenoglot.gateway.config.load import Config
-    from xenoglot.launching.hosted import Door
+    from xenoglot.launching.gateway_thread import Door
     from xenoglot.launching.program import Program
 
 MASK = "***"
@@ -53,7 +53,7 @@ def run(options: Namespace) -> int:
 
 
 def _start(program: Program, command: Sequence[str], place: Place) -> int:
-    from xenoglot.launching import starting  # noqa: PLC0415  only where something is started
+    from xenoglot.launching import foreground  # noqa: PLC0415  only where something is started
 
     made = setup(program, place)
     for name, text in made.files.items():
@@ -61,18 +61,18 @@ def _start(program: Program, command: Sequence[str], place: Place) -> int:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a path has no such mode
             file.write(text)
     try:
-        return starting.run([command[0], *made.arguments, *command[1:]], environment(made, os.environ))
+        return foreground.run([command[0], *made.arguments, *command[1:]], environment(made, os.environ))
     except OSError as error:
         raise ConfigurationError(f"`{command[0]}` cannot be started: {os.strerror(error.errno or 0)}") from None
 
 
 def _door(stack: ExitStack, options: Namespace) -> Door:
     """Return a gateway: the one that is named, the one that runs where this one would, or one of our own."""
-    from xenoglot.launching.hosted import Door, hosted  # noqa: PLC0415  a list of programs needs no gateway
+    from xenoglot.launching.gateway_thread import Door, hosted  # noqa: PLC0415  a list of programs needs no gateway
 
     key = _client_key(options.client_key_env)
     if options.gateway is not None:
-        from xenoglot.launching.running import named  # noqa: PLC0415  as above
+        from xenoglot.launching.detect_gateway import named  # noqa: PLC0415  as above
 
         _only_gateway(options)
         url = options.gateway.rstrip("/").removesuffix("/v1")
@@ -87,8 +87,8 @@ def _door(stack: ExitStack, options: Namespace) -> Door:
 
 def _running(config: Config, key: str | None, options: Namespace) -> Door | None:
     """Return the gateway that runs at the configured address, where it is ours and nothing else was asked for."""
-    from xenoglot.launching.hosted import Door  # noqa: PLC0415  as above
-    from xenoglot.launching.running import is_mine, look  # noqa: PLC0415  as above
+    from xenoglot.launching.detect_gateway import is_mine, look  # noqa: PLC0415  as above
+    from xenoglot.launching.gateway_thread import Door  # noqa: PLC0415  as above
 
     chosen = [name for name in _CHOICES if name != "config" and getattr(options, name) is not None]
     if chosen or options.log is not None or not config.server.loopback or not is_mine(config.server.port):
@@ -128,7 +128,7 @@ def _context(program: Program, options: Namespace, door: Door, model: str | None
     if options.context is not None or model is None or not program.wants_context:
         given: int | None = options.context
         return given
-    from xenoglot.launching.running import context_of  # noqa: PLC0415  a list of programs needs no gateway
+    from xenoglot.launching.detect_gateway import context_of  # noqa: PLC0415  a list of programs needs no gateway
 
     return context_of(door.url, door.key, model)
 

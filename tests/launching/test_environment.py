@@ -8,8 +8,8 @@ import tomllib
 import pytest
 
 from xenoglot.launching import programs
+from xenoglot.launching.environment import Place, environment, setup, shown
 from xenoglot.launching.program import File, Program
-from xenoglot.launching.setup import Place, environment, setup, shown
 
 PLACE = Place(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder", model='a "b" \\ {url}')
 NAMELESS = Place(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder")

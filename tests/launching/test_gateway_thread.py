@@ -17,8 +17,8 @@ from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
 from xenoglot.launching import programs
-from xenoglot.launching.hosted import hosted, private
-from xenoglot.launching.setup import Place, setup
+from xenoglot.launching.environment import Place, setup
+from xenoglot.launching.gateway_thread import hosted, private
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from xenoglot.launching.hosted import Door
+    from xenoglot.launching.gateway_thread import Door
 
 HELLO = Response(
     id="1", candidates=(Candidate(content=(Text(text="Hello."),), finish=Finish(reason="stop")),), created=1

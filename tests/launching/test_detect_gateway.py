@@ -15,9 +15,9 @@ from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
-from xenoglot.launching import running
-from xenoglot.launching.hosted import hosted
-from xenoglot.launching.running import Found, context_of, is_mine, look, named
+from xenoglot.launching import detect_gateway
+from xenoglot.launching.detect_gateway import Found, context_of, is_mine, look, named
+from xenoglot.launching.gateway_thread import hosted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -152,7 +152,7 @@ def table(*owners: int, port: int = 8080, state: str = "0A") -> str:
 )
 def test_whose_socket_listens(sockets: str, *, mine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tcp").write_text(sockets)
-    monkeypatch.setattr(running, "_TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
+    monkeypatch.setattr(detect_gateway, "_TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
     assert is_mine(8080) is mine
 
 
