@@ -32,7 +32,7 @@ from xenoglot.model.content import Image, Inline, Text
 from xenoglot.model.events import Event, TextDelta
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Message, Request, Tool
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.text import registry
 from xenoglot.text.declared_tools import Declared
 from xenoglot.text.stage import TextStage

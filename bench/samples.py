@@ -13,7 +13,7 @@ from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Sampling, Tool
-from xenoglot.testing.answers import Answers, answers
+from xenoglot.testing.canned import Answers, answers
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

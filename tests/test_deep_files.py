@@ -9,7 +9,7 @@ import pytest
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config import load
 from xenoglot.providers import catalog
-from xenoglot.testing import recorded, script_file
+from xenoglot.testing import cassette, script_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ TOO_DEEP = "its values are nested too deeply to be read"
 
 
 def recording(path: Path) -> object:
-    return recorded.load(path.parent.parent)
+    return cassette.load(path.parent.parent)
 
 
 @pytest.mark.parametrize(

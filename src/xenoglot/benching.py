@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from xenoglot.testing.recording import Recorder
+    from xenoglot.testing.recorder import Recorder
     from xenoglot.testing.script import Rule, Steps
     from xenoglot.testing.upstream import Door
 
@@ -116,7 +116,7 @@ def _mock(options: argparse.Namespace) -> int:
 
 def _rules(options: argparse.Namespace) -> Sequence[Rule]:
     """Return what is answered without a script."""
-    from xenoglot.testing.answers import answers, polyglot  # noqa: PLC0415  as above
+    from xenoglot.testing.canned import answers, polyglot  # noqa: PLC0415  as above
     from xenoglot.testing.faults import faulty  # noqa: PLC0415  as above
 
     if options.fault is not None:
@@ -128,8 +128,8 @@ def _rules(options: argparse.Namespace) -> Sequence[Rule]:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from xenoglot.testing.recorded import load  # noqa: PLC0415  only this command needs them
-    from xenoglot.testing.replaying import recheck, replayed  # noqa: PLC0415  as above
+    from xenoglot.testing.cassette import load  # noqa: PLC0415  only this command needs them
+    from xenoglot.testing.replay import recheck, replayed  # noqa: PLC0415  as above
 
     exchanges = load(Path(options.dir))
     if not options.check:
@@ -187,7 +187,7 @@ async def _listening(
 
 
 async def _serve_recorder(options: argparse.Namespace, secrets: Sequence[str]) -> None:
-    from xenoglot.testing.recording import Recorder  # noqa: PLC0415  only this command needs it
+    from xenoglot.testing.recorder import Recorder  # noqa: PLC0415  only this command needs it
 
     recorder = Recorder(options.upstream, Path(options.out), secrets=secrets, say=_say)
     host, port = options.host or "127.0.0.1", options.port or 0

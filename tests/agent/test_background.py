@@ -25,7 +25,7 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockEnded, TextDelta
 from xenoglot.model.request import Message
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Rule, Until, When
 from xenoglot.testing.upstream import Upstream
 from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent

@@ -8,7 +8,7 @@ import pytest
 from tests.client.scripts import ONCE, chunk, streamed, whole
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.testing import Steps, Upstream
-from xenoglot.testing.interrupting import interrupt
+from xenoglot.testing.cancellation import interrupt
 from xenoglot.testing.leaks import Baseline
 
 ASKED = {"messages": [{"role": "user", "content": "Hi"}]}

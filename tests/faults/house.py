@@ -30,7 +30,7 @@ from xenoglot.gateway.config.settings import Upstream as Settings
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.gateway.routing.target_health import Ward
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, End, Head, Respond
 from xenoglot.testing.upstream import Upstream
 

@@ -18,7 +18,7 @@ import pytest
 from tests.faults.heard import envelope, status_of, words_of
 from tests.faults.house import House, asking, fine, refused, well, within_reason
 from tests.faults.wires import DIALECTS, TALKERS, error_body
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Respond, Rule, Until
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from tests.faults.cases import BOTH, gone, mode_of
 from tests.faults.house import House, asking, fine, push, stream, well, within_reason
 from tests.faults.wires import DIALECTS, HELLO, error_body
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, Hang, Head, Respond, Rule, Until
 
 if TYPE_CHECKING:

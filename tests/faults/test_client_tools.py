@@ -9,14 +9,14 @@ import pytest
 
 from tests.faults.house import House, asking, fine, well
 from tests.faults.wires import TALKERS
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
 PLACE: JSONObject = {"type": "object", "properties": {"place": {"type": "string"}}}

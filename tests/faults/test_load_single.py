@@ -20,14 +20,14 @@ import pytest
 from tests.faults.cases import BOTH, mode_of
 from tests.faults.house import House, asking, fine, stream, well, whole
 from tests.faults.wires import DIALECTS, HELLO, TALKERS, error_body
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.script import Hang, Reset, Rule, Until
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
 every_client = pytest.mark.parametrize("client", DIALECTS)

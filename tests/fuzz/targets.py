@@ -41,7 +41,7 @@ from xenoglot.gateway.http.body import ChunkedBody
 from xenoglot.gateway.http.head import Refused, decode_head, find_end
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script_file import read as read_script
 from xenoglot.text import registry
 from xenoglot.text.declared_tools import Declared

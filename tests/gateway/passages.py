@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.faults.house import Answer
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.policy.limits.usage_ledger import Taken
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
     Scene = Callable[["Play"], Awaitable[None]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.terminal.tmux import XENOGLOT, Terminal
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.terminal.tmux import XENOGLOT, Terminal
 from xenoglot.model.failure import Failure
-from xenoglot.testing.answers import SILENT, answers, refusal
+from xenoglot.testing.canned import SILENT, answers, refusal
 from xenoglot.testing.script import Respond, Rule, When
 from xenoglot.testing.upstream import Upstream
 

@@ -7,7 +7,7 @@ import pytest
 from tests.backends.wire import leakless
 from xenoglot.testing import Close, Respond, Send, Upstream
 from xenoglot.testing.client import AsyncRawClient, RawClient, Reading, request
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.raw_http import MessageReader
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"

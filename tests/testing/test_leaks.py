@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.testing import Baseline, LeakError
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.client import AsyncRawClient
 from xenoglot.testing.upstream import Upstream
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.testing.client import RawReply
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Split, Step
 
 ASKED = request("POST", "/v1/x?key=1", {"a": 1}, {"x-twice": "one"})

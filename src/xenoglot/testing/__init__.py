@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from xenoglot.testing.answers import BROKEN, CUT, END, SILENT, Answers, answered, answers, frames, polyglot, refusal
+from xenoglot.testing.cancellation import Interrupted, interrupt
+from xenoglot.testing.canned import BROKEN, CUT, END, SILENT, Answers, answered, answers, frames, polyglot, refusal
 from xenoglot.testing.client import AsyncRawClient, RawClient, RawReply
 from xenoglot.testing.connection import Connection
-from xenoglot.testing.interrupting import Interrupted, interrupt
 from xenoglot.testing.leaks import Baseline, LeakError
-from xenoglot.testing.received import Received
+from xenoglot.testing.raw_http import Received
 from xenoglot.testing.script import (
     Body,
     Close,

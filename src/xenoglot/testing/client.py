@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import decode_json, encode_json
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import pieces
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import struct
 import time
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from xenoglot.testing.playing import Player
-from xenoglot.testing.received import MessageReader
+from xenoglot.testing.playback import Player
+from xenoglot.testing.raw_http import MessageReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Rule, Steps
 
 SENT_KEPT = 1 << 20

@@ -11,12 +11,12 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure
-from xenoglot.testing.answers import BROKEN, CUT, END, JSON_TYPE, SILENT, Answers, answers, refusal
+from xenoglot.testing.canned import BROKEN, CUT, END, JSON_TYPE, SILENT, Answers, answers, refusal
 from xenoglot.testing.script import Body, Close, Drip, Hang, Head, Repeat, Reset, Respond, Rule, Send, Steps, When
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
 HTML = Respond(status=200, headers=(("content-type", "text/html"),), body=b"<html><body>Welcome</body></html>")

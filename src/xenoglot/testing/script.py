@@ -15,7 +15,7 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError, XenoglotError
 
 if TYPE_CHECKING:
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Split: TypeAlias = int | tuple[int, ...]

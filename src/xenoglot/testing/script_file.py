@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.testing.answers import BROKEN, CUT, END, SILENT, answers, polyglot
+from xenoglot.testing.canned import BROKEN, CUT, END, SILENT, answers, polyglot
 from xenoglot.testing.script import Headers, Rule, Split, Step, Steps, When
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xenoglot.testing.connection import Connection
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step, Steps
 
 Door: TypeAlias = Literal["open", "refuse", "stall"]

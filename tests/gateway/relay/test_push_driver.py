@@ -36,7 +36,7 @@ from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.framing.stream_writer import Writing
 from xenoglot.gateway.relay import response_ids
 from xenoglot.gateway.upstream.call import Asking
-from xenoglot.testing.answers import answers
+from xenoglot.testing.canned import answers
 from xenoglot.testing.faults import FAULTS, fault
 from xenoglot.testing.script import Body, Close, End, Head, Reset, Rule, Until
 

@@ -19,7 +19,7 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import XenoglotError
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold
-from xenoglot.testing.recorded import REFUSED
+from xenoglot.testing.cassette import REFUSED
 from xenoglot.testing.script import Body, Close, End, Head, Pause, Rule, When, canonical
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
-    from xenoglot.testing.recorded import Exchange
+    from xenoglot.testing.cassette import Exchange
     from xenoglot.testing.script import Step, Steps
 
 SHOWN = 200

@@ -19,10 +19,10 @@ from xenoglot.engine.backend import Engine
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
 from xenoglot.testing import CUT, AsyncRawClient, Respond, Upstream, answers
+from xenoglot.testing.cassette import Exchange, Meta, dialect_at, encode_meta, load, redacted, save
 from xenoglot.testing.client import request
-from xenoglot.testing.recorded import Exchange, Meta, dialect_at, encode_meta, load, redacted, save
-from xenoglot.testing.recording import Recorder
-from xenoglot.testing.replaying import recheck, replayed
+from xenoglot.testing.recorder import Recorder
+from xenoglot.testing.replay import recheck, replayed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator

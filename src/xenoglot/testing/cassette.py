@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import ConfigurationError, WireError
-from xenoglot.testing.answers import paths
+from xenoglot.testing.canned import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.http1 import OURS
 from xenoglot.backends.urls import endpoint
-from xenoglot.testing.playing import chunk, encode_head
-from xenoglot.testing.received import MessageReader
-from xenoglot.testing.recorded import Exchange, Meta, dialect_at, redacted, save
+from xenoglot.testing.cassette import Exchange, Meta, dialect_at, redacted, save
+from xenoglot.testing.playback import chunk, encode_head
+from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Head
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xenoglot.backends.http.client import Reply
-    from xenoglot.testing.received import Received
+    from xenoglot.testing.raw_http import Received
 
 READ_BYTES = 65_536
 BAD_GATEWAY = 502
