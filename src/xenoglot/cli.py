@@ -28,7 +28,7 @@ from xenoglot.codec.losses import report
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError, LossError, WireError, XenoglotError
 from xenoglot.launching import commands as launching
-from xenoglot.providers import listing
+from xenoglot.providers import list_command
 from xenoglot.terminal import ask_command, chat_command, pull_command
 from xenoglot.translate import Translator
 
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     agent.add_command(commands, _agent_screen)
     _add_translation(commands)
     pull_command.add_command(commands)
-    listing.add_command(commands, _say)
+    list_command.add_command(commands, _say)
     probing.add_command(commands, _say, partial(print, file=sys.stderr))
     benching.add_commands(commands)
     launching.add_commands(commands, parser)

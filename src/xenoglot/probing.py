@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from xenoglot.providers.probe_finding import Report
+    from xenoglot.providers.probe.findings import Report
 
     Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         FailureError: the server cannot be reached, or speaks no dialect.
     """
     from xenoglot.backends.probing import ask_everything  # noqa: PLC0415  other commands need no client
-    from xenoglot.providers.probe import Options  # noqa: PLC0415
+    from xenoglot.providers.probe.runner import Options  # noqa: PLC0415
 
     if not options.timeout > 0:
         raise ConfigurationError(f"--timeout: found {options.timeout}; expected seconds, more than none")
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
 def _tell(options: argparse.Namespace, report: Report, say: Say) -> None:
     from msgspec import json  # noqa: PLC0415  as above
 
-    from xenoglot.providers.probe_report import lines, unspoken  # noqa: PLC0415
+    from xenoglot.providers.probe.report import lines, unspoken  # noqa: PLC0415
 
     if options.json:
         say(json.encode(report).decode())
@@ -110,13 +110,13 @@ def _tell(options: argparse.Namespace, report: Report, say: Say) -> None:
 
 
 def _write(options: argparse.Namespace, report: Report) -> None:
-    from xenoglot.providers import probe_row  # noqa: PLC0415  as above
+    from xenoglot.providers.probe import catalog_row  # noqa: PLC0415  as above
 
-    row = probe_row.row_of(report, options.name, options.key_env)
+    row = catalog_row.row_of(report, options.name, options.key_env)
     if options.form == CONFIG:
-        text = probe_row.config_toml(report, options.name or row.name, options.key_env)
+        text = catalog_row.config_toml(report, options.name or row.name, options.key_env)
     else:
-        text = probe_row.row_toml(row)
+        text = catalog_row.row_toml(row)
     Path(options.write).write_text(text, encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ def usual() -> set[str]:
         pytest.param(
             ("xenoglot.gateway.process.supervisor", "xenoglot.gateway.process.worker"), id="several-processes"
         ),
-        pytest.param(("xenoglot.providers.probe", "xenoglot.testing"), id="other-commands"),
+        pytest.param(("xenoglot.providers.probe.runner", "xenoglot.testing"), id="other-commands"),
         pytest.param(("sqlite3", "asyncpg", "redis"), id="databases"),
         pytest.param(
             ("xenoglot.gateway.batches.runner", "xenoglot.store.batches", "python_multipart"),

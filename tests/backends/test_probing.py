@@ -14,14 +14,14 @@ from xenoglot.backends.probing import ask_everything
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
-from xenoglot.providers.probe import Options, probe
-from xenoglot.providers.probe_exchange import Ask
+from xenoglot.providers.probe.exchange import Ask
+from xenoglot.providers.probe.runner import Options, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.backends.wire import Peer, Script
-    from xenoglot.providers.probe_exchange import Reply
+    from xenoglot.providers.probe.exchange import Reply
 
 KEY = "sk-a-key-that-nobody-may-see"
 HEAD = re.compile(rb"(GET|POST) (\S+) HTTP/1.1\r\n")

@@ -10,14 +10,14 @@ from tests.engine.running import running_engine, weights
 from xenoglot.backends.probing import ask_everything
 from xenoglot.dialect_registry import names
 from xenoglot.providers.catalog import checked
-from xenoglot.providers.probe import Options, ordered
-from xenoglot.providers.probe_row import row_of
+from xenoglot.providers.probe.catalog_row import row_of
+from xenoglot.providers.probe.runner import Options, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.engine.server.server_process import Endpoint
-    from xenoglot.providers.probe_finding import Report
+    from xenoglot.providers.probe.findings import Report
 
 __all__ = ["running_engine", "weights"]
 

@@ -19,7 +19,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.providers.probe_exchange import Reply
+from xenoglot.providers.probe.exchange import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
-    from xenoglot.providers.probe_exchange import Ask, Conversation
-    from xenoglot.providers.probe_finding import Report
+    from xenoglot.providers.probe.exchange import Ask, Conversation
+    from xenoglot.providers.probe.findings import Report
 
 MODEL: Final = "talker"
 CALL: Final = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'

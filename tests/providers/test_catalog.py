@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.architecture.tree import SOURCES, place
 from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
-from xenoglot.providers import catalog, listing
+from xenoglot.providers import catalog, list_command
 from xenoglot.providers.provider import Face, Provider
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_a_quirk_is_none_that_holds_anyhow(name: str) -> None:
 
 
 def test_each_provider_has_its_line() -> None:
-    assert [line.split()[0] for line in listing.lines()] == list(catalog.names())
+    assert [line.split()[0] for line in list_command.lines()] == list(catalog.names())
 
 
 def told(node: ast.AST) -> Iterator[str]:

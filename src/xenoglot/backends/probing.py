@@ -1,4 +1,4 @@
-"""Runs a probe: sends the questions of `providers.probe` one at a time, and waits when told to."""
+"""Runs a probe: sends the questions of `providers.probe.runner` one at a time, and waits when told to."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.failure import Failure
 from xenoglot.providers.auth import authorizer
-from xenoglot.providers.probe import probe
-from xenoglot.providers.probe_exchange import Reply
-from xenoglot.providers.probe_finding import Report
+from xenoglot.providers.probe.exchange import Reply
+from xenoglot.providers.probe.findings import Report
+from xenoglot.providers.probe.runner import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.backends.http.client import Reply as Transported
-    from xenoglot.providers.probe import Options
-    from xenoglot.providers.probe_exchange import Ask
+    from xenoglot.providers.probe.exchange import Ask
+    from xenoglot.providers.probe.runner import Options
 
 CONNECT: Final = 10.0
 """Seconds for a connection."""

@@ -15,7 +15,7 @@ from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
 from xenoglot.launching.first_config import EVERY, Answers, Who, checked, written
 from xenoglot.providers import catalog
-from xenoglot.providers.addresses import face_of, needed
+from xenoglot.providers.endpoint_urls import face_of, needed
 
 if TYPE_CHECKING:
     import argparse

@@ -15,7 +15,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.installed import Entry, entries
-from xenoglot.providers.addresses import needed
+from xenoglot.providers.endpoint_urls import needed
 from xenoglot.providers.provider import Provider
 from xenoglot.text import registry
 

@@ -20,8 +20,8 @@ from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.providers import catalog
-from xenoglot.providers.addresses import base_url, face_of, needed, value_of
 from xenoglot.providers.auth import authorizer
+from xenoglot.providers.endpoint_urls import base_url, face_of, needed, value_of
 from xenoglot.text.registry import OFF
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from xenoglot.gateway.config.emulate import check_syntax
 from xenoglot.gateway.config.extra_endpoints import check_also, moved, tables, usual
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.providers import catalog
-from xenoglot.providers.addresses import base_url, face_of, needed, value_of
+from xenoglot.providers.endpoint_urls import base_url, face_of, needed, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

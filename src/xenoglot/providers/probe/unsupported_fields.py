@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.providers.probe_finding import Evidence, Finding
-from xenoglot.providers.probe_speaker import said
-from xenoglot.providers.probe_things import HELLO
+from xenoglot.providers.probe.dialect_client import said
+from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.probe_table import HELLO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
-    from xenoglot.providers.probe_exchange import Answer, Conversation
-    from xenoglot.providers.probe_finding import Verdict
-    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.findings import Verdict
 
 SAMPLING: Final[dict[str, object]] = {
     "temperature": 0.7,

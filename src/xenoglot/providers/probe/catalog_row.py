@@ -11,14 +11,14 @@ import msgspec
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
-from xenoglot.providers.probe_opening import own_form
+from xenoglot.providers.probe.discovery import own_form
 from xenoglot.providers.provider import Face, Models, Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.providers.probe_finding import Finding, Report, Scope
+    from xenoglot.providers.probe.findings import Finding, Report, Scope
 
 _USUAL: Final = msgspec.to_builtins(Target())
 _WORD: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.providers.probe_finding import Finding
-from xenoglot.providers.probe_things import HELLO
+from xenoglot.providers.probe.findings import Finding
+from xenoglot.providers.probe.probe_table import HELLO
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe_exchange import Answer, Conversation
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.findings import Confidence, Verdict
 
 _OPTIONS: Final = "stream_options"
 

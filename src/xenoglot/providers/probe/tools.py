@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import ToolChoice
-from xenoglot.providers.probe_finding import Evidence, Finding
-from xenoglot.providers.probe_speaker import parts_of, said
-from xenoglot.providers.probe_taking import Thing, hidden, taking
-from xenoglot.providers.probe_things import TOOLS, WEATHER
+from xenoglot.providers.probe.ab_test import Thing, hidden, taking
+from xenoglot.providers.probe.dialect_client import parts_of, said
+from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.probe_table import TOOLS, WEATHER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe_exchange import Answer, Conversation
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_speaker import Speaker
-    from xenoglot.providers.probe_taking import Effect
+    from xenoglot.providers.probe.ab_test import Effect
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.findings import Confidence, Verdict
 
 LONG_ID: Final = "call_xenoglot-probe-0001"
 NINE: Final = "xenoglot1"

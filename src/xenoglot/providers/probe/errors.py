@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.model.request import Sampling
-from xenoglot.providers.probe_finding import Finding
-from xenoglot.providers.probe_speaker import spoiled
-from xenoglot.providers.probe_things import HELLO, greeting
+from xenoglot.providers.probe.dialect_client import spoiled
+from xenoglot.providers.probe.findings import Finding
+from xenoglot.providers.probe.probe_table import HELLO, greeting
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
-    from xenoglot.providers.probe_exchange import Answer, Conversation
-    from xenoglot.providers.probe_finding import Verdict
-    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.findings import Verdict
 
 UNKNOWN_FIELD: Final = "xenoglot_probe"
 NO_MODEL: Final = "xenoglot-no-such-model"

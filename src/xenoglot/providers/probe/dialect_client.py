@@ -14,15 +14,15 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
-from xenoglot.providers.probe_exchange import Ask, understood
-from xenoglot.providers.probe_finding import Evidence, Spent
+from xenoglot.providers.probe.exchange import Ask, understood
+from xenoglot.providers.probe.findings import Evidence, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.providers.probe_exchange import Answer, Conversation
+    from xenoglot.providers.probe.exchange import Answer, Conversation
     from xenoglot.providers.provider import AuthForm
 
 USUAL_CAP: Final = 48

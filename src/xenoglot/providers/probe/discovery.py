@@ -14,19 +14,19 @@ from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.providers.probe_exchange import Ask, outcome_of
-from xenoglot.providers.probe_finding import Evidence, Finding
-from xenoglot.providers.probe_speaker import THINKERS_CAP, Speaker, parts_of
-from xenoglot.providers.probe_things import greeting
+from xenoglot.providers.probe.dialect_client import THINKERS_CAP, Speaker, parts_of
+from xenoglot.providers.probe.exchange import Ask, outcome_of
+from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.probe_table import greeting
 from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.providers.probe_exchange import Answer, Conversation, Outcome, Reply
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_speaker import Notes
+    from xenoglot.providers.probe.dialect_client import Notes
+    from xenoglot.providers.probe.exchange import Answer, Conversation, Outcome, Reply
+    from xenoglot.providers.probe.findings import Confidence, Verdict
 
 PREFERENCE: Final = (
     "chat",

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.providers.probe_exchange import Answer
-from xenoglot.providers.probe_finding import Evidence, Finding, Scope
-from xenoglot.providers.probe_speaker import spoiled
+from xenoglot.providers.probe.dialect_client import spoiled
+from xenoglot.providers.probe.exchange import Answer
+from xenoglot.providers.probe.findings import Evidence, Finding, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xenoglot.providers.probe_exchange import Conversation
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Conversation
+    from xenoglot.providers.probe.findings import Confidence, Verdict
 
 COMPANIONS = ("include",)
 """Fields that say in what detail to answer, wherever something else is asked for."""

@@ -17,17 +17,14 @@ from xenoglot.codec.requests.path_template import has_model, in_path
 from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
-from xenoglot.providers.probe_errors import no_such_model, unknown_field, wrong_type
-from xenoglot.providers.probe_exchange import Ask
-from xenoglot.providers.probe_finding import Evidence, Finding, Report
-from xenoglot.providers.probe_lacking import lacking
-from xenoglot.providers.probe_limits import caps, stops
-from xenoglot.providers.probe_opening import PREFERENCE, choose, listing, lists, opened, own_form, window_of
-from xenoglot.providers.probe_speaker import THOUGHTS, Notes, Speaker
-from xenoglot.providers.probe_streams import streams
-from xenoglot.providers.probe_taking import taking
-from xenoglot.providers.probe_texts import written
-from xenoglot.providers.probe_things import (
+from xenoglot.providers.probe.ab_test import taking
+from xenoglot.providers.probe.dialect_client import THOUGHTS, Notes, Speaker
+from xenoglot.providers.probe.discovery import PREFERENCE, choose, listing, lists, opened, own_form, window_of
+from xenoglot.providers.probe.errors import no_such_model, unknown_field, wrong_type
+from xenoglot.providers.probe.exchange import Ask
+from xenoglot.providers.probe.findings import Evidence, Finding, Report
+from xenoglot.providers.probe.limits import caps, stops
+from xenoglot.providers.probe.probe_table import (
     EXTENDED,
     HELLO,
     OBJECT_ROW,
@@ -37,17 +34,20 @@ from xenoglot.providers.probe_things import (
     thing_of,
     things,
 )
-from xenoglot.providers.probe_thinking import THINKING_ROWS
-from xenoglot.providers.probe_tools import ids, tools
+from xenoglot.providers.probe.reasoning import THINKING_ROWS
+from xenoglot.providers.probe.streams import streams
+from xenoglot.providers.probe.text_syntaxes import written
+from xenoglot.providers.probe.tools import ids, tools
+from xenoglot.providers.probe.unsupported_fields import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe_exchange import Conversation
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_opening import Lists
+    from xenoglot.providers.probe.discovery import Lists
+    from xenoglot.providers.probe.exchange import Conversation
+    from xenoglot.providers.probe.findings import Confidence, Verdict
     from xenoglot.providers.provider import AuthForm
 
     Part = Callable[[Speaker], Conversation[tuple[Finding, ...]]]

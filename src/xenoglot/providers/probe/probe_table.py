@@ -12,10 +12,10 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Image, Inline, Text, ToolCall, ToolResult
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Tool
-from xenoglot.providers.probe_exchange import Answer
-from xenoglot.providers.probe_finding import Scope
-from xenoglot.providers.probe_speaker import NONSENSE, Speaker, parts_of, said
-from xenoglot.providers.probe_taking import Effect, Thing, hidden
+from xenoglot.providers.probe.ab_test import Effect, Thing, hidden
+from xenoglot.providers.probe.dialect_client import NONSENSE, Speaker, parts_of, said
+from xenoglot.providers.probe.exchange import Answer
+from xenoglot.providers.probe.findings import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.providers.probe_finding import Finding, Report, Spent
+    from xenoglot.providers.probe.findings import Finding, Report, Spent
 
 _WIDTHS: Final = (24, 9, 7)
 _MARK: Final = "    "

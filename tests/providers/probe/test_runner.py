@@ -14,12 +14,12 @@ from tests.providers.quirky import MODEL, Quirky, asked_of
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.providers import catalog
-from xenoglot.providers.probe import Options, ordered, probe
-from xenoglot.providers.probe_row import quirks
+from xenoglot.providers.probe.catalog_row import quirks
+from xenoglot.providers.probe.runner import Options, ordered, probe
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe_finding import Report
+    from xenoglot.providers.probe.findings import Report
 
 FACTS: Final[dict[str, st.SearchStrategy[object]]] = {
     "cache_marks": st.booleans(),

@@ -16,7 +16,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold
 from xenoglot.model.json import JSON
 from xenoglot.model.response import Response
-from xenoglot.providers.probe_finding import Evidence
+from xenoglot.providers.probe.findings import Evidence
 from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from msgspec.structs import replace
 
 from xenoglot.model.request import Sampling
-from xenoglot.providers.probe_finding import Evidence, Finding
+from xenoglot.providers.probe.findings import Evidence, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe_exchange import Answer, Conversation
-    from xenoglot.providers.probe_finding import Confidence, Verdict
-    from xenoglot.providers.probe_speaker import Speaker
+    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.findings import Confidence, Verdict
 
 CapField = Literal["max_tokens", "max_completion_tokens"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses
 from xenoglot.model.content import Reasoning, Text, ToolCall
-from xenoglot.providers.probe_finding import Evidence, Finding
-from xenoglot.providers.probe_things import WEATHER
+from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.probe_table import WEATHER
 from xenoglot.text.parse_api import parse
 from xenoglot.text.registry import AUTO, names
 

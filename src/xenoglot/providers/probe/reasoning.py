@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.model.request import Sampling, Thinking
-from xenoglot.providers.probe_things import HELLO, Row
+from xenoglot.providers.probe.probe_table import HELLO, Row
 
 _LONGER: Final = 1100
 """Tokens: a budget of thinking has to be less than the whole."""

@@ -1,0 +1,1 @@
+"""The probe: questions that find out what a server supports."""
