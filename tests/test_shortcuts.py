@@ -9,7 +9,7 @@ import pytest
 
 from tests.shortcuts import switched
 from xenoglot.dialect_registry import get, names
-from xenoglot.dialects.chat.plain import plain_message
+from xenoglot.dialects.chat.fast.frequent_shapes import plain_message
 from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 
 HELLO = {"role": "user", "content": "Hi"}
@@ -17,37 +17,37 @@ KNOWN = {
     "xenoglot.backends.remote.request_heads.Heads._keep": "heads",
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
-    "xenoglot.dialects.chat.decoder.StreamDecoder._common": "chunks",
-    "xenoglot.dialects.chat.glance.glance": "requests",
-    "xenoglot.dialects.chat.glimpse.glimpse": "usage",
-    "xenoglot.dialects.chat.plain.plain_message": "messages",
-    "xenoglot.dialects.chat.plain.plain_tool": "messages",
-    "xenoglot.dialects.chat.plain.write_plain": "messages",
-    "xenoglot.dialects.chat.plain_answer.plain_message": "messages",
-    "xenoglot.dialects.chat.plain_answer.plain_response": "messages",
+    "xenoglot.dialects.chat.stream.decoder.StreamDecoder._common": "chunks",
+    "xenoglot.dialects.chat.fast.glance.glance": "requests",
+    "xenoglot.dialects.chat.fast.usage_scan.glimpse": "usage",
+    "xenoglot.dialects.chat.fast.frequent_shapes.plain_message": "messages",
+    "xenoglot.dialects.chat.fast.frequent_shapes.plain_tool": "messages",
+    "xenoglot.dialects.chat.fast.frequent_shapes.write_plain": "messages",
+    "xenoglot.dialects.chat.fast.frequent_answers.plain_message": "messages",
+    "xenoglot.dialects.chat.fast.frequent_answers.plain_response": "messages",
     "xenoglot.dialects.chat.response._plain_choice": "messages",
-    "xenoglot.dialects.llama_stack.decoder._plain_text": "chunks",
-    "xenoglot.dialects.messages.glance.glance": "requests",
-    "xenoglot.dialects.messages.glimpse.glimpse": "usage",
-    "xenoglot.dialects.messages.plain.PlainWriter.block": "messages",
-    "xenoglot.dialects.messages.plain.PlainWriter.lone": "messages",
-    "xenoglot.dialects.messages.plain.PlainWriter.tool": "messages",
-    "xenoglot.dialects.messages.plain.plain_message": "messages",
-    "xenoglot.dialects.messages.plain.plain_text": "messages",
-    "xenoglot.dialects.messages.plain.plain_tool": "messages",
+    "xenoglot.dialects.llama_stack.stream.decoder._plain_text": "chunks",
+    "xenoglot.dialects.messages.fast.glance.glance": "requests",
+    "xenoglot.dialects.messages.fast.usage_scan.glimpse": "usage",
+    "xenoglot.dialects.messages.fast.frequent_shapes.PlainWriter.block": "messages",
+    "xenoglot.dialects.messages.fast.frequent_shapes.PlainWriter.lone": "messages",
+    "xenoglot.dialects.messages.fast.frequent_shapes.PlainWriter.tool": "messages",
+    "xenoglot.dialects.messages.fast.frequent_shapes.plain_message": "messages",
+    "xenoglot.dialects.messages.fast.frequent_shapes.plain_text": "messages",
+    "xenoglot.dialects.messages.fast.frequent_shapes.plain_tool": "messages",
     "xenoglot.dialects.openai.embeddings.glimpse": "usage",
     "xenoglot.dialects.openai.usage._plain_usage": "messages",
-    "xenoglot.dialects.responses.glance.glance": "requests",
-    "xenoglot.dialects.responses.plain.plain_message": "messages",
-    "xenoglot.dialects.responses.plain.plain_said": "messages",
-    "xenoglot.dialects.responses.plain.plain_tool": "messages",
-    "xenoglot.dialects.responses.plain.write_plain": "messages",
+    "xenoglot.dialects.responses.fast.glance.glance": "requests",
+    "xenoglot.dialects.responses.fast.frequent_shapes.plain_message": "messages",
+    "xenoglot.dialects.responses.fast.frequent_shapes.plain_said": "messages",
+    "xenoglot.dialects.responses.fast.frequent_shapes.plain_tool": "messages",
+    "xenoglot.dialects.responses.fast.frequent_shapes.write_plain": "messages",
     "xenoglot.gateway.http.head_cache.is_kept": "heads",
     "xenoglot.gateway.api.fast_path.FastPath.awaits_body": "callbacks",
     "xenoglot.gateway.api.fast_path.FastPath.passage": "callbacks",
 }
 NONE = frozenset[str]()
-OFF = f"from xenoglot.dialects.chat.plain import plain_message; print(plain_message({HELLO}) is None)"
+OFF = f"from xenoglot.dialects.chat.fast.frequent_shapes import plain_message; print(plain_message({HELLO}) is None)"
 """A program that says whether they are off."""
 
 

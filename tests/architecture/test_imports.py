@@ -136,7 +136,7 @@ def test_imports_follow_the_arrows() -> None:
         pytest.param("xenoglot.codec.framing.sse", "xenoglot.model.events", True, id="along-the-arrow"),
         pytest.param("xenoglot.model.events", "xenoglot.codec.framing.sse", False, id="against-the-arrow"),
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.chat.error", True, id="within-a-dialect"),
-        pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.messages.error", False, id="between-dialects"),
+        pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.messages.errors", False, id="between-dialects"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.text.think", False, id="between-siblings"),
         pytest.param("xenoglot.codec.framing.sse", "xenoglot.installed", False, id="installed-from-codec"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.dialect_registry", False, id="registry-from-a-dialect"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.backends.retry_after import headers_in, retry_after
-from xenoglot.dialects.openai.limits import decode_limits
+from xenoglot.dialects.openai.rate_limits import decode_limits
 from xenoglot.model.limits import Budget, RateLimits
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
-from xenoglot.dialects.chat import message_decoder as chat_reading
-from xenoglot.dialects.messages import request_decoder as messages_reading
-from xenoglot.dialects.messages.parts import BILLING_HEADER
-from xenoglot.dialects.responses import input_decoder as responses_reading
+from xenoglot.dialects.chat.request import message_decoder as chat_reading
+from xenoglot.dialects.messages.part_decoder import BILLING_HEADER
+from xenoglot.dialects.messages.request import decoder as messages_reading
+from xenoglot.dialects.responses.request import input_decoder as responses_reading
 from xenoglot.errors import FailureError, WireError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.codec.responses.retry_info import RETRY_INFO, retry_delay
-from xenoglot.dialects.gemini.error import decode_error as decode_gemini
-from xenoglot.dialects.openai.error import decode_error as decode_openai
+from xenoglot.dialects.gemini.errors import decode_error as decode_gemini
+from xenoglot.dialects.openai.errors import decode_error as decode_openai
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON

@@ -4,7 +4,7 @@ import pytest
 
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
-from xenoglot.dialects.chat.calls import derived_id
+from xenoglot.dialects.chat.tool_calls import derived_id
 from xenoglot.errors import WireError
 from xenoglot.model.content import Citation, Opaque, Origin, Part, Reasoning, Text, ToolCall
 from xenoglot.model.json import JSON, JSONObject

@@ -11,8 +11,8 @@ from xenoglot import stream_translator
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get, names
-from xenoglot.dialects.gemini.calls import CallIds
-from xenoglot.dialects.gemini.partial_call import PartialCall
+from xenoglot.dialects.gemini.parts.partial_call import PartialCall
+from xenoglot.dialects.gemini.tool_calls import CallIds
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import Failed
 from xenoglot.model.fold import fold

@@ -4,7 +4,7 @@ import pytest
 
 from tests.dialects.llama_stack.wire import answered
 from xenoglot.dialects.llama_stack import LLAMA_STACK
-from xenoglot.dialects.llama_stack.calls import derived_id
+from xenoglot.dialects.llama_stack.tool_calls import derived_id
 from xenoglot.errors import WireError
 from xenoglot.model.content import Image, Logprob, Opaque, Part, Reasoning, Refusal, Remote, Text, ToolCall
 from xenoglot.model.json import JSON, JSONObject

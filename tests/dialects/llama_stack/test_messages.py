@@ -4,8 +4,8 @@ import pytest
 
 from tests.dialects.llama_stack.wire import asked, encoded, said
 from xenoglot.codec.target import Target
-from xenoglot.dialects.llama_stack.message_encoder import MISSING_RESULT
 from xenoglot.dialects.llama_stack.parts import media_type
+from xenoglot.dialects.llama_stack.request.message_encoder import MISSING_RESULT
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
     Audio,

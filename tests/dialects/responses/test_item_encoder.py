@@ -3,8 +3,8 @@
 import pytest
 
 from xenoglot.codec.loss import Losses
+from xenoglot.dialects.responses.item_decoder import decode_output, derived_id
 from xenoglot.dialects.responses.item_encoder import encode_output, item_id, spans
-from xenoglot.dialects.responses.items import decode_output, derived_id
 from xenoglot.model.content import (
     Audio,
     Image,

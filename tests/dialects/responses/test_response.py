@@ -5,7 +5,7 @@ import pytest
 from tests.dialects.responses.wire import ANSWER, answered, encoded, message, text
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.responses import RESPONSES
-from xenoglot.dialects.responses.error import encode_failure, read_failure
+from xenoglot.dialects.responses.errors import encode_failure, read_failure
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.failure import STATUS, Failure, FailureKind

@@ -9,22 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.dialects.chat.decoder import StreamDecoder
-from xenoglot.dialects.chat.encoder import StreamEncoder
-from xenoglot.dialects.chat.glance import glance
-from xenoglot.dialects.chat.glimpse import glimpse
-from xenoglot.dialects.chat.leftovers import NAME
-from xenoglot.dialects.chat.request_decoder import decode_request
-from xenoglot.dialects.chat.request_encoder import encode_request
+from xenoglot.dialects.chat.extras import NAME
+from xenoglot.dialects.chat.fast.glance import glance
+from xenoglot.dialects.chat.fast.usage_scan import glimpse
+from xenoglot.dialects.chat.request.decoder import decode_request
+from xenoglot.dialects.chat.request.encoder import encode_request
+from xenoglot.dialects.chat.request_limits import NAME_LIMIT
 from xenoglot.dialects.chat.response import decode_response, encode_response
-from xenoglot.dialects.chat.state import STATE
-from xenoglot.dialects.chat.tokens import TOKENS
-from xenoglot.dialects.chat.words import NAME_LIMIT
-from xenoglot.dialects.openai.batching import BATCHING
+from xenoglot.dialects.chat.stored import STATE
+from xenoglot.dialects.chat.stream.decoder import StreamDecoder
+from xenoglot.dialects.chat.stream.encoder import StreamEncoder
+from xenoglot.dialects.chat.tokenize import TOKENS
+from xenoglot.dialects.openai.batch_paths import BATCHING
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
-from xenoglot.dialects.openai.error import decode_error, encode_error
-from xenoglot.dialects.openai.family import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
+from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
+from xenoglot.dialects.openai.shared import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject

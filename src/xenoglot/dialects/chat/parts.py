@@ -10,7 +10,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.model.content import (
     Audio,
     CacheMark,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
 from xenoglot.model.content import Extra, Opaque, Origin, Reasoning
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.json.nested_extra import leave, left, need_object, take_blanks
 from xenoglot.codec.loss import TOLERATED, form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.chat.answer import encode_message
-from xenoglot.dialects.chat.assistant import decode_assistant, encode_logprobs, take_logprobs
-from xenoglot.dialects.chat.calls import derived_id
+from xenoglot.dialects.chat.assistant_decoder import decode_assistant, encode_logprobs, take_logprobs
+from xenoglot.dialects.chat.assistant_encoder import encode_message
+from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.fast.frequent_answers import plain_message, plain_response
 from xenoglot.dialects.chat.finish import decode_finish, encode_finish, matched_stop, take_stop
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.chat.parts import ODD_TEXTS, as_written_by_models
-from xenoglot.dialects.chat.plain_answer import plain_message, plain_response
+from xenoglot.dialects.chat.tool_calls import derived_id
 from xenoglot.dialects.chat.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text, ToolCall

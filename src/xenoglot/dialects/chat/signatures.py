@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.dialects.chat.leftovers import NAME
+from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.chat.reasoning import FORMATS
 from xenoglot.model.content import Extra, Refusal, Text
 

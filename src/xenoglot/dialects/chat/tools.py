@@ -9,10 +9,10 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.names import fit, namespaces_of, qualified
-from xenoglot.dialects.chat.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.extras import NAME, extra_of, own_fields
+from xenoglot.dialects.chat.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.chat.parts import encode_cache, take_cache
-from xenoglot.dialects.chat.plain import plain_tool
-from xenoglot.dialects.chat.words import NAME_LIMIT
+from xenoglot.dialects.chat.request_limits import NAME_LIMIT
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Request, Tool, ToolChoice

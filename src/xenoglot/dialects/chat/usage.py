@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.chat.leftovers import NAME
+from xenoglot.dialects.chat.extras import NAME
 from xenoglot.dialects.openai import usage as family
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ it the fields of vLLM, llama.cpp and SGLang are understood.
 from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.dialects.completions.decoder import StreamDecoder
-from xenoglot.dialects.completions.encoder import StreamEncoder
-from xenoglot.dialects.completions.leftovers import NAME
-from xenoglot.dialects.completions.request_decoder import decode_request
-from xenoglot.dialects.completions.request_encoder import encode_request
+from xenoglot.dialects.completions.extras import NAME
+from xenoglot.dialects.completions.request.decoder import decode_request
+from xenoglot.dialects.completions.request.encoder import encode_request
 from xenoglot.dialects.completions.response import decode_response, encode_response
+from xenoglot.dialects.completions.stream.decoder import StreamDecoder
+from xenoglot.dialects.completions.stream.encoder import StreamEncoder
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
-from xenoglot.dialects.openai.error import decode_error, encode_error
-from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
+from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
+from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
 
 COMPLETIONS = Dialect(
     name=NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.completions.leftovers import NAME
+from xenoglot.dialects.completions.extras import NAME
 from xenoglot.model.response import Finish
 
 if TYPE_CHECKING:

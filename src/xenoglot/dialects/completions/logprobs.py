@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.completions.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.completions.extras import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Logprob
 

@@ -8,10 +8,10 @@ from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.prompt_echo import head_of, is_echoed, is_marked
+from xenoglot.dialects.completions.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.completions.finish import encode_finish, take_finish
-from xenoglot.dialects.completions.leftovers import NAME, extra_of, own_fields
 from xenoglot.dialects.completions.logprobs import encode_logprobs, left_logprobs, take_logprobs
-from xenoglot.dialects.completions.words import echo_of, take_text, words_of
+from xenoglot.dialects.completions.response_text import echo_of, take_text, words_of
 from xenoglot.dialects.openai.usage import decode_usage, encode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Refusal, Text

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.dialect import Dialect, Inquiry
 from xenoglot.codec.framing.formats import JSON_ARRAY
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.decoder import StreamDecoder
 from xenoglot.dialects.gemini.embeddings import FORMS
-from xenoglot.dialects.gemini.encoder import StreamEncoder
-from xenoglot.dialects.gemini.error import decode_error, encode_error
-from xenoglot.dialects.gemini.fields import NAME
-from xenoglot.dialects.gemini.generation import STOP_LIMIT
+from xenoglot.dialects.gemini.errors import decode_error, encode_error
+from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.dialects.gemini.models import decode_models, describe, encode_model, encode_models
-from xenoglot.dialects.gemini.part_encoder import NAME_LIMIT
-from xenoglot.dialects.gemini.request_decoder import decode_count, decode_request
-from xenoglot.dialects.gemini.request_encoder import encode_count_request, encode_request
+from xenoglot.dialects.gemini.parts.encoder import NAME_LIMIT
+from xenoglot.dialects.gemini.reasoning_effort import reasoning_requested
+from xenoglot.dialects.gemini.request.decoder import decode_count, decode_request
+from xenoglot.dialects.gemini.request.encoder import encode_count_request, encode_request
+from xenoglot.dialects.gemini.request.generation_config import STOP_LIMIT
 from xenoglot.dialects.gemini.response import decode_response, encode_response
-from xenoglot.dialects.gemini.thinking import reasoning_requested
+from xenoglot.dialects.gemini.stream.decoder import StreamDecoder
+from xenoglot.dialects.gemini.stream.encoder import StreamEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

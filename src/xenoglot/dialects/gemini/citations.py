@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.gemini.fields import NAME
+from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.model.content import Citation, Extra
 
 if TYPE_CHECKING:

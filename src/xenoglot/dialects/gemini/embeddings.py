@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.features.embedding import EmbeddingForm, decode_vector
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.gemini.spelling import plain
+from xenoglot.dialects.gemini.request.aliases import plain
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
@@ -19,7 +19,7 @@ from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
-    from xenoglot.dialects.gemini.spelling import Shape
+    from xenoglot.dialects.gemini.request.aliases import Shape
     from xenoglot.model.embedding import Input, Vector
     from xenoglot.model.json import JSON, JSONObject
 

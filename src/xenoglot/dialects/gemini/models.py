@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.fields import with_said
+from xenoglot.dialects.gemini.extras import with_said
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:

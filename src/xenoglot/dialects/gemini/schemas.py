@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.gemini.spelling import camel
+from xenoglot.dialects.gemini.request.aliases import camel
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject

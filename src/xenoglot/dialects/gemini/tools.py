@@ -13,7 +13,7 @@ from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespaces_of
-from xenoglot.dialects.gemini.fields import NAME, keep, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, keep, with_rest, with_said
 from xenoglot.dialects.gemini.schemas import as_spelled, json_schema
 from xenoglot.model.content import Extra, Opaque
 from xenoglot.model.request import Tool, ToolChoice
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.requests.encode_context import Crossing
-    from xenoglot.dialects.gemini.part_encoder import PartEncoder
+    from xenoglot.dialects.gemini.parts.encoder import PartEncoder
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 

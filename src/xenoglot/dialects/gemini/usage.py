@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.gemini.fields import NAME, with_rest, with_said
+from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Dialect, Inquiry
-from xenoglot.dialects.llama_stack import completion, completion_stream
-from xenoglot.dialects.llama_stack.decoder import StreamDecoder
+from xenoglot.dialects.llama_stack import completions
 from xenoglot.dialects.llama_stack.embeddings import FORM
-from xenoglot.dialects.llama_stack.encoder import stream_encoder
-from xenoglot.dialects.llama_stack.error import decode_error, encode_error
-from xenoglot.dialects.llama_stack.family import (
+from xenoglot.dialects.llama_stack.errors import decode_error, encode_error
+from xenoglot.dialects.llama_stack.extras import (
     COMPLETION,
     MARKS,
     NAME,
@@ -28,9 +26,12 @@ from xenoglot.dialects.llama_stack.family import (
     encode_model,
     encode_models,
 )
-from xenoglot.dialects.llama_stack.request_decoder import decode_request
-from xenoglot.dialects.llama_stack.request_encoder import encode_request
+from xenoglot.dialects.llama_stack.request.decoder import decode_request
+from xenoglot.dialects.llama_stack.request.encoder import encode_request
 from xenoglot.dialects.llama_stack.response import decode_response, encode_response
+from xenoglot.dialects.llama_stack.stream import completion_stream
+from xenoglot.dialects.llama_stack.stream.decoder import StreamDecoder
+from xenoglot.dialects.llama_stack.stream.encoder import stream_encoder
 from xenoglot.dialects.llama_stack.tools import NAME_LIMIT
 
 if TYPE_CHECKING:
@@ -93,10 +94,10 @@ LLAMA_STACK_COMPLETION = replace(
     turns=False,
     inquiries=(),
     mirrors=(),
-    decode_request=completion.decode_request,
-    encode_request=completion.encode_request,
-    decode_response=completion.decode_response,
-    encode_response=completion.encode_response,
+    decode_request=completions.decode_request,
+    encode_request=completions.encode_request,
+    decode_response=completions.decode_response,
+    encode_response=completions.encode_response,
     stream_decoder=completion_stream.StreamDecoder,
     stream_encoder=completion_stream.stream_encoder,
 )

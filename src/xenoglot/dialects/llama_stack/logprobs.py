@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.llama_stack.family import NAME
+from xenoglot.dialects.llama_stack.extras import NAME
 from xenoglot.model.content import Logprob
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
+from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.model.content import (
     Audio,
     File,

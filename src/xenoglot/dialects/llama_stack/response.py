@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from xenoglot.codec.json.nested_extra import need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.llama_stack.calls import decode_call, encode_call
-from xenoglot.dialects.llama_stack.family import NAME, own_fields
+from xenoglot.dialects.llama_stack.extras import NAME, own_fields
 from xenoglot.dialects.llama_stack.finish import decode_finish, encode_finish
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
 from xenoglot.dialects.llama_stack.parts import decode_content, encode_content
+from xenoglot.dialects.llama_stack.response_text import WHERE, all_logprobs, answer_items, note_order, note_unsaid
+from xenoglot.dialects.llama_stack.tool_calls import decode_call, encode_call
 from xenoglot.dialects.llama_stack.usage import encode_usage, take_usage
-from xenoglot.dialects.llama_stack.words import WHERE, all_logprobs, answer_items, note_order, note_unsaid
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.response import Candidate, Response

@@ -13,8 +13,8 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, namespace_of, qualified
-from xenoglot.dialects.llama_stack.family import NAME, own_fields, rest_of
-from xenoglot.dialects.llama_stack.parameters import parameters_of, schema_of
+from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
+from xenoglot.dialects.llama_stack.tool_parameters import parameters_of, schema_of
 from xenoglot.errors import WireError
 from xenoglot.model.request import Tool, ToolChoice
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.llama_stack.family import own_fields
+from xenoglot.dialects.llama_stack.extras import own_fields
 from xenoglot.model.content import Extra
 from xenoglot.model.response import Usage
 

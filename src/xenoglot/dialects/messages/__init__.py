@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.features.batch import Batching
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.decoder import StreamDecoder
-from xenoglot.dialects.messages.encoder import StreamEncoder
-from xenoglot.dialects.messages.error import decode_error, encode_error
-from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.glance import glance
-from xenoglot.dialects.messages.glimpse import glimpse
-from xenoglot.dialects.messages.limits import PREFIX, decode_limits, encode_limits, moment, timestamp
-from xenoglot.dialects.messages.plain import NAME_LIMIT
-from xenoglot.dialects.messages.request_decoder import decode_count, decode_request
-from xenoglot.dialects.messages.request_encoder import encode_request
+from xenoglot.dialects.messages.errors import decode_error, encode_error
+from xenoglot.dialects.messages.extras import NAME
+from xenoglot.dialects.messages.fast.frequent_shapes import NAME_LIMIT
+from xenoglot.dialects.messages.fast.glance import glance
+from xenoglot.dialects.messages.fast.usage_scan import glimpse
+from xenoglot.dialects.messages.rate_limits import PREFIX, decode_limits, encode_limits, moment, timestamp
+from xenoglot.dialects.messages.reasoning_effort import reasoning_requested
+from xenoglot.dialects.messages.request.decoder import decode_count, decode_request
+from xenoglot.dialects.messages.request.encoder import encode_request
 from xenoglot.dialects.messages.response import decode_response, encode_response
-from xenoglot.dialects.messages.thinking import reasoning_requested
+from xenoglot.dialects.messages.stream.decoder import StreamDecoder
+from xenoglot.dialects.messages.stream.encoder import StreamEncoder
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:

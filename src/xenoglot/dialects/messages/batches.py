@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.features.batch import BatchWords, Wanted
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.fields import NAME
-from xenoglot.dialects.messages.limits import timestamp
+from xenoglot.dialects.messages.extras import NAME
+from xenoglot.dialects.messages.rate_limits import timestamp
 from xenoglot.errors import WireError
 from xenoglot.model.failure import Failure
 

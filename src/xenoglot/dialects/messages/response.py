@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.error import read_error
-from xenoglot.dialects.messages.fields import NAME, keep_rest, with_rest
+from xenoglot.dialects.messages.errors import read_error
+from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest
+from xenoglot.dialects.messages.part_decoder import decode_parts, with_own_ids
 from xenoglot.dialects.messages.part_encoder import PartEncoder
-from xenoglot.dialects.messages.parts import decode_parts, with_own_ids
 from xenoglot.dialects.messages.usage import completed, decode_usage, encode_usage
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Part, Refusal, ToolCall

@@ -8,7 +8,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import namespace_of
-from xenoglot.dialects.messages.fields import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.messages.fields import NAME, keep_rest, with_rest, with_said
+from xenoglot.dialects.messages.extras import NAME, keep_rest, with_rest, with_said
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.framing.formats import JSON_LINES
-from xenoglot.dialects.ollama import chat_request, generate_request
-from xenoglot.dialects.ollama.decoder import StreamDecoder
 from xenoglot.dialects.ollama.embeddings import FORMS
-from xenoglot.dialects.ollama.encoder import StreamEncoder
-from xenoglot.dialects.ollama.error import decode_error, encode_error
-from xenoglot.dialects.ollama.family import CHAT, GENERATE
-from xenoglot.dialects.ollama.loading import answer_of_loading
+from xenoglot.dialects.ollama.errors import decode_error, encode_error
+from xenoglot.dialects.ollama.extras import CHAT, GENERATE
+from xenoglot.dialects.ollama.load_model import answer_of_loading
 from xenoglot.dialects.ollama.models import INQUIRIES, LATEST, decode_models, encode_model, encode_models
+from xenoglot.dialects.ollama.reasoning_effort import reasoning_requested
+from xenoglot.dialects.ollama.request import chat, generate
 from xenoglot.dialects.ollama.response import decode_response, encode_response
-from xenoglot.dialects.ollama.thinking import reasoning_requested
+from xenoglot.dialects.ollama.stream.decoder import StreamDecoder
+from xenoglot.dialects.ollama.stream.encoder import StreamEncoder
 from xenoglot.dialects.ollama.tools import NAME_LIMIT
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ OLLAMA = Dialect(
     inquiries=INQUIRIES,
     framing=JSON_LINES,
     tool_name_limit=NAME_LIMIT,
-    decode_request=chat_request.decode_request,
-    encode_request=chat_request.encode_request,
+    decode_request=chat.decode_request,
+    encode_request=chat.encode_request,
     decode_response=partial(decode_response, endpoint=CHAT),
     encode_response=partial(encode_response, endpoint=CHAT),
     stream_decoder=partial(StreamDecoder, CHAT),
@@ -83,8 +83,8 @@ OLLAMA_GENERATE = replace(
     also=(),
     turns=False,
     inquiries=(),
-    decode_request=generate_request.decode_request,
-    encode_request=generate_request.encode_request,
+    decode_request=generate.decode_request,
+    encode_request=generate.encode_request,
     decode_response=partial(decode_response, endpoint=GENERATE),
     encode_response=partial(encode_response, endpoint=GENERATE),
     stream_decoder=partial(StreamDecoder, GENERATE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.ollama.family import FAMILY, own_fields
+from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.model.response import Finish, Usage
 
 if TYPE_CHECKING:

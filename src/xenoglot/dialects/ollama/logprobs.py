@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
-from xenoglot.dialects.ollama.family import FAMILY, extra_of, own_fields
+from xenoglot.dialects.ollama.extras import FAMILY, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Logprob
 

@@ -7,7 +7,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.opaque import name_of
-from xenoglot.dialects.ollama.family import FAMILY, own_fields
+from xenoglot.dialects.ollama.extras import FAMILY, own_fields
 from xenoglot.model.content import Audio, Image, Inline
 
 if TYPE_CHECKING:

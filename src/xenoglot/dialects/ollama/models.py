@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Inquiry
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.ollama.moment import decode_moment, encode_moment
+from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
 from xenoglot.model.catalog import ModelInfo
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.target import Target
-from xenoglot.dialects.ollama.answer import around, encode_end, encode_head, is_own, take_end, take_head
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs
-from xenoglot.dialects.ollama.message_decoder import take_parts
-from xenoglot.dialects.ollama.message_encoder import encode_parts, is_readable
+from xenoglot.dialects.ollama.request.message_decoder import take_parts
+from xenoglot.dialects.ollama.request.message_encoder import encode_parts, is_readable
+from xenoglot.dialects.ollama.response_envelope import around, encode_end, encode_head, is_own, take_end, take_head
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.events import Started
@@ -22,7 +22,7 @@ from xenoglot.model.response import Candidate, Response
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
-    from xenoglot.dialects.ollama.family import Endpoint
+    from xenoglot.dialects.ollama.extras import Endpoint
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request

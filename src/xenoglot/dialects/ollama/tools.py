@@ -9,7 +9,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.requests.custom_tools import as_function
 from xenoglot.codec.requests.names import fit, qualified
-from xenoglot.dialects.ollama.family import FAMILY, extra_of, own_fields
+from xenoglot.dialects.ollama.extras import FAMILY, extra_of, own_fields
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool
 

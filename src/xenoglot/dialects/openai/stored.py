@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.dialects.openai.error import FAMILY
+from xenoglot.dialects.openai.errors import FAMILY
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.openai.embeddings import EMBEDDINGS
-from xenoglot.dialects.openai.error import encode_error
-from xenoglot.dialects.openai.family import FORWARD, authorize, decode_models, encode_model, encode_models
-from xenoglot.dialects.openai.limits import PREFIX, decode_limits, encode_limits
-from xenoglot.dialects.responses.counts import decode_counted, encode_count, encode_count_request
-from xenoglot.dialects.responses.decoder import StreamDecoder
-from xenoglot.dialects.responses.encoder import StreamEncoder
-from xenoglot.dialects.responses.error import decode_error
-from xenoglot.dialects.responses.glance import glance
-from xenoglot.dialects.responses.leftovers import NAME
-from xenoglot.dialects.responses.plain import ID_LIMIT
-from xenoglot.dialects.responses.request_decoder import decode_count, decode_request
-from xenoglot.dialects.responses.request_encoder import encode_request
+from xenoglot.dialects.openai.errors import encode_error
+from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
+from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
+from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
+from xenoglot.dialects.responses.errors import decode_error
+from xenoglot.dialects.responses.extras import NAME
+from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT
+from xenoglot.dialects.responses.fast.glance import glance
+from xenoglot.dialects.responses.request.decoder import decode_count, decode_request
+from xenoglot.dialects.responses.request.encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
-from xenoglot.dialects.responses.state import STATE
+from xenoglot.dialects.responses.stored.responses import STATE
+from xenoglot.dialects.responses.stream.decoder import StreamDecoder
+from xenoglot.dialects.responses.stream.encoder import StreamEncoder
 
 AFFINITY = (
     "session-id",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses, form_of
-from xenoglot.dialects.responses.leftovers import NAME
+from xenoglot.dialects.responses.extras import NAME
 from xenoglot.model.content import Extra, Refusal, ToolCall
 from xenoglot.model.response import Finish
 

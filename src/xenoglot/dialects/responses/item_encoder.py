@@ -15,11 +15,11 @@ from xenoglot.codec.requests.encode_context import Crossing
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.responses.sealed_reasoning import pack
 from xenoglot.codec.target import Target
-from xenoglot.dialects.responses.items import BODIES, JOINT
-from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.extras import NAME, own_fields
+from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT, NO_ARGUMENTS
+from xenoglot.dialects.responses.item_decoder import BODIES, JOINT
 from xenoglot.dialects.responses.output_text import ITEM
 from xenoglot.dialects.responses.parts import encode_said
-from xenoglot.dialects.responses.plain import ID_LIMIT, NO_ARGUMENTS
 from xenoglot.dialects.responses.tool_search import CALL, encode_search_call, is_search
 from xenoglot.model.content import (
     Audio,

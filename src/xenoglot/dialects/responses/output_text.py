@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.content import Citation, Logprob, Text
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.media import audio_format
 from xenoglot.codec.opaque import kind_of, name_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.dialects.responses.output_text import ITEM, decode_output_text, encode_output_text
 from xenoglot.model.content import (
     Audio,

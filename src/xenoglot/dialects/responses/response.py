@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.responses.echo import ECHOED, echo_of
-from xenoglot.dialects.responses.error import read_failure
+from xenoglot.dialects.responses.errors import read_failure
+from xenoglot.dialects.responses.extras import NAME, own_fields
 from xenoglot.dialects.responses.finish import completed_as, encode_finish, is_cut, take_finish
+from xenoglot.dialects.responses.item_decoder import decode_output
 from xenoglot.dialects.responses.item_encoder import encode_output
-from xenoglot.dialects.responses.items import decode_output
-from xenoglot.dialects.responses.leftovers import NAME, own_fields
+from xenoglot.dialects.responses.request_echo import ECHOED, echo_of
 from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.dialects.responses.usage import decode_usage, encode_usage
 from xenoglot.errors import FailureError, WireError

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.names import qualified
-from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Request, Tool

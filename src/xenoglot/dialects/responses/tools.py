@@ -16,9 +16,9 @@ from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import kind_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.schemas import is_strict
+from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.fast.frequent_shapes import plain_tool
 from xenoglot.dialects.responses.item_encoder import fitted_name
-from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
-from xenoglot.dialects.responses.plain import plain_tool
 from xenoglot.dialects.responses.tool_search import (
     TOOL,
     decode_search_tool,

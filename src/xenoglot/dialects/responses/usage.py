@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.json.nested_extra import leave, left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.dialects.responses.leftovers import NAME, extra_of, own_fields
+from xenoglot.dialects.responses.extras import NAME, extra_of, own_fields
 from xenoglot.model.response import Usage
 
 if TYPE_CHECKING:

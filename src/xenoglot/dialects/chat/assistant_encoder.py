@@ -1,0 +1,190 @@
+"""Writing what the model said: each part goes to the field it belongs to, in an answer or in the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.opaque import name_of
+from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.target import Target
+from xenoglot.dialects.chat.assistant_decoder import encode_annotation, encode_audio
+from xenoglot.dialects.chat.extras import NAME
+from xenoglot.dialects.chat.parts import encode_opaque, encode_part
+from xenoglot.dialects.chat.reasoning import answer_fields, list_of
+from xenoglot.dialects.chat.signatures import carry_unsigned, message_signature, with_signature
+from xenoglot.dialects.chat.tool_calls import NO_ARGUMENTS, encode_call, encode_function_call
+from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.response import Candidate
+
+
+_WORDS = 1
+_RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
+"""The order in which the parts of an assistant's turn are read from its fields."""
+
+
+class Sorted:
+    """The parts of an assistant's turn by the fields they go to, each with its path."""
+
+    __slots__ = ("audio", "calls", "refusals", "thoughts", "words")
+
+    def __init__(self, parts: Iterable[Part], where: str) -> None:
+        self.thoughts: list[tuple[str, Reasoning | Opaque]] = []
+        self.words: list[tuple[str, Part]] = []
+        self.refusals: list[tuple[str, Refusal]] = []
+        self.audio: list[tuple[str, Audio]] = []
+        self.calls: list[tuple[str, ToolCall | Opaque]] = []
+        for index, part in enumerate(parts):
+            self._add(f"{where}.content[{index}]", part)
+
+    def _add(self, where: str, part: Part) -> None:
+        match part:
+            case Reasoning() if "part" not in form_of(part.extra, NAME):
+                self.thoughts.append((where, part))
+            case Opaque() if list_of(part) == "tool_calls":
+                self.calls.append((where, part))
+            case Opaque() if list_of(part) is not None:
+                self.thoughts.append((where, part))
+            case ToolCall():
+                self.calls.append((where, part))
+            case Refusal() if "part" not in form_of(part.extra, NAME):
+                self.refusals.append((where, part))
+            case Audio(source=source) if part.id is not None or source is None:
+                self.audio.append((where, part))
+            case _:
+                self.words.append((where, part))
+
+
+def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: bool) -> JSONObject:
+    """Return the message of an answer without its role; its calls in the deprecated form where `legacy`."""
+    form = form_of(candidate.extra, NAME)
+    parts = Sorted(candidate.content, where)
+    finish = candidate.finish
+    if finish is None or finish.dialect != NAME:
+        note_order(candidate.content, where, losses)
+    message = answer_fields(parts.thoughts, losses)
+    message |= _content(parts, form, losses)
+    message |= message_signature(parts.words, losses)
+    refusal = refusal_field(parts)
+    message |= refusal or _explained(candidate, where, losses)
+    if refusal and finish is not None and finish.explanation is not None:
+        losses.dropped(f"{where}.finish", "explanation", "the model's own words are the `refusal`")
+    message |= _annotations(parts, losses)
+    for at, audio in parts.audio:
+        message["audio"] = encode_audio(audio, at, losses)
+    message |= _legacy_call(parts, losses) if legacy else _calls(parts, losses)
+    return {key: value for key, value in form.get("blanks", {}).items() if key not in message} | message
+
+
+def _explained(candidate: Candidate, where: str, losses: Losses) -> JSONObject:
+    """Return what a provider said of its refusal as the `refusal`: the model's own words left that free."""
+    explanation = candidate.finish.explanation if candidate.finish is not None else None
+    if explanation is None:
+        return {}
+    note_explanation(where, losses)
+    return {"refusal": explanation}
+
+
+def note_explanation(where: str, losses: Losses) -> None:
+    """Note where an explanation has gone."""
+    losses.emulated(f"{where}.finish", "explanation", "written as the `refusal` of the message")
+
+
+def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
+    """Note where parts stood in another order than that of their fields (pitfall-12)."""
+    ranks = [_RANKS.get(type(part), _WORDS) for part in parts]
+    if ranks != sorted(ranks):
+        losses.approximated(where, "order", "thoughts come first, calls last")
+
+
+def refusal_field(parts: Sorted) -> JSONObject:
+    """Return the `refusal` of a message."""
+    text = "".join(part.text for _, part in parts.refusals)
+    return {"refusal": text} if text else {}
+
+
+def call_item(part: ToolCall | Opaque, call_id: str, name: str, where: str, losses: Losses) -> JSONObject:
+    """Return one entry of `tool_calls`; one that we did not understand as it came."""
+    if isinstance(part, Opaque):
+        item: JSONObject = part.data["tool_calls"][0]
+        return item
+    return encode_call(part, call_id, name, where, losses)
+
+
+def complete(call: ToolCall) -> ToolCall:
+    """Return the call with arguments that a client can parse."""
+    return call if call.arguments or call.kind == "custom" else replace(call, arguments=NO_ARGUMENTS)
+
+
+def _calls(parts: Sorted, losses: Losses) -> JSONObject:
+    calls = [
+        call_item(part, "", "", at, losses)
+        if isinstance(part, Opaque)
+        else call_item(complete(with_signature(part, at, losses)), part.id, part.name, at, losses)
+        for at, part in parts.calls
+    ]
+    return {"tool_calls": calls} if calls else {}
+
+
+def _legacy_call(parts: Sorted, losses: Losses) -> JSONObject:
+    calls = [(at, complete(part)) for at, part in parts.calls if isinstance(part, ToolCall)]
+    for at, _ in calls[1:]:
+        losses.dropped(at, "tool call", "`function_call` holds one")
+    if not calls:
+        return {}
+    at, call = calls[0]
+    return {"function_call": encode_function_call(call, call.name, at, losses)}
+
+
+def _content(parts: Sorted, form: JSONObject, losses: Losses) -> JSONObject:
+    spelled = form.get("content")
+    crossing = Crossing(losses, Target(), home=True)
+    if spelled == "parts":
+        encoded = [encode_part(_plain(part), at, crossing) for at, part in parts.words]
+        return {"content": [item for item in encoded if item is not None]}
+    texts = [text for at, part in parts.words if (text := _text(part, at, crossing)) is not None]
+    if any(texts):
+        return {"content": "".join(texts)}
+    if spelled is None:
+        spelled = "null" if parts.calls else "empty"
+    return {} if spelled == "absent" else {"content": None if spelled == "null" else ""}
+
+
+def _plain(part: Part) -> Part:
+    """Return a text as it stands in a list of parts: its citations and probabilities stand elsewhere."""
+    return replace(part, citations=(), logprobs=()) if isinstance(part, Text) else part
+
+
+def _text(part: Part, where: str, crossing: Crossing) -> str | None:
+    """Return the words of a part of an answer; what has none is a loss."""
+    if isinstance(part, Text):
+        carry_unsigned(part, where, crossing.losses)
+        return part.text
+    if isinstance(part, Opaque) and part.dialect != NAME:
+        encoded = encode_opaque(part, where, crossing)
+        return None if encoded is None else part.text
+    crossing.losses.dropped(where, name_of(part), "an answer holds words and calls only")
+    return None
+
+
+def _annotations(parts: Sorted, losses: Losses) -> JSONObject:
+    annotations: list[JSON] = []
+    start = 0
+    for at, part in parts.words:
+        words = part.text if isinstance(part, Text | Opaque) else None
+        end = start + len(words or "")
+        if isinstance(part, Text):
+            for index, citation in enumerate(part.citations):
+                encoded = encode_annotation(citation, start, end, f"{at}.citations[{index}]", losses)
+                annotations += [] if encoded is None else [encoded]
+        start = end
+    return {"annotations": annotations} if annotations else {}

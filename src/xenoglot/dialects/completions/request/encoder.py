@@ -1,0 +1,193 @@
+"""Writing a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.json.nested_extra import left
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.adapt_request import JSON_ONLY
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.transcript import transcribe
+from xenoglot.dialects.completions.extras import NAME, own_fields
+from xenoglot.dialects.openai.sampling import encode_bias
+from xenoglot.errors import WireError
+from xenoglot.model.content import Text
+from xenoglot.model.request import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Prompt, Request, Sampling
+
+_STOP_LIMIT = 4
+_PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "n")
+_EXTENDED = ("top_k", "min_p", "repetition_penalty")
+_FOREIGN = (
+    "parallel_tool_calls",
+    "thinking",
+    "verbosity",
+    "metadata",
+    "service_tier",
+    "store",
+    "cache",
+    "cache_key",
+)
+"""What a request can say that this dialect has no field for."""
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return the request for a server; turns are written as one text.
+
+    Raises:
+        WireError: something cannot be asked of the server at all.
+    """
+    home = came_from(request, NAME)
+    crossing = Crossing(losses, target, home)
+    form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
+    _note_foreign(request, crossing)
+    body: JSONObject = {"model": request.model}
+    stops = request.sampling.stop
+    if request.prompt is None:
+        transcript = transcribe(_asking_for_json(request, losses), NAME, losses)
+        body["prompt"] = transcript.text
+        stops = _with_stop(stops, transcript.stop, crossing)
+    else:
+        body |= _prompt(request.prompt, _heading(request, losses), form)
+    body |= _sampling(request.sampling, form, crossing)
+    if stops is not None:
+        body["stop"] = _stop(stops, form, crossing)
+    if request.user is not None:
+        body["user"] = request.user
+    if request.stream or "unstreamed" in form:
+        body["stream"] = request.stream
+    return body | _stream_options(request, form, own, crossing) | own
+
+
+def _is_json_mode(request: Request) -> bool:
+    """Whether JSON of any form is wanted, of a model whose turn it is."""
+    wanted = request.output is not None and request.output.kind == "json" and request.prompt is None
+    return wanted and bool(request.messages) and request.messages[-1].role != "assistant"
+
+
+def _asking_for_json(request: Request, losses: Losses) -> Sequence[Message]:
+    """Return the messages; after the last a line that asks for JSON where it is wanted."""
+    if not _is_json_mode(request):
+        return request.messages
+    losses.approximated("$.output", "kind", "told at the end of the prompt, and not enforced")
+    return (*request.messages, Message(role="system", content=(Text(text=JSON_ONLY),)))
+
+
+def _prompt(prompt: Prompt, heading: str, form: JSONObject) -> JSONObject:
+    texts = [_text(text, heading) for text in prompt.texts]
+    fields: JSONObject = {"suffix": prompt.suffix, "echo": prompt.echo, "best_of": prompt.best_of}
+    if texts:
+        fields["prompt"] = texts if len(texts) > 1 or "prompt" in form else texts[0]
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _text(text: str | tuple[int, ...], heading: str) -> JSON:
+    if isinstance(text, str):
+        return heading + text
+    if heading:
+        raise WireError("$.prompt", "tokens cannot stand behind the words of a system turn; send the text")
+    return list(text)
+
+
+def _heading(request: Request, losses: Losses) -> str:
+    """Return what stands before a prompt that has system turns."""
+    if not request.messages:
+        return ""
+    losses.emulated("$.prompt", "texts", "each begins with what the system says")
+    said = transcribe(request.messages, NAME, losses).words
+    return f"{said}\n\n" if said else ""
+
+
+def _note_foreign(request: Request, crossing: Crossing) -> None:
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "required":
+        raise WireError("$.tool_choice", "the dialect of the server has no tools, so none can be demanded")
+    if request.previous is not None:
+        raise stateless(request)
+    for index in range(len(request.tools)):
+        crossing.losses.dropped(f"$.tools[{index}]", "tool", "the dialect has none")
+    if choice is not None:
+        crossing.losses.dropped("$", "tool_choice", "the dialect has no tools")
+    if request.output is not None and request.output.kind != "text" and not _is_json_mode(request):
+        crossing.losses.dropped("$", "output", "the dialect has no form of answers")
+    for name in _FOREIGN:
+        if getattr(request, name) is not None:
+            crossing.losses.dropped("$", name, "the dialect has no such field")
+
+
+def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
+    limit = _max_tokens(sampling.max_tokens, form, crossing)
+    if limit is not None:
+        fields["max_tokens"] = limit
+    for name in _EXTENDED:
+        value = getattr(sampling, name)
+        if value is None:
+            continue
+        if crossing.home or crossing.target.extended_sampling:
+            fields[form.get(name, name)] = value
+        else:
+            crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
+    if sampling.logit_bias is not None:
+        fields["logit_bias"] = encode_bias(sampling.logit_bias, form)
+    return fields | _logprobs(sampling, form, crossing)
+
+
+def _max_tokens(wanted: int | None, form: JSONObject, crossing: Crossing) -> int | None:
+    """Return the limit to write: a server that is told none stops after 16 tokens, which is no answer to a turn."""
+    if wanted is None:
+        if crossing.home:
+            return -1 if "unlimited" in form else None
+        wanted = crossing.target.default_max_tokens
+        crossing.losses.approximated("$.sampling", "max_tokens", f"the dialect's own is 16; {wanted} is written")
+    limit = crossing.target.max_tokens_limit
+    if limit is not None and wanted > limit:
+        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
+        return limit
+    return wanted
+
+
+def _logprobs(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+    if "logprobs" in form:
+        return {"logprobs": sampling.logprobs}
+    if sampling.logprobs:
+        return {"logprobs": sampling.top_logprobs or 0}
+    if sampling.top_logprobs:
+        crossing.losses.dropped("$.sampling", "top_logprobs", "the request does not ask for `logprobs`")
+    return {}
+
+
+def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: Crossing) -> tuple[str, ...] | None:
+    """Return the stop strings with the one that ends the model's turn, where there is room for it."""
+    given, limit = stops or (), crossing.target.stop_limit
+    if stop is None or stop in given or (limit is not None and len(given) >= limit):
+        return stops
+    crossing.losses.emulated("$.sampling", "stop", "the model's turn ends where the user would speak next")
+    return (*given, stop)
+
+
+def _stop(stop: Sequence[str], form: JSONObject, crossing: Crossing) -> JSON:
+    limit = crossing.target.stop_limit
+    if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
+        raise WireError("$.stop", f"the server takes at most {limit} stop strings")
+    return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
+
+
+def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+    """Ask for usage at the end of a stream (pitfall-101); a request of this dialect goes home as it came."""
+    options: JSONObject = {}
+    if crossing.home and request.stream_usage is not None:
+        options["include_usage"] = request.stream_usage
+    elif request.stream and not crossing.home:
+        options["include_usage"] = True
+    if "stream_options" in form:
+        options |= left(own, form, "stream_options")
+    return {"stream_options": options} if options or "stream_options" in form else {}

@@ -1,0 +1,312 @@
+"""Canonical requests, written for a server of this dialect.
+
+What came from this dialect goes home as it came, unless the `Target` asks for something else; what comes from another
+is made lawful here, and each difference is a `Loss`.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.frequent_shapes import silent
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.adapt_request import JSON_ONLY
+from xenoglot.codec.requests.encode_context import came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.schemas import closed
+from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
+from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
+from xenoglot.dialects.messages.reasoning_effort import encode_thinking
+from xenoglot.dialects.messages.request.turn_order import Turn, fold_system, mend
+from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
+from xenoglot.errors import WireError
+from xenoglot.model.request import Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Message, OutputFormat, Request
+
+MARK_LIMIT = 4
+"""The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
+
+_TIERS: dict[str, tuple[str, str]] = {
+    "auto": ("service_tier", "auto"),
+    "default": ("service_tier", "standard_only"),
+    "fast": ("speed", "fast"),
+    "priority": ("service_tier", "auto"),
+    "flex": ("service_tier", "standard_only"),
+    "scale": ("service_tier", "auto"),
+}
+_EXACT_TIERS = ("auto", "default", "fast")
+
+_TURNS = {"user": "user", "assistant": "assistant", "tool": "user", "system": "system", "developer": "system"}
+"""In whose turn each says it."""
+
+_NO_FIELD = "the dialect has no such field"
+
+_EXTENDED = ("min_p", "repetition_penalty")
+_NEUTRAL: dict[str, JSON] = {
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "seed": None,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "top_logprobs": 0,
+}
+"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+_foreign = attrgetter(*_NEUTRAL)
+_UNSAID = _foreign(Sampling())
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return `request` as the body of a call.
+
+    Raises:
+        WireError: what is asked cannot be had from this dialect, and leaving it out would not be the same request:
+            several candidates (pitfall-46), or a conversation that the server is to remember.
+    """
+    if request.sampling.n is not None and request.sampling.n > 1:
+        raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
+    if request.previous is not None:
+        raise stateless(request)
+    return _RequestEncoder(as_turns(request, losses), losses, target).body()
+
+
+class _RequestEncoder:
+    def __init__(self, request: Request, losses: Losses, target: Target) -> None:
+        self._request = request
+        self._losses = losses
+        self._target = target
+        self._home = came_from(request, NAME)
+        self._form = form_of(request.extra, NAME)
+        self._parts = PartEncoder(losses, home=self._home, target=target)
+        self._body: JSONObject = {"model": request.model}
+
+    def body(self) -> JSONObject:
+        request, losses, home = self._request, self._losses, self._home
+        self._conversation()
+        self._sampling(request.sampling)
+        if request.tools or request.tool_choice is not None or request.parallel_tool_calls is not None or self._form:
+            self._tools(request)
+        if request.output is not None:
+            self._output(request.output)
+        self._rest()
+        if request.thinking is not None:
+            encode_thinking(request.thinking, self._body, losses, self._target, home=home)
+        if not home and (self._parts.marks or request.tools):
+            _limit_marks(self._body, losses)
+        return with_rest(self._body, request.extra, "$", losses)
+
+    def _tools(self, request: Request) -> None:
+        losses, home = self._losses, self._home
+        tools = encode_tools(request, self._parts, losses, home=home, strict=self._target.strict_tools)
+        if tools or self._form.get("tools") == "empty":
+            self._body["tools"] = tools
+        if tools or home:
+            with_said(self._body, tool_choice=encode_choice(request, self._parts, losses, home=home))
+        else:
+            drop_choice(request, losses)
+
+    def _conversation(self) -> None:
+        messages = self._request.messages
+        hoisted = 0
+        while hoisted < len(messages) and _is_head(messages[hoisted]):
+            hoisted += 1
+        if hoisted and ((system := self._system(messages[:hoisted])) or self._home):
+            self._body["system"] = system
+        turns: list[Turn] = []
+        for index in range(hoisted, len(messages)):
+            turn = self._turn(messages[index], f"$.messages[{index}]")
+            if turn is not None:
+                turns.append(turn)
+        if not self._target.inline_system:
+            turns = fold_system(turns, self._losses)
+        if not self._home:
+            turns = mend(turns, self._losses, prefill=self._target.prefill == "native")
+        self._body["messages"] = [turn.encode() for turn in turns]
+
+    def _system(self, messages: Sequence[Message]) -> str | list[JSONObject]:
+        if len(messages) == 1 and not self._home and (lone := self._parts.plain.lone(messages[0])) is not None:
+            return lone
+        blocks: list[JSONObject] = []
+        for index, message in enumerate(messages):
+            where = f"$.messages[{index}]"
+            self._report(message, where)
+            self._losses.carry(message.extra, where, NAME)
+            blocks += self._parts.blocks(message.content, f"{where}.content", "system")
+        spelled = len(messages) == 1 and (not self._home or form_of(messages[0].extra, NAME).get("content") == "string")
+        text = lone_text(blocks, spelled=spelled)
+        return blocks if text is None else text[0]
+
+    def _turn(self, message: Message, where: str) -> Turn | None:
+        if (lone := self._parts.plain.lone(message)) is not None:
+            listed = self._home and silent(message.extra, NAME)
+            return Turn(message.role, [{"type": "text", "text": lone}], where, None, None if listed else "string")
+        self._report(message, where)
+        role = _TURNS[message.role]
+        blocks = self._parts.blocks(message.content, f"{where}.content", role)
+        fields = with_rest({}, message.extra, where, self._losses)
+        if not blocks and (message.content or not self._home) and not fields:
+            if message.content:
+                self._losses.dropped(where, "message", "nothing of it is left to say")
+            return None
+        spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
+        return Turn(role, blocks, where, fields, spelled)
+
+    def _report(self, message: Message, where: str) -> None:
+        if message.role == "developer":
+            self._losses.approximated(where, "role", "`developer` is written as `system`")
+        if message.name is not None:
+            self._losses.dropped(where, "name", "a message of the dialect has none")
+        if message.id is not None:
+            self._losses.dropped(where, "id", "a message of the dialect has none")
+
+    def _sampling(self, sampling: Sampling) -> None:
+        body, losses, home = self._body, self._losses, self._home
+        where = "$.sampling"
+        self._max_tokens(sampling.max_tokens)
+        for name in ("temperature", "top_p", "top_k"):
+            value = getattr(sampling, name)
+            if value is not None:
+                body[name] = value
+        if not home:
+            self._fit_sampling(where)
+        if sampling.stop is not None:
+            stop = [text for text in sampling.stop if home or text.strip()]
+            if len(stop) < len(sampling.stop):
+                losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
+            if stop or home:
+                body["stop_sequences"] = stop
+        if _foreign(sampling) != _UNSAID:
+            self._foreign_sampling(sampling, where)
+
+    def _fit_sampling(self, where: str) -> None:
+        """Keep what servers take: of two ways to narrow the draw all newer models refuse both at once (pitfall-22)."""
+        body, losses = self._body, self._losses
+        if body.get("temperature", 0) > 1:
+            body["temperature"] = 1.0
+            losses.approximated(where, "temperature", "the dialect's highest is 1")
+        if body.get("top_k", 1) < 1:  # how other servers write that there is no limit
+            del body["top_k"]
+        if "temperature" in body and "top_p" in body:
+            lesser = "temperature" if body["temperature"] == 1 != body["top_p"] else "top_p"
+            if body.pop(lesser) != 1:
+                losses.dropped(where, lesser, "not allowed beside `temperature`")
+
+    def _foreign_sampling(self, sampling: Sampling, where: str) -> None:
+        for field, neutral in _NEUTRAL.items():
+            value = getattr(sampling, field)
+            if value is None or value == neutral:
+                continue
+            if field in _EXTENDED and self._target.extended_sampling:
+                self._body[field] = value
+            else:
+                self._losses.dropped(where, field, _NO_FIELD)
+
+    def _max_tokens(self, wanted: int | None) -> None:
+        if wanted is None:
+            if self._home:  # it may be missing where tokens are only counted
+                return
+            wanted = self._target.default_max_tokens
+            self._losses.approximated("$.sampling", "max_tokens", f"the dialect requires it; {wanted} is written")
+        limit = self._target.max_tokens_limit
+        if limit is not None and wanted > limit:
+            wanted = limit
+            self._losses.approximated("$.sampling", "max_tokens", f"the server generates at most {limit}")
+        self._body["max_tokens"] = wanted
+
+    def _output(self, output: OutputFormat) -> None:
+        losses, schema = self._losses, output.schema
+        if output.kind == "text":
+            return
+        if not isinstance(schema, dict):
+            self._ask_for_json()
+            return
+        if not self._home and (known := closed(schema)) != schema:
+            schema = known
+            losses.approximated("$.output", "schema", "its objects are closed, its bounds told in words")
+        own = with_rest({"type": "json_schema", "schema": schema}, output.extra, "$.output", losses)
+        if self._form.get("output") == "output_format":
+            self._body["output_format"] = own
+        else:
+            self._body["output_config"] = {"format": own}
+        for field in ("name", "description"):
+            if getattr(output, field) is not None:
+                losses.dropped("$.output", field, "the dialect gives a schema none")
+        if output.strict is not None:
+            losses.approximated("$.output", "strict", "the dialect holds to every schema strictly")
+
+    def _ask_for_json(self) -> None:
+        """Add a line to the system prompt, after its cache marks: the dialect has schemas, and no mode for any JSON."""
+        self._losses.approximated("$.output", "kind", "told at the end of the system prompt, and not enforced")
+        said = self._body.get("system")
+        if isinstance(said, list):
+            self._body["system"] = [*said, {"type": "text", "text": JSON_ONLY}]
+        else:
+            self._body["system"] = f"{said}\n\n{JSON_ONLY}" if said else JSON_ONLY
+
+    def _rest(self) -> None:
+        request, body, losses = self._request, self._body, self._losses
+        if request.stream:
+            body["stream"] = True
+        elif self._form.get("stream") is False:
+            body["stream"] = False
+        if request.user is not None:
+            body["metadata"] = {"user_id": request.user}
+        if request.cache is not None:
+            body["cache_control"] = encode_cache(request.cache, "$.cache", losses, home=self._home)
+        if request.service_tier is not None:
+            _encode_tier(request.service_tier, body, losses)
+        for field in ("metadata", "verbosity", "cache_key"):
+            if getattr(request, field):
+                losses.dropped("$", field, _NO_FIELD)
+        if request.store:  # not to store is what the dialect does anyway
+            losses.dropped("$", "store", _NO_FIELD)
+
+
+def _is_head(message: Message) -> bool:
+    """Whether a message is hoisted to `system` if all before it are; one that stood among the messages is not."""
+    return message.role in ("system", "developer") and not form_of(message.extra, NAME).get("inline")
+
+
+def _encode_tier(tier: str, body: JSONObject, losses: Losses) -> None:
+    known = _TIERS.get(tier)
+    if known is None:
+        losses.dropped("$", "service_tier", "the dialect has no such tier")
+        return
+    field, word = known
+    body[field] = word
+    if tier not in _EXACT_TIERS:
+        losses.approximated("$", "service_tier", f"`{tier}` is written as `{word}`")
+
+
+def _limit_marks(body: JSONObject, losses: Losses) -> None:
+    """Take away the first of the cache marks where there are more than allowed: the later, the longer the prefix."""
+    marked = _marked(body)
+    spare = len(marked) + ("cache_control" in body) - MARK_LIMIT
+    tools = sum("cache_control" in tool for tool in body.get("tools", ()))
+    for place, block in enumerate(marked[: max(0, spare)]):
+        del block["cache_control"]
+        where = "$.tools" if place < tools else "$.messages"
+        losses.dropped(where, "cache", f"the dialect allows {MARK_LIMIT} marks")
+
+
+def _marked(body: JSONObject) -> list[JSONObject]:
+    """Return all that a cache mark stands on, in the order of the prompt: tools first."""
+    marked = [tool for tool in body.get("tools", ()) if "cache_control" in tool]
+    contents: list[JSON] = [body.get("system"), *(message.get("content") for message in body["messages"])]
+    for content in contents:
+        for block in content if isinstance(content, list) else ():
+            inner = block.get("content")
+            if isinstance(inner, list):
+                marked += [part for part in inner if "cache_control" in part]
+            if "cache_control" in block:
+                marked.append(block)
+    return marked

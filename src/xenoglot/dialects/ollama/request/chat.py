@@ -1,0 +1,68 @@
+"""Requests of `POST /api/chat`, both ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.reader import Reader
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.dialects.ollama.extras import CHAT, extra_of, own_fields
+from xenoglot.dialects.ollama.request.message_decoder import decode_messages
+from xenoglot.dialects.ollama.request.message_encoder import MessageEncoder
+from xenoglot.dialects.ollama.request.settings import decode_settings, encode_settings
+from xenoglot.dialects.ollama.tools import decode_tools, encode_tools
+from xenoglot.model.content import Extra
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Request
+
+
+def decode_request(body: JSON) -> Request:
+    """Return what a client asks; without messages, that the model be loaded (see `loading`).
+
+    Raises:
+        WireError: a field is missing or of a wrong type.
+    """
+    reader = Reader(body)
+    form: JSONObject = {}
+    settings = decode_settings(reader, form)
+    form["messages"] = "messages" not in reader.rest()
+    messages, tools = decode_messages(reader), decode_tools(reader)
+    extra = extra_of(reader, CHAT.name, form) or Extra(dialect=CHAT.name)
+    return replace(settings, messages=messages, tools=tools, extra=extra)
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return the request for a server; one that came in this dialect goes out as it came.
+
+    Raises:
+        WireError: something cannot be asked of the server at all.
+    """
+    home = came_from(request, CHAT.name)
+    request = as_turns(request, losses)
+    crossing = Crossing(losses, target, home)
+    form, own = form_of(request.extra, CHAT.name), own_fields(request.extra, "$", losses, CHAT.name)
+    body: JSONObject = {"model": request.model}
+    turns, joined = turns_for(request.messages, crossing, CHAT.name)
+    messages = MessageEncoder(joined).encode(turns)
+    if messages or not ("messages" in form or "messages" in own):
+        body["messages"] = messages
+    _note_prefill(request, crossing)
+    if tools := encode_tools(request, crossing):
+        body["tools"] = tools
+    body |= encode_settings(request, form, own, crossing)
+    return {**form.get("blanks", {}), **own, **body}
+
+
+def _note_prefill(request: Request, crossing: Crossing) -> None:
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
+        crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")

@@ -1,0 +1,94 @@
+"""What the requests of both endpoints say alike: the model, its options, the form of the answer, how to think."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.json.nested_extra import take_blanks
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.encode_context import stateless
+from xenoglot.dialects.ollama.extras import FAMILY, own_fields
+from xenoglot.dialects.ollama.reasoning_effort import encode_thinking, take_thinking
+from xenoglot.dialects.ollama.request.options import decode_sampling, encode_sampling
+from xenoglot.errors import WireError
+from xenoglot.model.request import OutputFormat, Request
+
+if TYPE_CHECKING:
+    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.model.json import JSONObject
+
+_UNKNOWN = ("metadata", "user", "service_tier", "verbosity", "cache", "cache_key")
+
+
+def decode_settings(reader: Reader, form: JSONObject) -> Request:
+    """Take all but what is to be answered; `form` gets how it was spelled.
+
+    Raises:
+        WireError: there is no model, or a field is of a wrong type.
+    """
+    form["blanks"] = take_blanks(reader, "format", "system", "template", "suffix", "images", "context", "tools")
+    stream = reader.take("stream", bool)
+    form["unsaid_stream"] = stream is None
+    return Request(
+        model=reader.need("model", str),
+        sampling=decode_sampling(reader, form),
+        output=_take_output(reader),
+        thinking=take_thinking(reader),
+        stream=stream is not False,  # `ChatRequest.Stream`: true by default
+    )
+
+
+def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+    """Return all but what is to be answered; options that were carried are taken out of `own`.
+
+    Raises:
+        WireError: it cannot be had from this server, and would be another request without.
+    """
+    if request.sampling.n is not None and request.sampling.n > 1:
+        raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
+    if request.previous is not None:
+        raise stateless(request)
+    fields = encode_sampling(request.sampling, form, own, crossing)
+    if request.output is not None:
+        fields |= _output(request.output, crossing)
+    if request.thinking is not None:
+        fields |= encode_thinking(request.thinking, crossing)
+    if not (request.stream and "unsaid_stream" in form):
+        fields["stream"] = request.stream
+    for name in _UNKNOWN:
+        if getattr(request, name):
+            crossing.losses.dropped("$", name, "the dialect has no such field")
+    if request.store:  # not to store is what the server does anyway
+        crossing.losses.dropped("$", "store", "the dialect has no such field")
+    return fields
+
+
+def _take_output(reader: Reader) -> OutputFormat | None:
+    """Take `format`: the word `json`, or a schema."""
+    value = reader.peek("format")
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return OutputFormat(kind="json_schema", schema=reader.take("format", dict))
+    if value != "json":
+        raise expected(reader.at("format"), "'json' or object", value)
+    reader.take("format", str)
+    return OutputFormat(kind="json")
+
+
+def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
+    losses, where = crossing.losses, "$.output"
+    own_fields(output.extra, where, losses, FAMILY)
+    if output.kind == "text":
+        return {}
+    for name in ("name", "description"):
+        if getattr(output, name) is not None:
+            losses.dropped(where, name, "the dialect gives a schema none")
+    if output.strict is not None:
+        losses.approximated(where, "strict", "the server holds to every schema strictly")
+    if output.kind == "json":
+        return {"format": "json"}
+    if not isinstance(output.schema, dict):
+        losses.approximated(where, "schema", "no object; any JSON is asked for")
+        return {"format": "json"}
+    return {"format": output.schema}

@@ -1,0 +1,78 @@
+"""What stands around the words in every piece of an answer: whose it is, when it was made, that it is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.json.nested_extra import left
+from xenoglot.dialects.ollama.extras import NAMES, Endpoint, extra_of, own_fields
+from xenoglot.dialects.ollama.finish import decode_finish, decode_usage, encode_finish, encode_usage
+from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
+from xenoglot.model.content import Extra
+from xenoglot.model.events import Finished, Started
+
+if TYPE_CHECKING:
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.reader import Reader
+    from xenoglot.model.json import JSONObject
+    from xenoglot.model.request import Request
+    from xenoglot.model.response import Candidate, Usage
+
+_REMOTE = ("remote_model", "remote_host")
+"""Whose the model really is: every piece of an answer says so (`ChatResponse` in `api/types.go`)."""
+
+
+def take_head(reader: Reader, endpoint: Endpoint) -> Started:
+    """Take what every piece of an answer says alike."""
+    said = reader.take_if("created_at", str)
+    remote = {key: value for key in _REMOTE if (value := reader.take_any(key)) is not None}
+    form = {} if said is None else {"created_at": said}
+    extra = Extra(dialect=endpoint.name, fields=remote, form=form) if remote or form else None
+    return Started(model=reader.take_if("model", str), created=decode_moment(said), extra=extra)
+
+
+def encode_head(started: Started, request: Request, endpoint: Endpoint, losses: Losses) -> JSONObject:
+    """Return what every piece of an answer says; the time as it came, where it came so."""
+    for name in ("id", "service_tier"):
+        if getattr(started, name) is not None:
+            losses.dropped("$", name, "an answer has no such field")
+    own = own_fields(started.extra, "$", losses, endpoint.name)
+    created_at = encode_moment(started.created)
+    if started.extra is not None and is_own(started.extra):
+        said = started.extra.form.get("created_at")
+        created_at = said if isinstance(said, str) and decode_moment(said) == started.created else created_at
+    return {"model": request.model if started.model is None else started.model, "created_at": created_at, **own}
+
+
+def is_own(extra: Extra | None) -> bool:
+    """Whether an answer came from one of the two endpoints, whose clients get what they would have got."""
+    return extra is not None and extra.dialect in NAMES
+
+
+def take_end(reader: Reader, endpoint: Endpoint, form: JSONObject, *, calls: bool) -> tuple[Usage | None, Finished]:
+    """Take what the last piece says, and carry what nobody took of it."""
+    usage = decode_usage(reader)
+    finish = decode_finish(reader.take_if("done_reason", str), calls=calls)
+    return usage, Finished(finish=finish, extra=extra_of(reader, endpoint.name, form))
+
+
+def encode_end(
+    candidate: Candidate, usage: Usage | None, endpoint: Endpoint, losses: Losses, *, refused: bool
+) -> JSONObject:
+    """Return what the last piece says, beside its words; `refused` tells whether these say that the model declines."""
+    where = "$.candidates[0]"
+    fields = own_fields(candidate.extra, where, losses, endpoint.name)
+    fields["done"] = True
+    if candidate.finish is not None:
+        fields |= encode_finish(candidate.finish, where, losses)
+    if refused:
+        losses.approximated(where, "finish", "nothing but the words says that the model declines")
+    return fields if usage is None else fields | encode_usage(usage, losses)
+
+
+def around(words: JSONObject, endpoint: Endpoint, own: JSONObject, form: JSONObject) -> JSONObject:
+    """Return the fields that hold `words`; what nobody took of a `message` is taken out of `own` and put back."""
+    if not endpoint.nested:
+        return words
+    role = {} if form.get("role") == "other" else {"role": "assistant"}
+    return {"message": {**role, **left(own, form, "message"), **words}}

@@ -1,0 +1,160 @@
+"""The blocks of an answer as pieces of a stream: what each says at its start, as it grows, and at its end.
+
+A piece is the fields of a message: words under `content`, a thought, pictures, or a whole call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.dialects.ollama.extras import FAMILY, own_fields
+from xenoglot.dialects.ollama.request.message_encoder import (
+    PARAGRAPH,
+    encode_parts,
+    is_readable,
+    note_text,
+    thought_of,
+)
+from xenoglot.model.content import Reasoning, Refusal, Text
+from xenoglot.model.events import BlockEnded, BlockStarted, CitationDelta, ReasoningDelta, TextDelta
+from xenoglot.model.fold import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.model.content import Part
+    from xenoglot.model.events import Event
+    from xenoglot.model.json import JSONObject
+
+
+class Block:
+    """A block that says nothing until it is whole; then it is written as a whole answer writes it.
+
+    `place` is the position of a call among those of the answer.
+    """
+
+    def __init__(self, part: Part, where: str, crossing: Crossing, *, own: bool, place: int = 0) -> None:
+        self._own = own
+        self._where = where
+        self._crossing = crossing
+        self._place = place
+        self._grown = _Grown(part)
+
+    def begin(self) -> Sequence[JSONObject]:
+        """Return what is known at the start."""
+        return ()
+
+    def grow(self, event: Event) -> Sequence[JSONObject]:
+        """Return what a delta adds."""
+        self._grown.feed(event)
+        return ()
+
+    def end(self, whole: Part | None) -> Sequence[JSONObject]:
+        """Return what no delta said; `whole` is the part where the wire said more than the deltas."""
+        part = self._grown.part(whole)
+        if not (self._own or is_readable(part, self._where, self._crossing.losses)):
+            return ()
+        fields = encode_parts([(self._where, part)], "", self._where, self._crossing, self._place)
+        said = {key: value for key, value in fields.items() if value}
+        return [said] if said else ()
+
+
+class WordsBlock:
+    """A `Text`, or a `Refusal`, of which the wire knows nothing."""
+
+    def __init__(self, part: Text | Refusal, where: str, losses: Losses) -> None:
+        self._text = part.text
+        self._length = self._citations = 0
+        self._where = where
+        self._losses = losses
+        if isinstance(part, Text):
+            note_text(part, where, losses)
+            self._citations = len(part.citations)
+        else:
+            own_fields(part.extra, where, losses, FAMILY)
+            losses.approximated(where, "refusal", "written as words")
+
+    def begin(self) -> Sequence[JSONObject]:
+        """Return the words known at the start."""
+        return self._say(self._text)
+
+    def grow(self, event: Event) -> Sequence[JSONObject]:
+        """Return more words."""
+        if isinstance(event, CitationDelta):
+            at = f"{self._where}.citations[{self._citations}]"
+            self._losses.dropped(at, event.citation.kind, "a message cannot cite")
+            self._citations += 1
+        return self._say(event.text) if isinstance(event, TextDelta) else ()
+
+    def end(self, whole: Part | None) -> Sequence[JSONObject]:
+        """Return the words that no delta said."""
+        if not isinstance(whole, Text | Refusal):
+            return ()
+        if isinstance(whole, Text):
+            note_text(whole, self._where, self._losses)
+        return self._say(whole.text[self._length :])
+
+    def _say(self, text: str) -> Sequence[JSONObject]:
+        self._length += len(text)
+        return [{"content": text}] if text else ()
+
+
+class ThoughtBlock:
+    """A `Reasoning`: its words, and what is told of them, each in a paragraph of its own."""
+
+    def __init__(self, part: Reasoning, where: str, losses: Losses) -> None:
+        self._texts = [(None, part.text or ""), *enumerate(part.summary or ())]  # known at the start
+        self._grown = _Grown(part)
+        self._where = where
+        self._losses = losses
+        self._open: int | str | None = ""  # the summary that grows, `None` for the thought itself; nothing yet
+        self._length = 0  # of the thought itself, as far as it was said
+        self._told = bool(part.summary)  # whether any summary was
+
+    def begin(self) -> Sequence[JSONObject]:
+        """Return what is known at the start."""
+        return [piece for index, text in self._texts for piece in self._say(index, text)]
+
+    def grow(self, event: Event) -> Sequence[JSONObject]:
+        """Return more of it; a seal is lost."""
+        self._grown.feed(event)
+        return self._say(event.summary, event.text) if isinstance(event, ReasoningDelta) else ()
+
+    def end(self, whole: Part | None) -> Sequence[JSONObject]:
+        """Return the words that no delta said."""
+        part = self._grown.part(whole)
+        if not isinstance(part, Reasoning):
+            return ()
+        thought_of(part, self._where, self._losses)
+        told = () if self._told else enumerate(part.summary or ())
+        rest = (part.text or "")[self._length :]
+        return [piece for index, text in ((None, rest), *told) for piece in self._say(index, text)]
+
+    def _say(self, index: int | None, text: str) -> Sequence[JSONObject]:
+        if index is None:
+            self._length += len(text)
+        else:
+            self._told = True
+        if not text:
+            return ()
+        apart = self._open not in ("", index)
+        self._open = index
+        return [{"thinking": PARAGRAPH + text if apart else text}]
+
+
+class _Grown:
+    """A part in the making."""
+
+    def __init__(self, part: Part) -> None:
+        self._folder = Folder()
+        self._folder.feed(BlockStarted(part=part))
+
+    def feed(self, event: Event) -> None:
+        self._folder.feed(event)
+
+    def part(self, whole: Part | None) -> Part:
+        """Return what it has become: `whole`, where the wire said that."""
+        self._folder.feed(BlockEnded(part=whole))
+        return self._folder.response().candidates[0].content[0]

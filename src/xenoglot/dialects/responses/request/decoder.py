@@ -1,0 +1,282 @@
+"""Reading a request.
+
+Source: `openai/types/responses/response_create_params.py` of the official SDK, and `CreateResponseBody` of Open
+Responses (https://www.openresponses.org/reference).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from xenoglot.codec.json.nested_extra import leave
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.bounds import MOST_TOKENS
+from xenoglot.codec.requests.encode_context import PREVIOUS
+from xenoglot.dialects.openai.sampling import NUMBERS, Take, number, take_fields
+from xenoglot.dialects.responses.extras import NAME, extra_of
+from xenoglot.dialects.responses.request.input_decoder import InputDecoder
+from xenoglot.dialects.responses.tool_search import with_search_named
+from xenoglot.dialects.responses.tools import decode_choice, decode_tools, identity, placed
+from xenoglot.model.content import CacheMark, Extra, Text
+from xenoglot.model.effort import BUDGETS
+from xenoglot.model.request import Message, OutputFormat, Request, Sampling, Thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from xenoglot.model.content import Opaque
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Effort, Tool
+
+_EFFORTS: frozenset[Effort] = frozenset({"none", *BUDGETS})
+
+LOGPROBS = "message.output_text.logprobs"
+ENCRYPTED = "reasoning.encrypted_content"
+"""What of `include` we understand: that probabilities be told, and that thoughts come sealed."""
+
+_SILENT: JSONObject = {"truncation": "disabled", "background": False}
+"""What is the case anyway: said, it is a matter of form."""
+
+_SAMPLING: Mapping[str, tuple[str, Take]] = {
+    "top_logprobs": ("top_logprobs", number(int, 0, 20)),
+    "max_output_tokens": ("max_tokens", number(int, 1, MOST_TOKENS)),
+    **NUMBERS,
+}
+_SILENCES = frozenset({*_SILENT, "stream_options", "include"})
+_OTHERS = frozenset(
+    {
+        "user",
+        "safety_identifier",
+        "metadata",
+        "service_tier",
+        "store",
+        "previous_response_id",
+        "prompt_cache_options",
+        "prompt_cache_key",
+        "text",
+    }
+)
+"""The fields that are read together: where a request has none of them, nothing is looked for."""
+
+
+def decode_request(body: JSON) -> Request:
+    """Return what a client asks.
+
+    Raises:
+        WireError: a field is missing, of a wrong type or out of range.
+    """
+    reader = Reader(body)
+    return _decode(reader, reader.need("model", str))
+
+
+def decode_count(body: JSON) -> Request:
+    """Return the request whose tokens are to be counted: as `decode_request`, but the model may be missing."""
+    reader = Reader(body)
+    return _decode(reader, reader.take("model", str) or "")
+
+
+def _decode(reader: Reader, model: str) -> Request:
+    form: JSONObject = {}
+    turns = InputDecoder()
+    messages = (*_take_instructions(reader, form), *_take_input(reader, turns, form))
+    left = reader.rest()
+    if reader.peek("tools") == []:
+        form["tools"] = True
+    tools = _with_placed(decode_tools(reader), turns.tools) if turns.tools or "tools" in left else ()
+    stream = reader.take("stream", bool)
+    if stream is False:
+        form["unstreamed"] = True
+    if not _SILENCES.isdisjoint(left):
+        _take_silent(reader, form)
+    if turns.updates:
+        form["began"] = [{key: reader.peek(key) for key in ("reasoning", "text") if key in left}]
+    choice = decode_choice(reader) if "tool_choice" in left else None
+    parallel = reader.take("parallel_tool_calls", bool)
+    sampling = _take_sampling(reader, form)
+    thinking = _take_thinking(reader, form) if "reasoning" in left else None
+    others = None if _OTHERS.isdisjoint(left) else _take_others(reader, form)
+    request = Request(
+        model=model,
+        messages=messages,
+        tools=tools,
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
+        sampling=sampling,
+        thinking=thinking,
+        stream=stream is True,
+        extra=Extra(dialect=NAME, fields=left, form=form),
+    )
+    request = request if others is None else replace(request, **others)
+    request = with_search_named(request)
+    return _updated(request, turns.updates) if turns.updates else request
+
+
+def _take_others(reader: Reader, form: JSONObject) -> JSONObject:
+    """Return those fields of a request that few clients send."""
+    previous = reader.take("previous_response_id", str)
+    if previous is not None:
+        form[PREVIOUS] = "previous_response_id"
+    others = {
+        "user": _take_user(reader, form),
+        "metadata": reader.take("metadata", dict),
+        "service_tier": reader.take("service_tier", str),
+        "store": reader.take("store", bool),
+        "previous": previous,
+        "cache": _take_cache(reader),
+        "cache_key": reader.take("prompt_cache_key", str),
+    }
+    return others | _take_text(reader, form)
+
+
+def _take_instructions(reader: Reader, form: JSONObject) -> tuple[Message, ...]:
+    """Take `instructions`, which are what the system says first."""
+    text = reader.take("instructions", str)
+    if not text:
+        if text is not None:
+            form["instructions"] = "empty"
+        return ()
+    return (Message(role="system", content=(Text(text=text),), extra=Extra(dialect=NAME, form={"instructions": True})),)
+
+
+def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[Message, ...]:
+    """Take `input`: a text that the user says, or a list of items (pitfall-54).
+
+    Raises:
+        WireError: it is neither.
+    """
+    value = reader.peek("input")
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        reader.take("input", str)
+        form["input"] = "string"
+        return (Message(role="user", content=(Text(text=value),)),)
+    if not isinstance(value, list):
+        raise expected(reader.at("input"), "str or list", value)
+    reader.take("input", list)
+    messages, behind = turns.decode(value, reader.at("input"))
+    if behind:
+        form["behind"] = behind
+    if not value:
+        form["input"] = "empty"
+    return messages
+
+
+def _with_placed(tools: Sequence[Tool | Opaque], inside: Sequence[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
+    """Return the tools of the request, those that the input makes known behind them, each once."""
+    if not inside:
+        return tuple(tools)
+    known = {identity(tool) for tool in tools}
+    added: list[Tool | Opaque] = []
+    for tool in inside:
+        if identity(tool) not in known:
+            known.add(identity(tool))
+            added.append(tool)
+    return (*tools, *placed(added))
+
+
+def _take_silent(reader: Reader, form: JSONObject) -> None:
+    """Take what says only what is the case anyway, so that it is no loss elsewhere."""
+    silent = {key: value for key, value in _SILENT.items() if key in reader and reader.peek(key) == value}
+    options = reader.peek("stream_options")
+    if isinstance(options, dict) and options.keys() <= {"include_obfuscation"}:  # we never write any (pitfall-115)
+        silent["stream_options"] = options
+    included = reader.peek("include")
+    if isinstance(included, list) and all(name in (LOGPROBS, ENCRYPTED) for name in included):
+        silent["include"] = included
+    if isinstance(included, list):
+        form["include"] = included
+    for key in silent:
+        reader.take_any(key)
+    if silent:
+        form["silent"] = silent
+
+
+def _take_sampling(reader: Reader, form: JSONObject) -> Sampling:
+    said = take_fields(reader, _SAMPLING, form)
+    if LOGPROBS in (form.pop("include", None) or ()) or said.get("top_logprobs"):
+        said["logprobs"] = True
+    return Sampling(**said)
+
+
+def _take_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
+    inner = reader.object("reasoning")
+    if inner is None:
+        return None
+    effort: Effort | None = inner.take_word("effort", _EFFORTS)
+    summary = inner.take_if("summary", str)
+    if summary is None and (older := inner.take_if("generate_summary", str)) is not None:
+        summary = older
+        form["summary"] = "generate_summary"
+    said = effort is not None or summary is not None or any(value is not None for value in inner.rest().values())
+    if not said:
+        form["reasoning"] = [inner.rest()]
+        return None
+    return Thinking(effort=effort, summary=summary, extra=extra_of(inner, {}))
+
+
+def _take_text(reader: Reader, form: JSONObject) -> JSONObject:
+    """Take what `text` says of the form and the length of the answer (pitfall-66)."""
+    inner = reader.object("text")
+    if inner is None:
+        return {}
+    verbosity = inner.take("verbosity", str)
+    output = decode_format(inner)
+    form["text"] = leave(reader, "text", inner)
+    return {"verbosity": verbosity, "output": output}
+
+
+def decode_format(reader: Reader) -> OutputFormat | None:
+    """Take `format`; one of a type that we do not know stays in the rest."""
+    value = reader.peek("format")
+    if value is None:
+        return None
+    inner = Reader(value, reader.at("format"))
+    kind = inner.need("type", str)
+    if kind not in ("text", "json_object", "json_schema"):
+        return None
+    reader.take("format", dict)
+    if kind != "json_schema":
+        return OutputFormat(kind="text" if kind == "text" else "json", extra=extra_of(inner, {}))
+    return OutputFormat(
+        kind="json_schema",
+        schema=inner.take_any("schema"),
+        name=inner.take("name", str),
+        description=inner.take("description", str),
+        strict=inner.take("strict", bool),
+        extra=extra_of(inner, {}),
+    )
+
+
+def _updated(request: Request, updates: Sequence[Reader]) -> Request:
+    """Return the request as the items in its input leave it."""
+    for update in updates:
+        reasoning = Reader(update.peek("reasoning") or {}, update.at("reasoning"))
+        effort: Effort | None = reasoning.take_word("effort", _EFFORTS)
+        if effort is not None:
+            request = replace(request, thinking=replace(request.thinking or Thinking(), effort=effort))
+        output = decode_format(Reader(update.peek("text") or {}, update.at("text")))
+        if output is not None:
+            request = replace(request, output=output)
+    return request
+
+
+def _take_user(reader: Reader, form: JSONObject) -> str | None:
+    for key in ("safety_identifier", "user"):
+        user = reader.take(key, str)
+        if user is not None:
+            form["user"] = key
+            return user
+    return None
+
+
+def _take_cache(reader: Reader) -> CacheMark | None:
+    """Take `prompt_cache_options` where it asks for the implicit breakpoint."""
+    value = reader.peek("prompt_cache_options")
+    if not isinstance(value, dict) or value.get("mode") != "implicit":
+        return None
+    inner = Reader(reader.take("prompt_cache_options", dict), reader.at("prompt_cache_options"))
+    inner.take("mode", str)
+    return CacheMark(ttl=inner.take("ttl", str), extra=extra_of(inner, {"options": True}))

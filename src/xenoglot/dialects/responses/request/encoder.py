@@ -1,0 +1,280 @@
+"""Writing a request."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.json.nested_extra import left
+from xenoglot.codec.loss import form_of
+from xenoglot.codec.requests.assistant_turns import turns_for
+from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.prompt_to_messages import as_turns
+from xenoglot.codec.requests.system_turns import fold_system
+from xenoglot.codec.schemas import is_strict
+from xenoglot.dialects.responses.extras import NAME, own_fields
+from xenoglot.dialects.responses.reasoning_effort import encode_thinking, is_wanted
+from xenoglot.dialects.responses.request.decoder import ENCRYPTED, LOGPROBS
+from xenoglot.dialects.responses.request.input_encoder import InputEncoder, has_seal
+from xenoglot.dialects.responses.tool_search import encode_search_output
+from xenoglot.dialects.responses.tools import encode_choice, encode_tools
+from xenoglot.errors import WireError
+from xenoglot.model.content import Opaque, Text, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.codec.loss import Losses
+    from xenoglot.codec.target import Target
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Message, OutputFormat, Request, Sampling
+
+USER_LIMIT = 64
+"""The longest `safety_identifier`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
+
+LEAST_TOKENS = 16
+"""The least `max_output_tokens` (OpenAI's 400 says so)."""
+
+SCHEMA_NAME = "response"
+"""The name of a schema that came without one: this dialect requires it."""
+
+_NO_FIELD = "the dialect has no such field"
+_PLAIN = ("temperature", "top_p", "top_logprobs")
+_EXTENDED = ("top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty", "seed")
+"""What OpenAI's own server does not take; the penalties for frequency and presence are of Open Responses."""
+
+_NEUTRAL: dict[str, JSON] = {
+    "top_k": -1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "seed": None,
+    "logit_bias": {},
+    "stop": (),
+}
+"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+
+
+def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
+    """Return the request for a server.
+
+    One that came in this dialect goes out as it came, except for what a `target` other than the default demands.
+
+    Raises:
+        WireError: something cannot be asked of the server at all: several candidates (pitfall-46).
+    """
+    if request.sampling.n is not None and request.sampling.n > 1:
+        raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
+    home = came_from(request, NAME)
+    request = as_turns(request, losses)
+    crossing = Crossing(losses, target, home)
+    form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
+    body: JSONObject = {"model": request.model, **_turns(request, form, crossing)}
+    body |= _tools(request, form, crossing)
+    body |= _sampling(request.sampling, form, crossing)
+    body |= _began(form, own) if "began" in form and home else _answer(request, form, own, crossing)
+    body |= _options(request, form, crossing)
+    return body | own
+
+
+def _turns(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    """Return `instructions` and `input`.
+
+    What the system says first is written as `instructions` where it is one plain text; as items otherwise, which keep
+    its roles and parts.
+    """
+    messages = request.messages if crossing.target.inline_system else fold_system(request.messages, crossing.losses)
+    fields: JSONObject = {"instructions": ""} if "instructions" in form else {}
+    instructions = _instructions(messages, crossing)
+    if instructions is not None:
+        fields["instructions"] = instructions
+    _note_prefill(request, crossing)
+    first = 0 if instructions is None else 1
+    turns, joined = turns_for(messages, crossing, NAME)
+    items = InputEncoder(joined).encode(turns, first)
+    if not crossing.home:
+        return {**fields, "input": items}
+    items += form.get("behind", ())
+    if form.get("input") == "string" and len(items) == 1 and isinstance(items[0].get("content"), str):
+        return {**fields, "input": items[0]["content"]}
+    return {**fields, "input": items} if items or form.get("input") == "empty" else fields
+
+
+def _instructions(messages: Sequence[Message], crossing: Crossing) -> str | None:
+    if not messages:
+        return None
+    first = messages[0]
+    if crossing.home and "instructions" not in form_of(first.extra, NAME):
+        return None
+    alone = first.content[0] if len(first.content) == 1 else None
+    if first.role != "system" or not isinstance(alone, Text) or (len(messages) > 1 and _is_system(messages[1])):
+        return _joined(first) if crossing.home else None
+    if alone.cache is not None or not alone.text or first.name is not None or first.id is not None:
+        return None
+    for field in ("citations", "logprobs"):
+        if getattr(alone, field):
+            crossing.losses.dropped("$.messages[0].content[0]", field, "what goes to the model has none")
+    own_fields(first.extra, "$.messages[0]", crossing.losses)
+    own_fields(alone.extra, "$.messages[0].content[0]", crossing.losses)
+    return alone.text
+
+
+def _joined(message: Message) -> str:
+    return "\n\n".join(part.text for part in message.content if isinstance(part, Text))
+
+
+def _is_system(message: Message) -> bool:
+    return message.role in ("system", "developer")
+
+
+def _note_prefill(request: Request, crossing: Crossing) -> None:
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
+        where = f"$.messages[{len(request.messages) - 1}]"
+        crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not go on with it")
+
+
+def _inside(request: Request, form: JSONObject) -> list[JSON]:
+    """Return the tools that items of the input tell of."""
+    items: list[JSON] = [*form.get("behind", ())]
+    for message in request.messages:
+        items += form_of(message.extra, NAME).get("before", ())
+        items += [part.data for part in message.content if isinstance(part, Opaque) and part.dialect == NAME]
+        items += [encode_search_output(part) for part in message.content if isinstance(part, ToolResult)]
+    tools = (item.get("tools") for item in items if isinstance(item, dict))
+    return [tool for listed in tools if isinstance(listed, list) for tool in listed]
+
+
+def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    inside = _inside(request, form) if crossing.home else []
+    tools = encode_tools(request, crossing, inside)
+    fields: JSONObject = {"tools": tools} if tools or "tools" in form else {}
+    allowed = bool(tools) or crossing.home
+    for key in ("tool_choice", "parallel_tool_calls"):
+        if getattr(request, key) is not None and not allowed:
+            crossing.losses.dropped("$", key, "there are no tools")
+    if request.tool_choice is not None and allowed:
+        fields["tool_choice"] = encode_choice(request.tool_choice, request, crossing)
+    if request.parallel_tool_calls is not None and allowed:
+        fields["parallel_tool_calls"] = request.parallel_tool_calls
+    return fields
+
+
+def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+    fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
+    if sampling.max_tokens is not None:
+        fields["max_output_tokens"] = _max_tokens(sampling.max_tokens, crossing)
+    for name, neutral in _NEUTRAL.items():
+        value = getattr(sampling, name)
+        if value is None:
+            continue
+        if name in _EXTENDED and (crossing.home or crossing.target.extended_sampling):
+            fields[form.get(name, name)] = value
+        elif value != neutral and not (name == "top_k" and value < 1):
+            crossing.losses.dropped("$.sampling", name, _NO_FIELD)
+    return fields
+
+
+def _max_tokens(wanted: int, crossing: Crossing) -> int:
+    limit = crossing.target.max_tokens_limit
+    if limit is not None and wanted > limit:
+        crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
+        return limit
+    if wanted < LEAST_TOKENS and not crossing.home:
+        crossing.losses.approximated("$.sampling", "max_tokens", f"raised to {LEAST_TOKENS}, the least of the dialect")
+        return LEAST_TOKENS
+    return wanted
+
+
+def _began(form: JSONObject, own: JSONObject) -> JSONObject:
+    """Return how the answer was to be before items in the input changed that: they do so again."""
+    for key in ("reasoning", "text"):
+        own.pop(key, None)
+    (began,) = form["began"]
+    return dict(began)
+
+
+def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+    """Return what is said of the thinking and the form of the answer."""
+    fields: JSONObject = {}
+    if request.thinking is not None:
+        fields |= encode_thinking(request.thinking, form, crossing)
+    elif "reasoning" in form:
+        fields["reasoning"] = form["reasoning"][0]
+    text: JSONObject = {}
+    if request.output is not None:
+        text["format"] = _format(request.output, crossing)
+    if request.verbosity is not None:
+        text["verbosity"] = request.verbosity
+    if "text" in form:
+        text |= left(own, form, "text")
+    return fields | ({"text": text} if text or "text" in form else {})
+
+
+def _format(output: OutputFormat, crossing: Crossing) -> JSONObject:
+    own = own_fields(output.extra, "$.output", crossing.losses)
+    if output.kind != "json_schema":
+        return {"type": "text" if output.kind == "text" else "json_object", **own}
+    spec: JSONObject = {"name": output.name, "description": output.description, "schema": output.schema}
+    spec["strict"] = output.strict
+    if not crossing.home:
+        spec["name"] = output.name or SCHEMA_NAME
+        if output.strict is None:
+            spec["strict"] = is_strict(output.schema)
+            if not spec["strict"]:
+                crossing.losses.approximated("$.output", "schema", "servers hold strictly to closed schemas alone")
+    return {"type": "json_schema", **{key: value for key, value in spec.items() if value is not None}, **own}
+
+
+def _options(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+    if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
+        raise stateless(request)
+    store = request.store
+    if store is None and not crossing.home:
+        store = False  # elsewhere nothing is kept unless it is said (pitfall-61)
+    fields: JSONObject = {
+        "metadata": request.metadata,
+        "service_tier": request.service_tier,
+        "store": store,
+        "previous_response_id": request.previous,
+        "prompt_cache_key": request.cache_key,
+    }
+    fields = {key: value for key, value in fields.items() if value is not None}
+    if request.user is not None:
+        fields[form.get("user", "safety_identifier")] = _user(request.user, crossing)
+    if request.stream or "unstreamed" in form:
+        fields["stream"] = request.stream
+    if included := _included(request, crossing):
+        fields["include"] = included
+    silent: JSONObject = form.get("silent", {})
+    return fields | _cache(request, crossing) | silent
+
+
+def _included(request: Request, crossing: Crossing) -> list[str]:
+    """Return what a stranger would be told without asking: probabilities, and thoughts that can come back."""
+    if crossing.home:
+        return []
+    wanted = {
+        LOGPROBS: bool(request.sampling.logprobs),
+        ENCRYPTED: is_wanted(request.thinking, crossing) or has_seal(request.messages),
+    }
+    return [name for name, said in wanted.items() if said]
+
+
+def _cache(request: Request, crossing: Crossing) -> JSONObject:
+    if request.cache is None:
+        return {}
+    own = own_fields(request.cache.extra, "$.cache", crossing.losses)
+    if "options" not in form_of(request.cache.extra, NAME):
+        crossing.losses.dropped("$", "cache", "the server decides what it caches")
+        return {}
+    ttl = {} if request.cache.ttl is None else {"ttl": request.cache.ttl}
+    return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
+
+
+def _user(user: str, crossing: Crossing) -> str:
+    if crossing.home or len(user) <= USER_LIMIT:
+        return user
+    crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")
+    return sha256(user.encode("utf-8", "surrogatepass")).hexdigest()

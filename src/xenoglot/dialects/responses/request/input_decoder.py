@@ -1,0 +1,238 @@
+"""Reading the `input` of a request: items, put together as turns.
+
+What the model said in one go lies in several items: they become one assistant turn, so that its calls stand together
+(pitfall-57). Items that change the request from their place on (`additional_tools`, `configuration_update`) change
+ours, and go home with the turn behind them. Source: `openai/types/responses/response_input_item_param.py` of the
+official SDK.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
+
+from xenoglot.codec.reader import Reader, expected
+from xenoglot.codec.requests.call_ids import Before
+from xenoglot.dialects.responses.extras import NAME, extra_of
+from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, plain_message, plain_said
+from xenoglot.dialects.responses.item_decoder import decode_item, take_content, take_mark
+from xenoglot.dialects.responses.item_text import words_of
+from xenoglot.dialects.responses.parts import decode_part
+from xenoglot.dialects.responses.tool_search import OUTPUT, decode_search_output, is_for_client
+from xenoglot.dialects.responses.tools import decode_tools
+from xenoglot.errors import WireError
+from xenoglot.model.content import Extra, Opaque, Text, ToolCall, ToolResult
+from xenoglot.model.request import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xenoglot.model.content import Part
+    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.request import Role, Tool
+
+_ROLES = ("user", "system", "developer")
+_OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
+_PLAIN_UPDATE = ({"type", "id", "reasoning", "text"}, {"effort"}, {"format"})
+"""The fields of a `configuration_update` that we understand: its own, and those of the two objects in it."""
+
+_CLIENTS = frozenset(
+    {
+        "apply_patch_call_output",
+        "computer_call_output",
+        "item_reference",
+        "local_shell_call_output",
+        "mcp_approval_response",
+        "shell_call_output",
+        OUTPUT,
+        "compaction_trigger",
+        "configuration_update",
+        "additional_tools",
+        "agent_message",
+    }
+)
+"""Items that the client says, and no part of a turn of the model."""
+
+
+class InputDecoder:
+    """The turns of one request in the making. `tools` and `updates` are what items in the input change of it."""
+
+    __slots__ = ("_before", "_called", "_parts", "_spoke", "_turns", "tools", "updates")
+
+    def __init__(self) -> None:
+        self.tools: list[Tool | Opaque] = []
+        self.updates: list[Reader] = []
+        self._turns = Before()
+        self._parts: list[Part] = []  # of the model's turn that is not over
+        self._spoke = self._called = False  # whether there are words in it, and calls
+        self._before: list[JSON] = []  # items that go home with the next turn
+
+    def decode(self, items: Sequence[JSON], path: str) -> tuple[tuple[Message, ...], list[JSON]]:
+        """Return the turns, and the items behind the last of them.
+
+        Raises:
+            WireError: an item is of no type, or lacks what its type needs.
+        """
+        for index, item in enumerate(items):
+            if not self._plain(item):
+                self._item(Reader(item, f"{path}[{index}]"), item)
+        self._end_turn()
+        return tuple(self._turns.messages), self._before
+
+    def plain(self, items: Sequence[JSON]) -> tuple[Message, ...] | None:
+        """Return the turns if all of the items are plain."""
+        for item in items:
+            if not self._plain(item):
+                return None
+        self._end_turn()
+        return tuple(self._turns.messages)
+
+    def _plain(self, item: JSON) -> bool:
+        """Take an item if it is plain; return whether it was."""
+        if (message := plain_message(item)) is not None:
+            self._add(message)
+        elif (part := plain_said(item)) is not None:
+            self._said("message" if type(part) is Text else "function_call", (part,))
+        else:
+            return False
+        return True
+
+    def _item(self, reader: Reader, item: JSONObject) -> None:
+        kind = _type_of(reader)
+        if kind == "message" and reader.peek("role") != "assistant":
+            self._add(_decode_message(reader))
+        elif kind in _OUTPUTS:
+            self._end_turn()
+            self._add(_decode_output(reader, kind, self._turns))
+        elif kind in ("additional_tools", OUTPUT):
+            self._tools(reader, item)
+        elif kind == "configuration_update":
+            self._update(reader, item)
+        elif kind in _CLIENTS:
+            self._add(_whole(item))
+        else:
+            self._said(kind, decode_item(item, reader.path))
+
+    def _add(self, message: Message) -> None:
+        self._end_turn()
+        self._turns.messages.append(self._with_before(message))
+
+    def _said(self, kind: str, parts: Sequence[Part]) -> None:
+        if kind in ("message", "reasoning") and self._spoke and not self._called:
+            self._end_turn()  # words behind words: another turn, or they would be glued together
+        self._spoke = self._spoke or kind == "message"
+        self._called = self._called or any(isinstance(part, ToolCall) for part in parts)
+        self._parts += parts
+
+    def _end_turn(self) -> None:
+        if self._parts:
+            self._turns.messages.append(self._with_before(Message(role="assistant", content=tuple(self._parts))))
+            self._parts, self._spoke, self._called = [], False, False
+
+    def _with_before(self, message: Message) -> Message:
+        if not self._before:
+            return message
+        extra = message.extra or Extra(dialect=NAME)
+        noted = replace(extra, form={**extra.form, "before": self._before})
+        self._before = []
+        return replace(message, extra=noted)
+
+    def _tools(self, reader: Reader, item: JSONObject) -> None:
+        """Take the tools that an item makes known; an item that says more than that is a turn of its own."""
+        tools = decode_tools(Reader(item, reader.path))
+        self.tools += tools
+        found = decode_search_output(item, tools) if is_for_client(item) else None
+        if found is not None:
+            self._add(found)
+            return
+        self._keep(item, understood=item.keys() <= {"type", "id", "role", "tools"})
+
+    def _update(self, reader: Reader, item: JSONObject) -> None:
+        self.updates.append(reader)
+        outer, reasoning, text = _PLAIN_UPDATE
+        inner = ((item.get("reasoning") or {}, reasoning), (item.get("text") or {}, text))
+        plain = all(isinstance(value, dict) and value.keys() <= known for value, known in inner)
+        self._keep(item, understood=item.keys() <= outer and plain)
+
+    def _keep(self, item: JSONObject, *, understood: bool) -> None:
+        if understood:
+            self._end_turn()
+            self._before.append(item)
+        else:
+            self._add(_whole(item))
+
+
+def _type_of(reader: Reader) -> str:
+    """Return the type of an item; one with only a role is a message (pitfall-54), one with only an id refers."""
+    kind = reader.peek("type")
+    if isinstance(kind, str):
+        return kind
+    if kind is None and "role" in reader:
+        return "message"
+    if kind is None and reader.rest().keys() <= {"id", "type"} and "id" in reader:
+        return "item_reference"
+    raise WireError(reader.at("type"), "required, expected str")
+
+
+def _whole(item: JSONObject) -> Message:
+    """Return the turn that an item is which only this dialect understands."""
+    part = Opaque(dialect=NAME, data=item, text=words_of(item))
+    return Message(role="user", content=(part,), extra=Extra(dialect=NAME, form={"item": True}))
+
+
+def _decode_message(reader: Reader) -> Message:
+    role = reader.need("role", str)
+    if role not in _ROLES:
+        raise WireError(reader.at("role"), f"expected one of assistant, {', '.join(_ROLES)}")
+    parts, spelled = take_content(reader, lambda part, path: decode_part(part, path, "input_text"))
+    mark = take_mark(reader)
+    return Message(
+        role=cast("Role", role),
+        content=tuple(part for part in parts if part != Text(text="") or spelled != "string"),
+        extra=extra_of(reader, {**mark, "type": not mark["type"] and "absent", "content": spelled or "list"}),
+    )
+
+
+def _decode_output(reader: Reader, kind: str, before: Before) -> Message:
+    parts, spelled = _take_output(reader)
+    mark = take_mark(reader)
+    form: JSONObject = {"item": mark, "output": spelled}
+    name = reader.take("name", str)
+    call_id = reader.take("call_id", str)
+    if call_id is None:
+        form["call_id"] = "absent"
+        call_id = before.last_call(name)
+    if call_id is None:
+        raise WireError(reader.at("call_id"), "required, expected str")
+    content, is_error = _take_error(parts)
+    result = ToolResult(
+        call_id=call_id,
+        content=content,
+        is_error=is_error,
+        name=name,
+        kind="custom" if _OUTPUTS[kind] == "custom" else "function",
+        extra=extra_of(reader, form),
+    )
+    return Message(role="tool", content=(result,))
+
+
+def _take_output(reader: Reader) -> tuple[list[Part], str | None]:
+    value = reader.peek("output")
+    if value is None:
+        return [], None if "output" in reader.rest() else "absent"
+    if isinstance(value, str):
+        reader.take("output", str)
+        return ([Text(text=value)] if value else []), None
+    if not isinstance(value, list):
+        raise expected(reader.at("output"), "str or list", value)
+    items = reader.take("output", list) or []
+    path = reader.at("output")
+    return [decode_part(item, f"{path}[{index}]", "input_text") for index, item in enumerate(items)], "list"
+
+
+def _take_error(parts: Sequence[Part]) -> tuple[tuple[Part, ...], bool | None]:
+    first = parts[0] if parts else None
+    if isinstance(first, Text) and first.text.startswith(TOOL_ERROR):
+        return (replace(first, text=first.text.removeprefix(TOOL_ERROR)), *parts[1:]), True
+    return tuple(parts), None

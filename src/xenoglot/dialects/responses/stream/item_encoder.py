@@ -1,0 +1,181 @@
+"""The items of an answer as events of the wire: each is added, grows, and is told whole when it is done.
+
+Texts that stand together are contents of one message, which is done when something else begins. The whole of an item is
+written by the encoder of whole answers, so streamed or not it is the same item under the same id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xenoglot.codec.loss import Losses
+from xenoglot.dialects.responses.extras import NAME
+from xenoglot.dialects.responses.item_decoder import BODIES
+from xenoglot.dialects.responses.item_encoder import begins_item, encode_item
+from xenoglot.dialects.responses.response import WHERE
+from xenoglot.dialects.responses.stream.block_encoder import (
+    Block,
+    CallBlock,
+    ContentBlock,
+    Place,
+    ThoughtBlock,
+    WordsBlock,
+    contents_of,
+    is_content,
+    unsaid,
+)
+from xenoglot.dialects.responses.tool_search import CALL, is_search
+from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
+
+if TYPE_CHECKING:
+    from xenoglot.codec.framing.sse import ServerSentEvent
+    from xenoglot.dialects.responses.stream.event_writer import WrittenEvents
+    from xenoglot.model.content import Part
+    from xenoglot.model.events import Event, OpaqueDelta, Piece
+    from xenoglot.model.json import JSONObject
+
+
+class WrittenItems:
+    """The items of one answer; `output` are those that are done, `parts` all parts that are over."""
+
+    __slots__ = ("_answer_id", "_block", "_events", "_losses", "_place", "_spoken", "_where", "output", "parts")
+
+    def __init__(self, answer_id: str, events: WrittenEvents, losses: Losses) -> None:
+        self._answer_id = answer_id
+        self._events = events
+        self._losses = losses
+        self._place: Place | None = None  # of the open item, once it has been added
+        self._spoken: list[Part] = []  # of the open item
+        self._where: list[str] = []
+        self._block: Block | None = None
+        self.output: list[JSONObject] = []
+        self.parts: list[Part] = []
+
+    def frame(self, piece: Piece) -> bytes | None:
+        """Return the frame of a piece of text for the open block; `None` if it takes none."""
+        block = self._block
+        return None if block is None or type(piece) is not block.grows else block.frame(piece)
+
+    def begin(self, part: Part) -> list[ServerSentEvent]:
+        """Return the start of a block, and of the item it is in; before it the end of the item before."""
+        events: list[ServerSentEvent] = []
+        if not self._spoken or begins_item(part, self._spoken[-1]):
+            events += self.end_item()
+        self._spoken.append(part)
+        self._where.append(f"{WHERE}.content[{len(self.parts)}]")
+        added = self._add(part) if not is_content(part) or _grows(part) else []
+        self._block = self._open(part, self._where[-1])
+        return [*events, *added, *self._block.begin()]
+
+    def grow(self, event: Event) -> list[ServerSentEvent]:
+        """Return what a delta of the open block makes."""
+        return [] if self._block is None else self._block.grow(event)
+
+    def end(self, whole: Part | None) -> list[ServerSentEvent]:
+        """Return the end of a block; its item may go on."""
+        if self._block is None:
+            return []
+        block, self._block = self._block, None
+        part = block.whole(whole)
+        self._spoken[-1] = part
+        self.parts.append(part)
+        added = self._add(part) if contents_of(part, self._where[-1], Losses()) else []
+        if self._place is not None:
+            block.place = self._place
+        return [*added, *block.end(part)]
+
+    def end_item(self, *, cut: bool = False) -> list[ServerSentEvent]:
+        """Return the end of the open item, if there is one; `cut` says that the answer ended in it."""
+        spoken, where, place = self._spoken, self._where, self._place
+        self._spoken, self._where, self._place = [], [], None
+        if not spoken:
+            return []
+        index = len(self.output)
+        item = encode_item(spoken, self._answer_id, index, where, self._losses, cut=cut)
+        if item is None:
+            return []
+        self.output.append(item)
+        added = {"output_index": index, "item": _opening(item)}
+        events = [] if place is not None else [self._events.event("response.output_item.added", **added)]
+        return [*events, self._events.event("response.output_item.done", output_index=index, item=item)]
+
+    def pulse(self) -> ServerSentEvent | None:
+        """Return a delta that adds nothing to what grows; `None` where nothing does."""
+        shape = None if self._block is None else self._block.pulse
+        return None if shape is None else self._events.piece(shape, "")
+
+    def so_far(self) -> list[JSONObject]:
+        """Return the items as a client has put them together from what was written."""
+        told = self._told()
+        if self._place is None or not told:
+            return [*self.output]
+        item = encode_item(told, self._answer_id, self._place.index, self._where[: len(told)], Losses()) or {}
+        grown = told[0]
+        state: JSONObject = {"status": "in_progress"} if "status" in item else {}
+        if isinstance(grown, ToolCall) and not is_search(grown):
+            state[BODIES[str(item["type"])]] = grown.arguments
+        return [*self.output, {key: value for key, value in (item | state).items() if key != "encrypted_content"}]
+
+    def _told(self) -> list[Part]:
+        """Return the parts of the open item as far as they were written."""
+        if self._block is None:
+            return self._spoken
+        growing = [] if isinstance(self._block, ContentBlock) else [self._block.growth.part()]
+        return [*self._spoken[:-1], *growing]
+
+    def carry(self, event: OpaqueDelta) -> list[ServerSentEvent]:
+        """Return an event that only its own dialect understands, if that is this one."""
+        data = event.data
+        kind = data.get("type", event.name) if event.dialect == NAME and isinstance(data, dict) else None
+        if not isinstance(kind, str):
+            self._losses.dropped("$", event.name or "event", f"only {event.dialect} has it")
+            return []
+        place = self._place
+        here = {} if place is None else {"output_index": place.index, "item_id": place.item_id}
+        moved = data | {key: value for key, value in here.items() if key in data}
+        return [self._events.again(kind, moved)]
+
+    def _add(self, part: Part) -> list[ServerSentEvent]:
+        """Return the event that opens the item of `part`, unless it is open, or nothing is left to say in it."""
+        item = encode_item([unsaid(part)], self._answer_id, len(self.output), self._where[-1:], Losses())
+        if item is None or self._place is not None:
+            return []
+        self._place = Place(len(self.output), self._losses, self._events)
+        return [self._place.add(_opening(item), self._answer_id)]
+
+    def _open(self, part: Part, where: str) -> Block:
+        place = self._place or Place(len(self.output), self._losses, self._events)
+        match part:
+            case Text() | Refusal() if _grows(part):
+                return WordsBlock(part, place, where)
+            case ToolCall() if not is_search(part):
+                return CallBlock(part, place, where)
+            case Reasoning():
+                return ThoughtBlock(part, place, where)
+            case _ if is_content(part):
+                return ContentBlock(part, place, where)
+            case _:
+                return Block(part, place, where)
+
+
+def _grows(part: Part) -> bool:
+    """Whether `part` is a content that has a beginning; others are told whole, if at all."""
+    return isinstance(part, (Text, Refusal)) and bool(contents_of(unsaid(part), "", Losses()))
+
+
+def _opening(item: JSONObject) -> JSONObject:
+    """Return an item as it is added, before it says anything."""
+    bare: JSONObject = {"status": "in_progress"} if "status" in item else {}
+    match item.get("type", "message"):
+        case "message":
+            bare["content"] = []
+        case "reasoning":
+            item = {key: value for key, value in item.items() if key not in ("content", "encrypted_content")}
+            bare["summary"] = []
+        case "function_call" | "custom_tool_call" as kind:
+            bare[BODIES[kind]] = ""
+        case kind if kind == CALL:
+            bare["arguments"] = {}
+        case _:
+            return item
+    return item | bare
