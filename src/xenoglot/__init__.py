@@ -39,7 +39,7 @@ from xenoglot.errors import (
     WireError,
     XenoglotError,
 )
-from xenoglot.serving import configured, serve
+from xenoglot.python_gateway import configured, serve
 from xenoglot.translate import stream_translator, translate, translate_request, translate_response
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.answer_stream import AsyncReplyStream
     from xenoglot.client.results.costs import Cost, Price, Prices, sum_costs
     from xenoglot.client.results.parsed import AnswerCutError, AnswerRefusedError, Parsed, ParseError
-    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.results.result import EmbeddingReply, Reply
     from xenoglot.client.sync import Client
     from xenoglot.client.sync_streams import ReplyStream
     from xenoglot.model.content import Image, Inline, Text, ToolCall, ToolResult
@@ -77,7 +77,7 @@ _LATER = {
     "Compaction": "xenoglot.tools.compaction",
     "Cost": "xenoglot.client.results.costs",
     "Deadlines": "xenoglot.backends.http.timeouts",
-    "EmbeddingReply": "xenoglot.client.results.reply",
+    "EmbeddingReply": "xenoglot.client.results.result",
     "Emulation": "xenoglot.backends.wrappers.emulation_settings",
     "Image": "xenoglot.model.content",
     "Inline": "xenoglot.model.content",
@@ -87,7 +87,7 @@ _LATER = {
     "Parsed": "xenoglot.client.results.parsed",
     "Price": "xenoglot.client.results.costs",
     "Prices": "xenoglot.client.results.costs",
-    "Reply": "xenoglot.client.results.reply",
+    "Reply": "xenoglot.client.results.result",
     "ReplyStream": "xenoglot.client.sync_streams",
     "Request": "xenoglot.model.request",
     "Response": "xenoglot.model.response",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import xenoglot
-from xenoglot import benching, choosing, probing
+from xenoglot import bench_commands, model_selection, probe_command
 from xenoglot.agent import command as agent
 from xenoglot.backends.sanitize import for_log
 from xenoglot.bulk import command as batch
@@ -132,8 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_translation(commands)
     pull_command.add_command(commands)
     list_command.add_command(commands, _say)
-    probing.add_command(commands, _say, partial(print, file=sys.stderr))
-    benching.add_commands(commands)
+    probe_command.add_command(commands, _say, partial(print, file=sys.stderr))
+    bench_commands.add_commands(commands)
     launching.add_commands(commands, parser)
     batch.add_command(commands, _bar)
     return parser
@@ -156,19 +156,19 @@ def _bar() -> Progress:
 def _add_gateway(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the commands that ask models, or let others ask them."""
     serve = commands.add_parser("serve", help="start the gateway")
-    choosing.add_config(serve)
+    model_selection.add_config(serve)
     _add_address(serve)
     serve.add_argument("--client-key-env", metavar="NAME", help="the variable that holds the keys clients must show")
-    choosing.add_python(serve)
+    model_selection.add_python(serve)
     serve.add_argument("--print-config", action="store_true", help="show what is configured, without keys, and end")
-    choosing.add_upstream(serve)
-    choosing.add_preserve(serve, "on loopback: for clients of another dialect than the upstream's")
-    choosing.add_also(serve)
+    model_selection.add_upstream(serve)
+    model_selection.add_preserve(serve, "on loopback: for clients of another dialect than the upstream's")
+    model_selection.add_also(serve)
     serve.set_defaults(run=_serve)
 
     models = commands.add_parser("models", help="list the models that can be asked for")
-    choosing.add_config(models)
-    choosing.add_upstream(models)
+    model_selection.add_config(models)
+    model_selection.add_upstream(models)
     models.set_defaults(run=_models)
 
 
@@ -212,14 +212,14 @@ def _add_address(serve: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from xenoglot.gateway.config.file_permissions import shown  # noqa: PLC0415  only this command needs a server
 
-    backend = choosing.own_backend(options)
+    backend = model_selection.own_backend(options)
     if backend is not None:
         _serve_own(options, backend)
     elif options.print_config:
-        config = choosing.config_of(options)
+        config = model_selection.config_of(options)
         _say(shown(config, config.secrets))
     else:
-        _serve_configured(choosing.config_of(options), options)
+        _serve_configured(model_selection.config_of(options), options)
     return 0
 
 
@@ -252,13 +252,13 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
 def _serve_own(options: argparse.Namespace, backend: Backend) -> None:
     from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
-    from xenoglot.gateway.process.single import alone  # noqa: PLC0415  only here
+    from xenoglot.gateway.process.single_backend import alone  # noqa: PLC0415  only here
 
-    serve(choosing.config_of(options), say=_say, assemble=alone(backend))
+    serve(model_selection.config_of(options), say=_say, assemble=alone(backend))
 
 
 def _models(options: argparse.Namespace) -> int:
-    for name in asyncio.run(_available(choosing.config_of(options))):
+    for name in asyncio.run(_available(model_selection.config_of(options))):
         print(name)
     return 0
 

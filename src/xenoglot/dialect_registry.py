@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from xenoglot.entry_points import Entry, entries
 from xenoglot.errors import ConfigurationError
-from xenoglot.installed import Entry, entries
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect

@@ -15,39 +15,39 @@ MACHINERY = VALUES | {"codec", "shortcuts"}
 FORMATS = MACHINERY | {"dialects", "dialect_registry", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}
-PROGRAMS = ROOMS | {"tools", "client", "gateway", "choosing"}
+PROGRAMS = ROOMS | {"tools", "client", "gateway", "model_selection"}
 
 # model <- codec <- dialects, text, policy <- providers <- backends <- client, gateway; engine stands beside backends.
 # A part may import itself and what stands here. The root of the package (`xenoglot`, `__main__`) is a part too.
 ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
-    "installed": set[str](),
+    "entry_points": set[str](),
     "shortcuts": set[str](),
     "codec": VALUES | {"shortcuts"},
-    "dialect_registry": MACHINERY | {"installed"},
+    "dialect_registry": MACHINERY | {"entry_points"},
     "policy": MACHINERY,
     "store": MACHINERY,
     "dialects": MACHINERY,
     "text": MACHINERY,
-    "providers": FORMATS | {"installed"},
+    "providers": FORMATS | {"entry_points"},
     "backends": FORMATS | {"providers", "policy"},
     "engine": ANSWERERS,
     "translate": FORMATS,
     "testing": ANSWERERS,
-    "probing": ANSWERERS | {"gateway"},
-    "benching": MACHINERY | {"dialect_registry", "testing"},
+    "probe_command": ANSWERERS | {"gateway"},
+    "bench_commands": MACHINERY | {"dialect_registry", "testing"},
     "tools": FORMATS | {"policy"},
     "client": ROOMS | {"tools"},
-    "bulk": ROOMS | {"tools", "client", "choosing", "gateway"},
+    "bulk": ROOMS | {"tools", "client", "model_selection", "gateway"},
     "gateway": ROOMS,
-    "choosing": ANSWERERS | {"client", "gateway"},
+    "model_selection": ANSWERERS | {"client", "gateway"},
     "agent": PROGRAMS,
     "terminal": PROGRAMS | {"agent"},
     "launching": PROGRAMS,
-    "serving": ROOMS | {"gateway"},
-    "cli": PROGRAMS | {"", "agent", "benching", "bulk", "launching", "probing", "terminal"},
-    "": ROOMS | {"client", "cli", "serving", "tools"},
+    "python_gateway": ROOMS | {"gateway"},
+    "cli": PROGRAMS | {"", "agent", "bench_commands", "bulk", "launching", "probe_command", "terminal"},
+    "": ROOMS | {"client", "cli", "python_gateway", "tools"},
 }
 
 FAMILIES = ("openai",)
@@ -138,7 +138,7 @@ def test_imports_follow_the_arrows() -> None:
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.chat.error", True, id="within-a-dialect"),
         pytest.param("xenoglot.dialects.chat.parts", "xenoglot.dialects.messages.errors", False, id="between-dialects"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.text.think", False, id="between-siblings"),
-        pytest.param("xenoglot.codec.framing.sse", "xenoglot.installed", False, id="installed-from-codec"),
+        pytest.param("xenoglot.codec.framing.sse", "xenoglot.entry_points", False, id="installed-from-codec"),
         pytest.param("xenoglot.dialects.chat", "xenoglot.dialect_registry", False, id="registry-from-a-dialect"),
         pytest.param("xenoglot.client.async_", "xenoglot.gateway.http.asgi", False, id="gateway-from-elsewhere"),
         pytest.param("xenoglot.cli", "xenoglot.gateway.http.asgi", True, id="gateway-from-cli"),

@@ -19,7 +19,7 @@ from tests.client.scripts import HELLO, HELLO_STREAMED, ONCE, chunk, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
-from xenoglot.client.portal import Portal
+from xenoglot.client.loop_thread import Portal
 from xenoglot.client.sync import Client
 from xenoglot.client.sync_streams import Items, ReplyStream
 from xenoglot.errors import IncompleteError, InvalidRequestError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.engine.gateways import Serving
 from tests.engine.running import running_engine, weights
-from xenoglot.backends.probing import ask_everything
+from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.dialect_registry import names
 from xenoglot.providers.catalog import checked
 from xenoglot.providers.probe.catalog_row import row_of

@@ -213,7 +213,7 @@ def test_r54_no_command_goes_through_a_shell_and_no_certificate_unseen() -> None
         pytest.param(
             {"importlib.import_module", "import_module", "entry_points", "importlib.metadata.entry_points"},
             {
-                "xenoglot.backends.local_models.load_object", "xenoglot.installed",
+                "xenoglot.backends.local_models.load_object", "xenoglot.entry_points",
                 # by names that stand in a table beside it: our own, and those of the official SDKs
                 "xenoglot", "xenoglot.client.sdk.objects", "xenoglot.client.sdk.requests",
             },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from xenoglot import choosing
+from xenoglot import model_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +47,10 @@ def add_command(
     )
     parser.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     parser.add_argument("--plain", action="store_true", help="print plain lines, also on a terminal")
-    choosing.add_config(parser)
-    choosing.add_upstream(parser)
-    choosing.add_python(parser)
-    choosing.add_price(parser)
+    model_selection.add_config(parser)
+    model_selection.add_upstream(parser)
+    model_selection.add_python(parser)
+    model_selection.add_price(parser)
     parser.set_defaults(run=lambda options: _run(options, screen_of), begun=None)
 
 

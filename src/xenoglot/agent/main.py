@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.agent import slash
 from xenoglot.agent.agent import Agent, Manner
 from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load_answer_schema, unfenced
@@ -56,7 +56,7 @@ HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 class Setting(Struct, frozen=True, kw_only=True):
     """What flags say, before a model is there: where, with what, what is kept, and who looks on."""
 
-    chosen: choosing.Chosen
+    chosen: model_selection.Chosen
     workspace: Workspace
     tools: list[LocalTool]
     manner: Manner
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
     if prompt is not None and slash.is_command(prompt) and options.resume is None and not options.latest:
         options.no_session = True  # there would be nothing in it
     with _outside(options, setting) as tools, _session(options, setting) as session, asyncio.Runner() as runner:
-        client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=choosing.prices_of(options))
+        client = AsyncClient(setting.chosen.open, on_loss="ignore", prices=model_selection.prices_of(options))
         agent = Agent(client, [*setting.tools, *tools], setting.manner, session, setting.hooks)
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
@@ -143,13 +143,13 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     )
 
 
-def _chosen(options: argparse.Namespace) -> choosing.Chosen:
+def _chosen(options: argparse.Namespace) -> model_selection.Chosen:
     """Return the model; `--model` is not configured: each request names one, and `/model` may change it."""
     if options.python is not None or (options.config is None and options.upstream is None):
-        return choosing.chosen(options)
+        return model_selection.chosen(options)
     if options.config is None and options.model is None:
         raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models` lists them")
-    return choosing.chosen(argparse.Namespace(**{**vars(options), "model": None}))
+    return model_selection.chosen(argparse.Namespace(**{**vars(options), "model": None}))
 
 
 def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:
@@ -181,7 +181,7 @@ def _manner(
         ),
         compaction=None if options.no_compaction else Compaction(),
         options={
-            "model": options.model or choosing.ANY_MODEL,
+            "model": options.model or model_selection.ANY_MODEL,
             **{name: value for name, value in wanted.items() if value is not None},
         },
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.dialect_registry import names
 from xenoglot.errors import ConfigurationError
 
@@ -57,10 +57,10 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar
     parser.add_argument("--timeout", type=float, metavar="SECONDS", default=TIMEOUT, help="for each line (600)")
     parser.add_argument("--ray", metavar="ADDRESS", help="work on a Ray cluster; `auto` finds or starts one")
     parser.add_argument("--actors", type=int, metavar="N", help="processes on the cluster (one for each machine)")
-    choosing.add_config(parser)
-    choosing.add_upstream(parser)
-    choosing.add_python(parser)
-    choosing.add_price(parser)
+    model_selection.add_config(parser)
+    model_selection.add_upstream(parser)
+    model_selection.add_python(parser)
+    model_selection.add_price(parser)
     parser.set_defaults(run=partial(_batch, bar))
 
 
@@ -72,9 +72,9 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
     from xenoglot.bulk.runner import Rules  # noqa: PLC0415
 
     _check(options)
-    chosen = choosing.chosen(options)
+    chosen = model_selection.chosen(options)
     any_name = chosen.own or chosen.embedded
-    read = partial(decode_line, dialect=options.lines, model=choosing.ANY_MODEL if any_name else options.model)
+    read = partial(decode_line, dialect=options.lines, model=model_selection.ANY_MODEL if any_name else options.model)
     rules = Rules(
         concurrency=options.concurrency,
         requests_per_minute=options.rpm,
@@ -98,7 +98,7 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
                 ray=options.ray,
                 actors=options.actors,
                 ordered=options.ordered,
-                prices=choosing.prices_of(options),
+                prices=model_selection.prices_of(options),
             )
             ending = work(plan, None if bar is None else bar())
     print(ending.summary, file=sys.stderr)  # noqa: T201  for whoever started it

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.line_request import Asked
     from xenoglot.bulk.runner import Rules
-    from xenoglot.choosing import Chosen
     from xenoglot.client.results.costs import Prices
     from xenoglot.model.response import Usage
+    from xenoglot.model_selection import Chosen
 
 INTERRUPTED: Final = "stopped"
 

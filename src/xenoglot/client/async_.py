@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
-    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.results.result import EmbeddingReply, Reply
     from xenoglot.client.tool_loop.run import AsyncRunStream
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject

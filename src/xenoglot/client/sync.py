@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from xenoglot.client.async_ import UNMOVED, AsyncClient
-from xenoglot.client.portal import Portal
+from xenoglot.client.loop_thread import Portal
 from xenoglot.client.sync_streams import Items, ReplyStream
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
-    from xenoglot.client.results.reply import EmbeddingReply, Reply
+    from xenoglot.client.results.result import EmbeddingReply, Reply
     from xenoglot.client.tool_loop.run import RunStream
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject

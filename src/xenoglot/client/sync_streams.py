@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
-    from xenoglot.client.portal import Portal
-    from xenoglot.client.results.reply import Reply
+    from xenoglot.client.loop_thread import Portal
+    from xenoglot.client.results.result import Reply
     from xenoglot.model.response import Response
 
 Item = TypeVar("Item")

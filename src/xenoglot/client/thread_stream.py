@@ -6,13 +6,13 @@ import asyncio
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from xenoglot.client.portal import CLOSED
+from xenoglot.client.loop_thread import CLOSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.client.call.answer_stream import AsyncItems
-    from xenoglot.client.portal import Portal
+    from xenoglot.client.loop_thread import Portal
 
 Item = TypeVar("Item")
 

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.dialect_registry import names
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--context", type=_tokens, metavar="N", help="the model's context window in tokens (what the gateway lists)"
     )
-    choosing.add_config(parser)
-    choosing.add_upstream(parser)
-    choosing.add_preserve(parser, "on, for programs of another dialect than the upstream")
+    model_selection.add_config(parser)
+    model_selection.add_upstream(parser)
+    model_selection.add_preserve(parser, "on, for programs of another dialect than the upstream")
     parser.set_defaults(run=_run, passed=())
     _pass_the_rest(parser)
 

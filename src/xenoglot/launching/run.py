@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.errors import ConfigurationError
 from xenoglot.launching import programs
 from xenoglot.launching.environment import Place, environment, setup, shown
@@ -103,9 +103,9 @@ def _config(options: Namespace) -> Config:
     """Return the configuration; without an upstream, `--model` is but what the program asks for."""
     said = {**vars(options), "client_key_env": None}
     if not options.upstream:
-        return choosing.config_of(Namespace(**{**said, "model": None}))
+        return model_selection.config_of(Namespace(**{**said, "model": None}))
     kept = "translated" if options.preserve is None else options.preserve
-    return choosing.config_of(Namespace(**{**said, "preserve": kept}))
+    return model_selection.config_of(Namespace(**{**said, "preserve": kept}))
 
 
 def _model(program: Program, options: Namespace, models: Sequence[str]) -> str | None:

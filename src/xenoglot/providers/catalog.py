@@ -13,8 +13,8 @@ import msgspec
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
+from xenoglot.entry_points import Entry, entries
 from xenoglot.errors import ConfigurationError
-from xenoglot.installed import Entry, entries
 from xenoglot.providers.endpoint_urls import needed
 from xenoglot.providers.provider import Provider
 from xenoglot.text import registry

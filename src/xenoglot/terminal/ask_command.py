@@ -7,7 +7,7 @@ import sys
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.codec.losses import report
 from xenoglot.errors import ConfigurationError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
-    from xenoglot.client.results.reply import Reply
+    from xenoglot.client.results.result import Reply
     from xenoglot.model.request import Message
 
 LONGEST_ANSWER = 512
@@ -31,8 +31,8 @@ def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     ask.add_argument("--max-tokens", type=int, default=LONGEST_ANSWER, help=f"the longest answer ({LONGEST_ANSWER})")
     ask.add_argument("--temperature", type=float, help="how daring the choice of words is")
     ask.add_argument("--json", action="store_true", help="print the whole answer as one line of JSON")
-    choosing.add_upstream(ask)
-    choosing.add_python(ask)
+    model_selection.add_upstream(ask)
+    model_selection.add_python(ask)
     ask.set_defaults(run=_ask)
 
 
@@ -43,7 +43,7 @@ def _ask(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
     from xenoglot.terminal.pull_command import see_to_weights  # noqa: PLC0415  only this command needs it
 
-    chosen = choosing.chosen(options)
+    chosen = model_selection.chosen(options)
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
     if chosen.embedded:
         see_to_weights(chosen.config)
@@ -62,7 +62,7 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
     return Message(role="user", content=(*files, Text(text=prompt)))
 
 
-async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.Namespace) -> Reply:
+async def _answer(chosen: model_selection.Chosen, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.display.renderer import PlainCanvas  # noqa: PLC0415
@@ -71,7 +71,7 @@ async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.
     said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     canvas = PlainCanvas(sys.stdout, raw=not sys.stdout.isatty())
     async with AsyncClient(chosen.open, on_loss="ignore") as client:
-        stream = client.stream((question,), model=options.model or choosing.ANY_MODEL, **said)
+        stream = client.stream((question,), model=options.model or model_selection.ANY_MODEL, **said)
         async with AsyncExitStack() as stack:
             with _loading(chosen):
                 await stack.enter_async_context(stream)
@@ -84,7 +84,7 @@ async def _answer(chosen: choosing.Chosen, question: Message, options: argparse.
 
 
 @contextmanager
-def _loading(chosen: choosing.Chosen) -> Generator[None]:
+def _loading(chosen: model_selection.Chosen) -> Generator[None]:
     """Show a person that the embedded model is being loaded, which tells nobody how far it is."""
     from xenoglot.terminal.display.screen import can_paint  # noqa: PLC0415  only this command needs it
 

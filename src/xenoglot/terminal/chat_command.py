@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.errors import ConfigurationError, XenoglotError
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ HISTORY = "chat-history"
 def add_command(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
     chat = commands.add_parser("chat", help="talk with a model in the terminal")
-    choosing.add_config(chat)
-    choosing.add_upstream(chat)
-    choosing.add_python(chat)
-    choosing.add_price(chat)
+    model_selection.add_config(chat)
+    model_selection.add_upstream(chat)
+    model_selection.add_python(chat)
+    model_selection.add_price(chat)
     chat.add_argument("--system", metavar="TEXT", help="instructions for the model")
     chat.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
     chat.add_argument(
@@ -49,7 +49,7 @@ def _chat(options: argparse.Namespace) -> int:
     model = options.model
     if options.python is None:
         options.model = None  # in the configuration it would stand for every name, `/model` included
-    chosen = choosing.chosen(options, ready=False)
+    chosen = model_selection.chosen(options, ready=False)
     conversation = _conversation(options, model)
     return asyncio.run(_talk(chosen, conversation, options))
 
@@ -69,7 +69,7 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
     return conversation
 
 
-async def _talk(chosen: choosing.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
+async def _talk(chosen: model_selection.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
     from xenoglot.terminal.display.frontend import face_of  # noqa: PLC0415
@@ -126,7 +126,7 @@ async def _loading(chat: Chat) -> AsyncGenerator[None]:
 async def _only_model(client: AsyncClient, names: list[str], *, any_name: bool) -> str | None:
     """Return the model that is meant where none was named; `names` takes in what there is."""
     if any_name:
-        return choosing.ANY_MODEL
+        return model_selection.ANY_MODEL
     try:
         names += [model.id for model in await client.models()]
     except XenoglotError:
@@ -148,7 +148,7 @@ def _greet(chat: Chat, names: Sequence[str], *, embedded: bool) -> None:
 def _prices(options: argparse.Namespace) -> Prices | None:
     """Return the prices that are set, or the known ones where a known provider is asked: no list has others."""
     if options.price is not None:
-        return choosing.prices_of(options)
+        return model_selection.prices_of(options)
     if options.upstream is None or "://" in options.upstream:
         return None
     from xenoglot.client.results.costs import Prices  # noqa: PLC0415  an extra, and a large table

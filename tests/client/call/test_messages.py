@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionMessage
 from xenoglot.client.call.messages import messages_of
 from xenoglot.client.call.options import Options, wanted
 from xenoglot.client.call.tools import tool_choice_of, tools_of
-from xenoglot.client.results.reply import Reply
+from xenoglot.client.results.result import Reply
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get, names

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import resource, sys
-from xenoglot.serving import serve
+from xenoglot.python_gateway import serve
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 serve(lambda prompt: "Hello", name="m", prompts=True, port=0)
 """

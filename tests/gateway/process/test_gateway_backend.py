@@ -18,7 +18,7 @@ from xenoglot.errors import (
     UpstreamError,
 )
 from xenoglot.model.json import JSONObject
-from xenoglot.serving import configured
+from xenoglot.python_gateway import configured
 from xenoglot.testing import Respond, Rule, Upstream
 
 BUSY = refusal(503, {"message": "busy"})

@@ -19,7 +19,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.text.declared_tools import Declared
 from xenoglot.text.registry import AUTO, chosen, get, marked
 from xenoglot.text.stage import TextStage
-from xenoglot.text.strip_ending import ending
+from xenoglot.text.strip_control_tokens import ending
 from xenoglot.text.tools.tool_prompt import told
 
 if TYPE_CHECKING:

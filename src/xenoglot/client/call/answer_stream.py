@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xenoglot.client.call.attempt import Begun
-    from xenoglot.client.results.reply import Reply
+    from xenoglot.client.results.result import Reply
     from xenoglot.model.response import Response
 
 LEFT = "the stream was left before its end: there is no whole answer"

@@ -17,7 +17,7 @@ from xenoglot.client.call.raw import RawSource, posted, whole
 from xenoglot.client.call.retry import moment, refusing, within
 from xenoglot.client.call.validate_request import explained
 from xenoglot.client.results.costs import Prices
-from xenoglot.client.results.reply import EmbeddingReply, Reply
+from xenoglot.client.results.result import EmbeddingReply, Reply
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.fold import Folder

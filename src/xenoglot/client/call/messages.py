@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 from msgspec.structs import replace
 
-from xenoglot.client.results.reply import Reply
+from xenoglot.client.results.result import Reply
 from xenoglot.client.sdk.objects import builtins
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import openai.types.responses
     from google.genai import types as gemini
 
-    from xenoglot.client.results.reply import Reply
+    from xenoglot.client.results.result import Reply
     from xenoglot.client.sdk.objects import Sdk
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.stage import Stage

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.execute import Calling
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.options import Options
-    from xenoglot.client.portal import Portal
+    from xenoglot.client.loop_thread import Portal
     from xenoglot.client.results.costs import Cost
     from xenoglot.model.response import Usage
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from xenoglot.client.portal import Portal
+    from xenoglot.client.loop_thread import Portal
     from xenoglot.client.tool_loop.caller import Caller
     from xenoglot.client.tool_loop.driver import Asking
     from xenoglot.model.request import Message

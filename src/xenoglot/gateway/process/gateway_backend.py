@@ -12,7 +12,7 @@ from xenoglot.dialect_registry import get
 from xenoglot.gateway.api.embeddings import embed
 from xenoglot.gateway.api.models import available
 from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.single import alone
+from xenoglot.gateway.process.single_backend import alone
 from xenoglot.gateway.relay.envelope import Telling
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import Asking, passed_on

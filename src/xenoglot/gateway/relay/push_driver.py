@@ -25,8 +25,8 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.http.exchange import ClientGoneError
 from xenoglot.gateway.relay.envelope import OK, Telling
+from xenoglot.gateway.relay.push_response import WholePassing
 from xenoglot.gateway.relay.push_stream import BytesPassing, EventsPassing
-from xenoglot.gateway.relay.push_whole import WholePassing
 from xenoglot.gateway.relay.task_driver import RelayEndpoint, StartedCall
 
 if TYPE_CHECKING:

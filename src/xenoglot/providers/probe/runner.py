@@ -1,8 +1,8 @@
 """What a server can do, asked question by question: a generator that yields requests and is given the replies.
 
-It does no I/O and knows no clock; `backends.probing` drives it. Each question is a canonical request, written by the
-dialect's own encoder; each answer is read by its decoder. So one table of questions serves every dialect, and what a
-dialect has no words for is not asked in it.
+It does no I/O and knows no clock; `backends.probe_runner` drives it. Each question is a canonical request, written by
+the dialect's own encoder; each answer is read by its decoder. So one table of questions serves every dialect, and what
+a dialect has no words for is not asked in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from xenoglot.providers.probe.probe_table import (
 )
 from xenoglot.providers.probe.reasoning import THINKING_ROWS
 from xenoglot.providers.probe.streams import streams
-from xenoglot.providers.probe.text_syntaxes import written
+from xenoglot.providers.probe.text_parsers import written
 from xenoglot.providers.probe.tools import ids, tools
 from xenoglot.providers.probe.unsupported_fields import lacking
 

@@ -19,7 +19,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.text.json.envelope import enveloped
-from xenoglot.text.json.unfence import Unfence
+from xenoglot.text.json.strip_code_fence import Unfence
 from xenoglot.text.json.unwrap import Unwrap
 
 if TYPE_CHECKING:

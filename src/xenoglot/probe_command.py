@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         ConfigurationError: a flag is wrong.
         FailureError: the server cannot be reached, or speaks no dialect.
     """
-    from xenoglot.backends.probing import ask_everything  # noqa: PLC0415  other commands need no client
+    from xenoglot.backends.probe_runner import ask_everything  # noqa: PLC0415  other commands need no client
     from xenoglot.providers.probe.runner import Options  # noqa: PLC0415
 
     if not options.timeout > 0:

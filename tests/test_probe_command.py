@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backends.test_probing import speaking
+from tests.backends.test_probe_runner import speaking
 from tests.backends.wire import serving
 from tests.providers.quirky import Quirky
 from xenoglot.cli import main

@@ -8,7 +8,7 @@ from xenoglot.text import registry
 from xenoglot.text.declared_tools import Declared
 from xenoglot.text.output_pieces import Words, joined
 from xenoglot.text.parser.parser_input import LONGEST_HELD
-from xenoglot.text.strip_ending import ending
+from xenoglot.text.strip_control_tokens import ending
 
 
 def read(row: str, *chunks: str) -> str:

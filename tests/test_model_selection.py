@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.serving import PATIENCE
-from xenoglot import choosing
+from xenoglot import model_selection
 from xenoglot.cli import MISUSE, main
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.response import Usage
@@ -96,13 +96,13 @@ def test_mistakes(command: str, expected: str, capsys: pytest.CaptureFixture[str
 
 
 def test_c_s4_prices_hold_for_every_model() -> None:
-    prices = choosing.prices_of(Namespace(price="1/2/0.5"))
+    prices = model_selection.prices_of(Namespace(price="1/2/0.5"))
     assert prices is not None
     cost = prices.cost(Usage(input_tokens=3_000_000, output_tokens=1_000_000, cache_read=1_000_000), "qwen3")
-    assert (cost and cost.total, choosing.prices_of(Namespace(price=None))) == (4.5, None)
+    assert (cost and cost.total, model_selection.prices_of(Namespace(price=None))) == (4.5, None)
 
 
 def test_a_model_and_another_upstream_exclude_each_other() -> None:
     options = Namespace(python="json:dumps", config=None, upstream="http://localhost", text_syntax=None)
     with pytest.raises(ConfigurationError, match="`--upstream` and `--python` exclude each other"):
-        choosing.own_backend(options)
+        model_selection.own_backend(options)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends.wire import answering, leakless, response, serving
 from tests.providers.quirky import Quirky, asked_of
-from xenoglot.backends.probing import ask_everything
+from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError

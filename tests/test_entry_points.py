@@ -9,8 +9,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from xenoglot import installed
-from xenoglot.installed import Entry, entries
+from xenoglot import entry_points as xenoglot_entry_points
+from xenoglot.entry_points import Entry, entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_what_is_installed_here(group: str) -> None:
 def test_folders_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "some_pack", TEXT)
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing")])
-    monkeypatch.setattr(installed, "_asked", None)
+    monkeypatch.setattr(xenoglot_entry_points, "_asked", None)
     assert entries(GROUP) == {
         "mine": Entry("mine", "mine.wire:DIALECTS.first [extra]", "some_pack"),
         "their.s": Entry("their.s", "theirs:DIALECT", "some_pack"),
@@ -79,10 +79,10 @@ def test_an_archive_is_left_to_the_library(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        pytest.param("xenoglot.installed:Entry", Entry, id="plain"),
-        pytest.param("xenoglot.installed : Entry [extra]", Entry, id="extra"),
-        pytest.param("xenoglot.installed:Entry.load", Entry.load, id="attribute-of-an-attribute"),
-        pytest.param("xenoglot.installed", installed, id="module"),
+        pytest.param("xenoglot.entry_points:Entry", Entry, id="plain"),
+        pytest.param("xenoglot.entry_points : Entry [extra]", Entry, id="extra"),
+        pytest.param("xenoglot.entry_points:Entry.load", Entry.load, id="attribute-of-an-attribute"),
+        pytest.param("xenoglot.entry_points", xenoglot_entry_points, id="module"),
     ],
 )
 def test_what_is_brought_is_loaded(value: str, wanted: object) -> None:

@@ -47,7 +47,7 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
     from xenoglot.gateway.config.load import check  # noqa: PLC0415
     from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
-    from xenoglot.gateway.process.single import alone  # noqa: PLC0415
+    from xenoglot.gateway.process.single_backend import alone  # noqa: PLC0415
 
     backend = backend_of(
         model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax, emulate=emulate
