@@ -39,6 +39,7 @@ from xenoglot.errors import (
     WireError,
     XenoglotError,
 )
+from xenoglot.moved_modules import install as install_moved_modules
 from xenoglot.python_gateway import configured, serve
 from xenoglot.translate import stream_translator, translate, translate_request, translate_response
 
@@ -181,6 +182,8 @@ __all__ = [
     "translate_request",
     "translate_response",
 ]
+
+install_moved_modules()
 
 
 def __getattr__(name: str) -> object:

@@ -361,14 +361,14 @@ import sys
 from contextlib import asynccontextmanager
 from tests.agent.working import called
 from xenoglot import cli
-from xenoglot.gateway import routed
+from xenoglot.gateway.process import gateway_backend
 from xenoglot.backends.scripted import Scripted
 
 @asynccontextmanager
 async def opening(config, **others):
     yield Scripted(called(("run", {"command": "echo x >> log; sleep 0.01"})))
 
-routed.routed = opening
+gateway_backend.routed = opening
 sys.exit(cli.main(["agent", "go", "--plain", "--allow-shell", "--max-rounds", "100000"]))
 """
 

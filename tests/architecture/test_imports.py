@@ -23,6 +23,7 @@ ARROWS = {
     "errors": {"model"},  # an error may carry a `Failure`
     "model": set[str](),
     "entry_points": set[str](),
+    "moved_modules": set[str](),
     "shortcuts": set[str](),
     "codec": VALUES | {"shortcuts"},
     "dialect_registry": MACHINERY | {"entry_points"},
@@ -47,7 +48,7 @@ ARROWS = {
     "launching": PROGRAMS,
     "python_gateway": ROOMS | {"gateway"},
     "cli": PROGRAMS | {"", "agent", "bench_commands", "bulk", "launching", "probe_command", "terminal"},
-    "": ROOMS | {"client", "cli", "python_gateway", "tools"},
+    "": ROOMS | {"client", "cli", "moved_modules", "python_gateway", "tools"},
 }
 
 FAMILIES = ("openai",)

@@ -10,7 +10,7 @@ from tests.architecture.tree import ROOT
 # Assemble a gateway as `xenoglot serve` does, from the flags given, and tell which modules that took.
 START = """
 import asyncio, sys
-from xenoglot import choosing, cli
+from xenoglot import cli, model_selection
 from xenoglot.gateway.process.build import assembled
 from xenoglot.gateway.process.serve import Server
 
@@ -18,7 +18,7 @@ async def start(config):
     async with assembled(config) as gateway:
         Server(gateway)
 
-asyncio.run(start(choosing.config_of(cli._parser().parse_args(["serve", *sys.argv[1:]]))))
+asyncio.run(start(model_selection.config_of(cli._parser().parse_args(["serve", *sys.argv[1:]]))))
 print(*sys.modules)
 """
 

@@ -11,9 +11,9 @@ import pytest
 STUBBORN = """
 import asyncio
 from unittest.mock import Mock
-from xenoglot.terminal import leaving
+from xenoglot.terminal.display import terminal_restore
 
-leaving.PATIENCE = 0.1
+terminal_restore.PATIENCE = 0.1
 
 async def stays():
     while True:
@@ -23,7 +23,7 @@ async def stays():
             pass
 
 async def main():
-    leaving.leave_well(Mock())
+    terminal_restore.leave_well(Mock())
     asyncio.create_task(stays())
     await asyncio.sleep(0)  # a task that is cancelled before it begins does not run at all
     print("ready", flush=True)
@@ -45,10 +45,10 @@ def test_what_will_not_be_cancelled_keeps_nobody(number: signal.Signals) -> None
 ORDERLY = """
 import atexit, signal
 from unittest.mock import Mock
-from xenoglot.terminal import leaving
+from xenoglot.terminal.display import terminal_restore
 
 atexit.register(lambda: print(signal.getitimer(signal.ITIMER_REAL)))  # registered first, so it runs last
-leaving.leave_well(Mock())
+terminal_restore.leave_well(Mock())
 signal.raise_signal(signal.SIGTERM)
 """
 
