@@ -38,3 +38,60 @@ def test_what_is_not_opened_here(block: JSONObject, path: str) -> None:
     with pytest.raises(WireError) as refused:
         bounded(request)
     assert refused.value.path == path
+
+
+URL = "file:///etc/passwd"
+SYSTEM: JSONObject = {"role": "system", "content": "Be brief."}
+IMAGE: JSONObject = {"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "path"),
+    [
+        pytest.param(
+            "messages",
+            {"model": "m", "max_tokens": 9, "system": "Be brief.", "messages": [{"role": "user", "content": [FILE]}]},
+            "$.messages[0].content[0].source.url",
+            id="messages",
+        ),
+        pytest.param(
+            "chat",
+            {
+                "model": "m",
+                "messages": [
+                    SYSTEM,
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}}],
+                    },
+                ],
+            },
+            "$.messages[1].content[0].image_url.url",
+            id="chat-data-url",
+        ),
+        pytest.param(
+            "responses",
+            {
+                "model": "m",
+                "instructions": "Be brief.",
+                "input": [{"role": "user", "content": [{"type": "input_image", "image_url": URL}]}],
+            },
+            "$.input[0].content[0].image_url",
+            id="responses",
+        ),
+        pytest.param(
+            "gemini",
+            {
+                "systemInstruction": {"parts": [{"text": "Be brief."}]},
+                "model": "m",
+                "contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": ""}}]}],
+            },
+            "$.contents[0].parts[0].inlineData.data",
+            id="gemini-no-data",
+        ),
+    ],
+)
+def test_the_path_of_an_error_is_that_in_the_body(dialect: str, body: JSONObject, path: str) -> None:
+    with pytest.raises(WireError) as refused:
+        bounded(get(dialect).decode_request(body), body)
+    assert refused.value.path == path

@@ -109,7 +109,7 @@ def _request(line: Line, dialect: Dialect) -> tuple[Request, JSONObject]:
     if request.stream:
         body = {name: value for name, value in body.items() if name not in _STREAMING} | {"stream": False}
         request = replace(dialect.decode_request(body), stream=False)
-    return bounded(request), body
+    return bounded(request, body), body
 
 
 async def _told(answer: Answer, watched: _Watched) -> JSONObject | None:

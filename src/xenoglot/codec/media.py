@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xenoglot.model.content import Part, Source
+    from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
 
 SCHEMES: Final = ("https", "http", "gs", "s3")
@@ -47,15 +48,42 @@ def audio_format(part: Audio, *, home: bool) -> str:
     return name if home else _AUDIO_FORMATS.get(name.lower(), name)
 
 
-def check_media(request: Request) -> None:
-    """Look at how the media of a request are given; whether they are what they say is for who decodes them.
+class _MediaError(WireError):
+    """A medium that cannot be used; `given` is its URL or data, by which it is found in the client's body."""
+
+    def __init__(self, path: str, problem: str, given: str) -> None:
+        super().__init__(path, problem)
+        self.given = given
+
+
+def check_media(request: Request, body: JSON = None) -> None:
+    """Check how the media of a request are given; their content is not decoded.
+
+    `body` is the request as the client sent it: the path of an error is the one in it.
 
     Raises:
-        WireError: as a URL that nobody fetches, or as bytes that are no base64, or none.
+        WireError: a URL with a scheme that no server fetches, data that is not base64, or empty data.
     """
-    for index, message in enumerate(request.messages):
-        if _holds(message.content):
-            _check(message.content, f"$.messages[{index}].content")
+    try:
+        for index, message in enumerate(request.messages):
+            if _holds(message.content):
+                _check(message.content, f"$.messages[{index}].content")
+    except _MediaError as error:
+        raise WireError(_path_in(body, error.given) or error.path, error.problem) from None
+
+
+def _path_in(body: JSON, given: str) -> str | None:
+    """Return the path of the first string in `body` that is `given`, or a data URL of it."""
+    left: list[tuple[str, str, JSON]] = [("$", "", body)]
+    while left:
+        path, key, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{path}.{name}", name, inner) for name, inner in reversed(value.items())]
+        elif isinstance(value, list):
+            left += [(f"{path}[{index}]", key, value[index]) for index in reversed(range(len(value)))]
+        elif isinstance(value, str) and (value.endswith(given) if given else value.endswith(",") or key == "data"):
+            return path
+    return None
 
 
 def _holds(parts: Iterable[Part]) -> bool:
@@ -96,11 +124,11 @@ def _check_url(url: str, path: str) -> None:
     scheme, colon, _ = url.partition("://")
     if not colon or scheme.lower() not in SCHEMES or not url.isprintable():
         message = "what is there is not opened here: expected a URL with `https` or `http`, or base64 as a data URL"
-        raise WireError(path, message)
+        raise _MediaError(path, message, url)
 
 
 def _check_data(data: str, path: str) -> None:
     if not data:
-        raise WireError(path, "there is no data")
+        raise _MediaError(path, "there is no data", data)
     if data.encode("ascii", "replace").translate(None, _BASE64):
-        raise WireError(path, "the data is not base64")
+        raise _MediaError(path, "the data is not base64", data)

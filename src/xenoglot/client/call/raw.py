@@ -68,10 +68,10 @@ def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[]
     in_url = spoken.stream_path is not None
     if in_url:
         told = told | {"stream": stream}
-    request = bounded(spoken.decode_request(told))
+    request = bounded(spoken.decode_request(told), told)
     if request.stream != stream:
         told = told | {"stream": stream}
-        request = bounded(spoken.decode_request(told))
+        request = bounded(spoken.decode_request(told), told)
     elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if has_model(spoken.path) else ())}
     sent = {key: value for key, value in told.items() if key not in elsewhere}
     data = body if isinstance(body, bytes) and sent == said else sendable(sent, "$")

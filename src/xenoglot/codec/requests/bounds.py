@@ -69,8 +69,10 @@ def shown(value: float) -> str:
     return str(value) if -_WIDE < value < _WIDE else "a number beyond all bounds"
 
 
-def bounded(request: Request) -> Request:
-    """Return a request whose lists are no longer than anybody needs, and whose media may be some.
+def bounded(request: Request, body: JSON = None) -> Request:
+    """Return a request whose lists are within the limits and whose media can be used.
+
+    `body` is the request as the client sent it, for the path of an error.
 
     Raises:
         WireError: one of them is not so.
@@ -87,7 +89,7 @@ def bounded(request: Request) -> Request:
     for index, message in enumerate(messages):
         if len(message.content) > MOST_PARTS:
             raise _too_many(f"$.messages[{index}]", message.content, MOST_PARTS)
-    check_media(request)
+    check_media(request, body)
     return request
 
 

@@ -58,7 +58,7 @@ class CountEndpoint(Struct, frozen=True):
         body, size = await self.intake.recall(await self.bodies.request(data), len(data), ctx)
         asked = informed(body, ctx.route, exchange.variables, dialect)
         asked = with_model(asked, dialect.model_field, models.router, ctx.client)
-        request = await offload(size, lambda: bounded(decode(asked)))
+        request = await offload(size, lambda: bounded(decode(asked), asked))
         if not request.model and isinstance(asked, dict) and asked.get(dialect.model_field) is None:
             raise WireError(f"$.{dialect.model_field}", "required, expected str")
         record.asked(request.model, stream=False)

@@ -135,7 +135,7 @@ def decode_request(dialect: Dialect, said: JSON, path: str, variables: Mapping[s
         FailureError: it is not a request of the dialect; the failure names the field.
     """
     try:
-        return bounded(dialect.decode_request(informed(said, path, variables, dialect)))
+        return bounded(dialect.decode_request(informed(said, path, variables, dialect)), said)
     except WireError as error:
         raise FailureError(invalid(error)) from None
 
