@@ -27,6 +27,7 @@ from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import Upstream as Settings
+from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import Server, bind
 from xenoglot.gateway.routing.target_health import Ward
@@ -189,6 +190,7 @@ class House:
         stack.callback(access.removeHandler, self.lines)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(build, "Transport", self._transport)
+        patch.setattr(heap, "trim", lambda: True)  # in a thread, at a second of the machine's: it opens a file at first
         patch.setenv("UPSTREAM_KEY", self.canaries.upstream_key)
         patch.setenv("CLIENT_KEY", self.canaries.client_key)
         self._runner.run(self._start())

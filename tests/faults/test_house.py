@@ -1,0 +1,34 @@
+"""The house itself does nothing at a time that the machine chooses."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tests.faults.house import House, push, well
+from xenoglot.gateway import heap
+from xenoglot.testing.script import Until
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway returns memory some seconds after its last request, in a thread that imports what it needs."""
+    trimmed: list[None] = []
+    monkeypatch.setattr(heap, "trim", lambda: trimmed.append(None))
+    with ExitStack() as stack:
+        house = House().start(stack)
+
+        async def scene() -> None:
+            house.upstream.script((Until("go on"), *well("chat", streamed=False)))
+            caller = await house.call("chat", "chat-small", streamed=False)
+            await house.asked()
+            await push(1.0)
+            house.upstream.release("go on")
+            await house.finish(caller)
+            for _ in range(int(heap.IDLE_SECONDS) * 4):
+                await push(1.0)
+
+        house.play(scene())
+    assert trimmed == []
