@@ -15,10 +15,12 @@ from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
 from tests.shortcuts import switched
+from xenoglot.backends.http.connection import Connection as Asking
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.http import connection as http_connection
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.policy.breaker import Breaker
+from xenoglot.testing.connection import Connection as Answering
 from xenoglot.testing.script import Body, End, Head, Until
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class Play:
         before = numbers(house)
         with pytest.MonkeyPatch.context() as patch:
             held = holding(patch)
+            read_by_segment(patch, house)
             await self._play(scene)
         after = numbers(house)
         return Trace(
@@ -142,6 +145,36 @@ def holding(patch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     for name in ("failed", "succeeded", "released"):
         patch.setattr(Breaker, name, noted(held, name, getattr(Breaker, name)))
     return held
+
+
+def read_by_segment(patch: pytest.MonkeyPatch, house: House) -> None:
+    """Have the upstream send each segment once the gateway has read the one before it.
+
+    Where a read ends may show: what is lost until then is in a header, and a failure until then is a status. Without
+    this the kernel decides it, and two plays of one case may differ.
+    """
+    read: Counter[object] = Counter()
+    """Bytes, by the address of the gateway's end."""
+    update, write = Asking.buffer_updated, Answering.write
+
+    def updated(connection: Asking, nbytes: int) -> None:
+        read[connection.transport.get_extra_info("sockname")] += nbytes
+        update(connection, nbytes)
+
+    async def written(connection: Answering, data: bytes) -> None:
+        await write(connection, data)
+        assert connection._transport is not None
+        place = connection._transport.get_extra_info("peername")
+
+        def is_read() -> bool:
+            ends = (one for pool in house._pools() for one in pool.connections)
+            end = next((one for one in ends if one.transport.get_extra_info("sockname") == place), None)
+            return read[place] >= connection.sent_bytes or end is None or not end.transport.is_reading()
+
+        await within_reason(is_read, "the gateway reads what the upstream sends")
+
+    patch.setattr(Asking, "buffer_updated", updated)
+    patch.setattr(Answering, "write", written)
 
 
 def noted(held: list[tuple[object, ...]], name: str, function: Callable[..., None]) -> Callable[..., None]:

@@ -12,9 +12,11 @@ from tests.faults.house import CLOSES, PATHS, House, well, whole
 from tests.gateway.passages import LIMITED, PASSING, alike
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
+from xenoglot.backends.http.connection import Connection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.relay import response_ids
-from xenoglot.testing.script import Body, End, Head
+from xenoglot.testing.playback import chunk, encode_head
+from xenoglot.testing.script import Head, Send
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,6 +34,7 @@ READ = 700
 """Bytes of a stream in one segment: it ends within a frame, mostly."""
 PACKET = 1448
 """Bytes of a segment as Ethernet carries it."""
+LAST_CHUNK = b"0\r\n\r\n"
 KNOWN = [case for case in cases() if case.folder.parent.name != "embeddings"]
 
 
@@ -63,24 +66,48 @@ def test_whole_answers(house: House, monkeypatch: pytest.MonkeyPatch, case: Case
 @pytest.mark.parametrize("client", ["chat", "messages"])
 @pytest.mark.parametrize("case", [case for case in KNOWN if case.has("stream.*")], ids=lambda case: case.id)
 def test_streams(house: House, monkeypatch: pytest.MonkeyPatch, case: Case, client: str) -> None:
-    alike(house, monkeypatch, streaming(case.dialect, case.stream, READ, client))
+    for size in (READ, None):
+        alike(house, monkeypatch, streaming(case.dialect, case.stream, size, client))
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
 @each_vendor
 def test_streams_of_vendors(house: House, monkeypatch: pytest.MonkeyPatch, vendor: Vendor, client: str) -> None:
-    """findings-A1: in reads of whole packets, and of so few bytes that most of them end within an event."""
-    for size in (PACKET, 97):
+    """findings-A1: in reads of whole packets, of so few bytes that most end within an event, and in one read."""
+    for size in (PACKET, 97, None):
         alike(house, monkeypatch, streaming(vendor.dialect, vendor.stream(12), size, client))
 
 
-def streaming(dialect: Dialect, data: bytes, size: int, client: str) -> Scene:
-    """Return a scene in which a client asks a server, which streams `data` in segments of `size` bytes."""
-    head = Head(headers=(("content-type", dialect.framing.media_type), CLOSES))
-    pieces = [Body(data[start : start + size]) for start in range(0, len(data), size)]
+@pytest.mark.parametrize("size", [97, None], ids=["cut", "whole"])
+def test_each_read_holds_one_segment(house: House, monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
+    """Else the kernel decides where reads end, and the two plays of a case differ when the machine is busy."""
+    reads: list[int] = []
+    update = Connection.buffer_updated
+
+    def updated(connection: Connection, nbytes: int) -> None:
+        reads.append(nbytes)
+        update(connection, nbytes)
+
+    case = next(case for case in KNOWN if case.has("stream.*") and case.dialect.name == "messages")
+    monkeypatch.setattr(Connection, "buffer_updated", updated)
+    alike(house, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
+    assert reads == [len(segment) for segment in segments(case.dialect, case.stream, size)] * 2
+
+
+def segments(dialect: Dialect, data: bytes, size: int | None) -> list[bytes]:
+    """Return the segments of a response that streams `data`, `size` bytes in each; all in one where that is `None`."""
+    head = encode_head(Head(headers=(("content-type", dialect.framing.media_type), CLOSES)))
+    if size is None:
+        return [head + chunk(data) + LAST_CHUNK]
+    return [head, *(chunk(data[start : start + size]) for start in range(0, len(data), size)), LAST_CHUNK]
+
+
+def streaming(dialect: Dialect, data: bytes, size: int | None, client: str) -> Scene:
+    """Return a scene in which a client asks a server, which streams `data` in such segments."""
+    steps = tuple(Send(segment) for segment in segments(dialect, data, size))
 
     async def scene(play: Play) -> None:
-        play.house.upstream.script((head, *pieces, End()))
+        play.house.upstream.script(steps)
         await play.over(await play.call(client, f"{dialect.name}-small", streamed=True))
 
     return scene
