@@ -59,13 +59,13 @@ PATIENCE = 120.0
 
 
 class PushedLoop(asyncio.SelectorEventLoop):
-    """A real loop with real sockets whose clock can be pushed on."""
+    """A real loop with real sockets whose clock stands until it is pushed on: a slow machine is never late."""
 
-    pushed = 0.0
+    pushed = 1_000.0
 
     def time(self) -> float:
         """Return the seconds of the clock."""
-        return super().time() + self.pushed
+        return self.pushed
 
 
 async def push(seconds: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from tests.faults.house import House, push, well
+from tests.backends.wire import turns
+from tests.faults.house import House, fine, push, well
 from xenoglot.gateway import heap
 from xenoglot.testing.script import Until
 
@@ -32,3 +34,20 @@ def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest
 
         house.play(scene())
     assert trimmed == []
+
+
+def test_a_slow_machine_is_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        house = House().start(stack)
+
+        async def scene() -> None:
+            house.upstream.script((Until("go on"), *well("chat", streamed=True)))
+            caller = await house.call("chat", "chat-small", streamed=True)
+            await house.asked()
+            now = time.monotonic()
+            monkeypatch.setattr(time, "monotonic", lambda: now + 3600.0)
+            await turns()
+            house.upstream.release("go on")
+            fine("chat", await house.finish(caller), streamed=True)
+
+        house.play(scene())
