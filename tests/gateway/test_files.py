@@ -172,7 +172,7 @@ def test_one_client_cannot_fill_the_store_with_what_never_ends(gateway_server: C
     many = jsonl(*(line(str(number), body("x" * 10_000)) for number in range(60)))
     with client_of(running) as client:
         batch = send(client, many)
-        with pytest.raises(RateLimitError, match="batches under way"):
+        with pytest.raises(RateLimitError, match="unfinished files and batches"):
             send(client, many)
         request = {"requests": [{"custom_id": "a", "params": body("x" * 700_000)}]}
         assert running.request("POST", "/v1/messages/batches", request).status == 429
