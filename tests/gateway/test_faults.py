@@ -12,7 +12,7 @@ from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, Han
 from tests.gateway.serving import PATIENCE, SERVERS, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.settings import Server
-from xenoglot.gateway.http import write_side
+from xenoglot.gateway.http import asgi, write_side
 from xenoglot.model.events import BlockEnded, Failed, Finished
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Finish
@@ -118,7 +118,8 @@ def test_c09_a_declared_body_over_the_limit_is_not_waited_for(small: Running) ->
 def test_c09_a_large_body_is_read_on_so_that_its_sender_sees_why(
     small: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_side, "LINGER_SECONDS", PATIENCE)
+    for module in (asgi, write_side):
+        monkeypatch.setattr(module, "LINGER_SECONDS", PATIENCE)
     assert small.request("POST", "/v1/messages", b"x" * 20_000_000).status == 413
 
 

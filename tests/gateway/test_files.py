@@ -12,12 +12,13 @@ from openai import BadRequestError, NotFoundError, OpenAI, RateLimitError
 
 from tests.gateway.batch_backend import OVER, Halting, body, jsonl, line, send, until
 from tests.gateway.said import HELLO
-from tests.gateway.serving import SERVERS, config_for, read_all, read_until
+from tests.gateway.serving import PATIENCE, SERVERS, config_for, read_all, read_until
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.batches import Batches
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import Keys, Store
+from xenoglot.gateway.http import asgi, write_side
 from xenoglot.gateway.observability.access_log import ACCESS
 from xenoglot.store.memory import Memory
 
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.parametrize("gateway_server", SERVERS, indirect=True)
 
 SMALL = config_for("scripted", batches=Batches(max_bytes=1_000_000))
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read what is refused to its end, however long a busy machine takes to send it: else its sender sees no answer."""
+    for module in (asgi, write_side):
+        monkeypatch.setattr(module, "LINGER_SECONDS", PATIENCE)
 
 
 @pytest.fixture

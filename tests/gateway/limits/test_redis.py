@@ -18,6 +18,7 @@ from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.limits.redis import TIMEOUT, RedisLease, RedisLimiter
+from xenoglot.gateway.limits.redis_timeout import Patience
 from xenoglot.gateway.process.build import assembled
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
@@ -226,7 +227,7 @@ async def test_a_request_that_was_never_sent_counts_for_nothing(valkey: Valkey) 
 
 
 async def test_k06_real_concurrency_never_exceeds_the_places(valkey: Valkey) -> None:
-    scope = Scope("upstream:x", concurrency=3, requests=(Window(60, HOUR),), queue_seconds=20.0)
+    scope = Scope("upstream:x", concurrency=3, requests=(Window(60, HOUR),), queue_seconds=PATIENCE)
     inside, peak, done = 0, 0, 0
 
     async def one(limiter: RedisLimiter, owner: str) -> None:
@@ -355,6 +356,9 @@ async def test_gateways_of_one_configuration_share_their_limits(valkey: Valkey) 
     }
     loaded = check(plain, {}, "f.toml")
     async with assembled(loaded) as one, assembled(loaded) as other:
+        for gateway in (one, other):
+            assert isinstance(gateway.limiter, RedisLimiter)
+            gateway.limiter._server._patience = Patience(PATIENCE)
         assert isinstance(one.limiter, RedisLimiter)
         await one.limiter._server._redis.flushall()
         for gateway in (one, other):
