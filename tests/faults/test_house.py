@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.backends.wire import turns
 from tests.faults.house import House, fine, push, well
-from xenoglot.gateway import heap
+from xenoglot.gateway.http import heap
 from xenoglot.testing.script import Until
 
 if TYPE_CHECKING:
