@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.http.connection import Connection
-from xenoglot.gateway.http.server import NativeServer
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.http.connection import ClientConnection
+from xenoglot.gateway.http.server import HTTPServer
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.serve import loop_factory
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _size(data: bytes) -> int:
 class Client:
     """Asks the same again and again over one connection, as often as it is told to."""
 
-    def __init__(self, server: NativeServer[Gateway], request: bytes, *, stream: bool) -> None:
+    def __init__(self, server: HTTPServer[Gateway], request: bytes, *, stream: bool) -> None:
         self._loop = server.loop
         self._request = request
         self._stream = stream
@@ -150,7 +150,7 @@ class Client:
         self._done: asyncio.Future[None] | None = None
         self.last = b""
         """What came last."""
-        self._connection = Connection(server, "127.0.0.1")
+        self._connection = ClientConnection(server, "127.0.0.1")
         server.connections.add(self._connection)
         self._connection.connection_made(Wire(self._connection, self._take))
 
@@ -230,8 +230,8 @@ def spent(load: Load, times: int, rounds: int) -> list[float]:
 
 
 async def _spent(load: Load, times: int, rounds: int) -> list[float]:
-    async with assembled(configured(load.upstream)) as gateway:
-        server = NativeServer(gateway)
+    async with build_gateway(configured(load.upstream)) as gateway:
+        server = HTTPServer(gateway)
         server.open([])
         clients = [Client(server, load.request, stream=load.stream) for _ in range(load.connections)]
         taken = []

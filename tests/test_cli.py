@@ -18,7 +18,7 @@ import xenoglot
 from tests.gateway.serving import PATIENCE, config_for, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response
@@ -70,7 +70,7 @@ def answer(*texts: str) -> Response:
 def upstream() -> Generator[Running]:
     """A server that answers in both dialects; it wants a key."""
     scripted = Scripted(answer("Bonjour, ", "lāmi."))
-    config = config_for("scripted", keys=Keys(env=("KEY",)), secrets=Secrets({"KEY": KEY}))
+    config = config_for("scripted", keys=KeySettings(env=("KEY",)), secrets=Secrets({"KEY": KEY}))
     with run({"scripted": scripted}, config) as running:
         yield running
 

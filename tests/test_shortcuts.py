@@ -42,7 +42,7 @@ KNOWN = {
     "xenoglot.dialects.responses.fast.frequent_shapes.plain_said": "messages",
     "xenoglot.dialects.responses.fast.frequent_shapes.plain_tool": "messages",
     "xenoglot.dialects.responses.fast.frequent_shapes.write_plain": "messages",
-    "xenoglot.gateway.http.head_cache.is_kept": "heads",
+    "xenoglot.gateway.http.head_cache.is_cacheable": "heads",
     "xenoglot.gateway.api.fast_path.FastPath.awaits_body": "callbacks",
     "xenoglot.gateway.api.fast_path.FastPath.passage": "callbacks",
 }

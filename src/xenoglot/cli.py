@@ -225,13 +225,13 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _serve_configured(config: Config, options: argparse.Namespace) -> None:
     """Serve as the one process, as one of several, or as the one that starts those: each loads what it needs."""
-    from xenoglot.gateway.process.worker_env import post_of  # noqa: PLC0415  only this command needs a server
+    from xenoglot.gateway.process.worker_env import read_worker_env  # noqa: PLC0415  only this command needs a server
 
-    post = post_of(os.environ)
+    post = read_worker_env(os.environ)
     if post is not None:
-        from xenoglot.gateway.process.worker import work  # noqa: PLC0415
+        from xenoglot.gateway.process.worker import run_worker  # noqa: PLC0415
 
-        work(config, post, _source(options))
+        run_worker(config, post, _source(options))
     elif config.server.workers > 1:
         from xenoglot.gateway.process.supervisor import supervise  # noqa: PLC0415  as above
 
@@ -252,9 +252,9 @@ def _source(options: argparse.Namespace) -> FileSource | None:
 
 def _serve_own(options: argparse.Namespace, backend: Backend) -> None:
     from xenoglot.gateway.process.serve import serve  # noqa: PLC0415
-    from xenoglot.gateway.process.single_backend import alone  # noqa: PLC0415  only here
+    from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415  only here
 
-    serve(model_selection.config_of(options), say=_say, assemble=alone(backend))
+    serve(model_selection.config_of(options), say=_say, assemble=single_backend(backend))
 
 
 def _models(options: argparse.Namespace) -> int:
@@ -264,11 +264,11 @@ def _models(options: argparse.Namespace) -> int:
 
 
 async def _available(config: Config) -> list[str]:
-    from xenoglot.gateway.api.models import available  # noqa: PLC0415
-    from xenoglot.gateway.process.build import assembled  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.api.models import list_models  # noqa: PLC0415
+    from xenoglot.gateway.process.build import build_gateway  # noqa: PLC0415  `translate` must not need the extra
 
-    async with assembled(config, ready=False) as gateway:
-        return [model.id for model in await available(gateway.router, gateway.backends)]
+    async with build_gateway(config, ready=False) as gateway:
+        return [model.id for model in await list_models(gateway.router, gateway.backends)]
 
 
 def _translate(options: argparse.Namespace) -> int:

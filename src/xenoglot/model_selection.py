@@ -95,12 +95,14 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> Chosen:
     Raises:
         ConfigurationError: a flag or the configuration is wrong, or the object of `--python` is no model.
     """
-    from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415  `translate` must not need the extra
+    from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  `translate` must not need the extra
 
     backend = own_backend(options)
     config = config_of(options)
     embedded = backend is None and options.upstream is None and getattr(options, "config", None) is None
-    return Chosen(config, partial(routed, config, ready=ready, own=backend), backend is not None, embedded)
+    return Chosen(
+        config, partial(open_gateway_backend, config, ready=ready, own=backend), backend is not None, embedded
+    )
 
 
 def own_backend(options: argparse.Namespace) -> Backend | None:

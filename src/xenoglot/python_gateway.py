@@ -47,14 +47,14 @@ def serve(  # noqa: PLR0913  what a model is, and where it is served
     from xenoglot.backends.local_models.adapt import backend_of  # noqa: PLC0415  to import xenoglot loads nothing but codecs
     from xenoglot.gateway.config.load import check  # noqa: PLC0415
     from xenoglot.gateway.process.serve import serve as serve_config  # noqa: PLC0415
-    from xenoglot.gateway.process.single_backend import alone  # noqa: PLC0415
+    from xenoglot.gateway.process.single_backend import single_backend  # noqa: PLC0415
 
     backend = backend_of(
         model, tokenizer=tokenizer, name=name, prompts=prompts, text_syntax=text_syntax, emulate=emulate
     )
     keys = {} if client_key_env is None else {"keys": {"env": [client_key_env]}}
     config = check({"server": {"host": host, "port": port}, **keys}, os.environ, "xenoglot.serve", _ARGUMENTS)
-    serve_config(config, say=_say, assemble=alone(backend))
+    serve_config(config, say=_say, assemble=single_backend(backend))
 
 
 def configured(
@@ -75,13 +75,13 @@ def configured(
     from functools import partial  # noqa: PLC0415  to import xenoglot loads nothing but codecs
 
     from xenoglot.gateway.config.load import check, load  # noqa: PLC0415
-    from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415
+    from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415
 
     if isinstance(config, str | Path):
         told = load(config, os.environ)
     else:
         told = check(dict(config), os.environ, "xenoglot.configured")
-    return partial(routed, told, ready=ready)
+    return partial(open_gateway_backend, told, ready=ready)
 
 
 def _say(text: str) -> None:

@@ -18,11 +18,11 @@ from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.count_tokens import COUNT
 from xenoglot.gateway.config import batches, connections, embedded, image_fetch, load, settings, tenants
 from xenoglot.gateway.config.emulate import Emulate
-from xenoglot.gateway.config.extra_endpoints import Also, Facts
-from xenoglot.gateway.config.limits import Counting, Limits
-from xenoglot.gateway.config.targets import Caps, HoldBack, ModelTarget
+from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
+from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
+from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.gateway.endpoint import responses
-from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, Line
+from xenoglot.gateway.observability.request_log import LOSSES, SUBSTITUTED, TARGET, LogLine
 from xenoglot.gateway.store_service import NOT_KEPT
 from xenoglot.model import content, events
 from xenoglot.model.effort import BUDGETS, effort_of
@@ -46,8 +46,8 @@ WORDS = {
     bool: "boolean",
     Emulate: "table",
     Target: "table",
-    Limits: "table",
-    HoldBack: "table",
+    LimitSettings: "table",
+    StreamBuffer: "table",
     Caps: "table",
     When: "table",
     Sampling: "table",
@@ -103,26 +103,26 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 
 
 KEYS = {
-    "`[server]`": keys(settings.Server, "connections"),
-    "`[server.connections]`": keys(connections.Connections),
-    "`[keys]`": keys(settings.Keys),
+    "`[server]`": keys(settings.ServerSettings, "connections"),
+    "`[server.connections]`": keys(connections.ConnectionSettings),
+    "`[keys]`": keys(settings.KeySettings),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
     "`[upstreams.NAME]`": keys(
-        settings.Upstream, "deadlines", "target", "emulate", "facts", "also", "retry", "breaker"
+        settings.UpstreamSettings, "deadlines", "target", "emulate", "facts", "also", "retry", "breaker"
     ),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
-    "`[[upstreams.NAME.facts]]`": keys(Facts, "target"),
-    "`[[upstreams.NAME.also]]`": keys(Also, "target", "facts"),
+    "`[[upstreams.NAME.facts]]`": keys(ModelOverrides, "target"),
+    "`[[upstreams.NAME.also]]`": keys(ExtraEndpoint, "target", "facts"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
-    "`[fetch]`": keys(image_fetch.Fetch),
-    "`[store]`": keys(settings.Store),
-    "`[limits]`": keys(Counting),
-    "`[batches]`": keys(batches.Batches),
+    "`[fetch]`": keys(image_fetch.FetchSettings),
+    "`[store]`": keys(settings.StoreSettings),
+    "`[limits]`": keys(LimitBackend),
+    "`[batches]`": keys(batches.BatchSettings),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
-    "`[[models]]`": keys(settings.Model, "defaults"),
+    "`[[models]]`": keys(settings.ModelSettings, "defaults"),
     "`[[models.targets]]`": keys(ModelTarget),
     "`[models.defaults]`": [[code(field.name), type_words(field.type)] for field in msgspec.structs.fields(Sampling)],
 }
@@ -139,7 +139,7 @@ def test_every_table_of_the_file_is_explained() -> None:
 
 
 def test_every_limit_is_explained() -> None:
-    assert columns("limits.md", "What can be limited", 3) == keys(Limits)
+    assert columns("limits.md", "What can be limited", 3) == keys(LimitSettings)
 
 
 # -- gateway.md
@@ -155,7 +155,7 @@ def error_rows() -> Iterator[list[str]]:
     for kind in get_args(FailureKind):
         failure = Failure(kind=kind, message="it went wrong")
         (chat_status, chat), (messages_status, messages) = (dialect.encode_error(failure) for dialect in BOTH)
-        again = dict(responses.advice(failure)).get("x-should-retry", UNSET)
+        again = dict(responses.retry_headers(failure)).get("x-should-retry", UNSET)
         error = chat["error"]
         chat_words = [code(error["type"]), UNSET if error["code"] is None else code(error["code"])]
         yield [code(kind), str(chat_status), *chat_words, str(messages_status), code(messages["error"]["type"]), again]
@@ -166,7 +166,7 @@ def test_every_kind_of_failure_is_there() -> None:
 
 
 def test_every_field_of_the_log_is_explained() -> None:
-    fields = [[code(name)] for name in Line.__struct_fields__]
+    fields = [[code(name)] for name in LogLine.__struct_fields__]
     assert columns("gateway.md", "The log", 1) == fields
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.observability.access_log import configure_logging
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -26,7 +26,7 @@ class Serving:
         self._plain = {"server": {"port": 0, "drain_seconds": 0.0}, "store": {"url": "off"}, **plain}
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gateway")
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -45,9 +45,9 @@ class Serving:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        async with assembled(check(self._plain, os.environ, "the tests")) as gateway:
+        async with build_gateway(check(self._plain, os.environ, "the tests")) as gateway:
             configure_logging(gateway.redact)
-            self._server = Server(gateway)
+            self._server = GatewayServer(gateway)
             with bind("127.0.0.1", 0) as listener:
                 self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
                 self._ready.set()

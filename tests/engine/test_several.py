@@ -9,7 +9,7 @@ import pytest
 from xenoglot.engine.errors import WeightsError
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.build import build_gateway
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 async def starts(embedded: JSONObject) -> None:
     """Assemble a gateway and let it go again, without loading the usual model."""
-    async with assembled(check({"store": {"url": "off"}, "embedded": embedded}, {}, "the tests"), ready=False):
+    async with build_gateway(check({"store": {"url": "off"}, "embedded": embedded}, {}, "the tests"), ready=False):
         pass
 
 
@@ -39,7 +39,7 @@ async def test_a_template_that_is_not_there(tmp_path: Path, weights: Weights) ->
 
 
 async def test_k21_nothing_is_loaded_before_it_is_asked(weights: Weights) -> None:
-    async with assembled(
+    async with build_gateway(
         check({"store": {"url": "off"}, "embedded": {"models": {"a": {"gguf": str(weights.path)}}}}, {}, "the tests"),
         ready=False,
     ) as gateway:

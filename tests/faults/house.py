@@ -29,7 +29,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import Upstream as Settings
 from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
-from xenoglot.gateway.process.serve import Server, bind
+from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.gateway.routing.target_health import Ward
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, End, Head, Respond
@@ -159,7 +159,7 @@ class House:
         self.addresses: Sequence[str] | deque[Sequence[str]] | Exception | asyncio.Future[Sequence[str]] = (HERE,)
         self.complaints: list[object] = []
         self.lines = Lines()
-        self.server: Server
+        self.server: GatewayServer
         self.gateway: Gateway
         self.upstream = Upstream()
         self.secure = dict(secure or {})
@@ -228,9 +228,9 @@ class House:
             await self._exits.enter_async_context(upstream)
         await self._exits.enter_async_context(Upstream(door="stall", host=SILENT, port=self.upstream.port))
         config = check(self._config(), os.environ, "the tests")
-        self.gateway = await self._exits.enter_async_context(build.assembled(config))
+        self.gateway = await self._exits.enter_async_context(build.build_gateway(config))
         self.gateway.dispatcher.clock = asyncio.get_running_loop().time
-        self.server = Server(self.gateway)
+        self.server = GatewayServer(self.gateway)
         listener = self._exits.enter_context(bind("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self._serving = asyncio.get_running_loop().create_task(self.server.serve([listener]))

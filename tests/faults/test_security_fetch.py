@@ -23,9 +23,9 @@ from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.image_fetch import Fetch
+from xenoglot.gateway.config.image_fetch import FetchSettings
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.config.settings import UpstreamSettings
 from xenoglot.gateway.media import fetch_image
 from xenoglot.gateway.media.fetch_image import Fetcher
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
@@ -131,7 +131,7 @@ async def fetching(
     authority.configure_trust(client)
     monkeypatch.setattr(fetch_image, "is_public", lambda address: address == "127.0.0.1" or is_public(address))
     async with testing.Upstream(*rules, tls=server) as upstream:
-        wanted = Fetch(enabled=True, ports=(upstream.port,), **settings)  # type: ignore[arg-type]
+        wanted = FetchSettings(enabled=True, ports=(upstream.port,), **settings)  # type: ignore[arg-type]
         fetcher = Fetcher(wanted, resolve=names or Names(), transport=partial(Transport, ssl_context=client))
         try:
             yield fetcher, upstream, f"https://{HOST}:{upstream.port}"
@@ -282,7 +282,7 @@ async def test_s12_the_certificate_has_to_be_the_names(authority: trustme.CA, mo
 
 async def test_s12_too_many_pictures_are_not_begun_with() -> None:
     names = Names()
-    fetcher = Fetcher(Fetch(enabled=True, max_images=2), resolve=names)
+    fetcher = Fetcher(FetchSettings(enabled=True, max_images=2), resolve=names)
     with pytest.raises(FailureError, match="more than 2 images are given by URL"):
         await fetcher.images([f"https://pictures.example/{n}" for n in range(3)])
     assert names.asked == []
@@ -318,7 +318,7 @@ async def serving(fetcher: Fetcher | None) -> AsyncGenerator[tuple[Gateway, test
         server = Remote(
             "main", dialects.get("chat"), f"{upstream.url}/v1", transport=transport, target=Target(image_urls=False)
         )
-        config = config_for(upstreams={"main": Upstream(dialect="chat", base_url=f"{upstream.url}/v1")})
+        config = config_for(upstreams={"main": UpstreamSettings(dialect="chat", base_url=f"{upstream.url}/v1")})
         backend = server if fetcher is None else Inlining(server, fetcher)
         yield Gateway(config, {"main": backend}), upstream
         await transport.aclose()
@@ -344,7 +344,7 @@ async def test_r21_the_server_gets_the_data(
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://pictures.example/", "file:///etc/passwd"])
 async def test_s12_c20_a_blocked_url_is_a_400_and_goes_nowhere(client: str, url: str) -> None:
     names = Names()
-    async with serving(Fetcher(Fetch(enabled=True), resolve=names)) as (gateway, upstream):
+    async with serving(Fetcher(FetchSettings(enabled=True), resolve=names)) as (gateway, upstream):
         asked = await ask(gateway, "POST", *asks(client, url))
     assert (asked.status, names.asked, upstream.requests) == (400, [], [])
     assert "not opened here" in asked.json["error"]["message"]
@@ -360,6 +360,6 @@ async def test_r21_without_leave_nothing_is_fetched(client: str) -> None:
 
 def test_r21_it_is_off_unless_it_is_asked_for() -> None:
     assert not check({}, {}, "here").fetch.enabled
-    assert check({"fetch": {"enabled": True, "ports": [443, 8443]}}, {}, "here").fetch == Fetch(
+    assert check({"fetch": {"enabled": True, "ports": [443, 8443]}}, {}, "here").fetch == FetchSettings(
         enabled=True, ports=(443, 8443)
     )

@@ -10,7 +10,7 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,7 +23,7 @@ KEY = "key-of-a-client-0123"
 @pytest.fixture(scope="module")
 def locked() -> Generator[Running]:
     """Give a gateway with a key for clients and one for the administration."""
-    keys = Keys(env=("CLIENTS",), admin_env=("ADMIN",))
+    keys = KeySettings(env=("CLIENTS",), admin_env=("ADMIN",))
     secrets = Secrets({"CLIENTS": KEY, "ADMIN": "key-of-an-administrator"})
     with run({"own": Scripted(HELLO)}, config_for("own", keys=keys, secrets=secrets)) as running:
         yield running

@@ -18,7 +18,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
@@ -35,7 +35,7 @@ USER, OTHER, TENANT, DIGESTED, ADMIN, BOTH = (
 )
 CONFIG = config_for(
     "own",
-    keys=Keys(env=("USERS",), admin_env=("ADMINS",)),
+    keys=KeySettings(env=("USERS",), admin_env=("ADMINS",)),
     tenants={
         "lab": Tenant(key_env="LAB", key_sha256=(sha256(DIGESTED.encode()).hexdigest(),)),
         "shop": Tenant(key_sha256=(sha256(b"shop").hexdigest(),), models=("small", "claude-*")),
@@ -117,13 +117,13 @@ async def test_s07_the_refusal_says_what_to_do() -> None:
 
 
 def test_r14_without_administrators_users_see_the_metrics() -> None:
-    config = config_for("own", keys=Keys(env=("USERS",)), secrets=CONFIG.secrets)
+    config = config_for("own", keys=KeySettings(env=("USERS",)), secrets=CONFIG.secrets)
     told = [asyncio.run(statuses(config, shown)) for shown in ([], [FORMS["bearer"](USER)])]
     assert [said["GET", "/metrics", "admin"] for said in told] == [401, 200]
 
 
 def test_r14_administrators_alone_close_what_is_theirs() -> None:
-    config = config_for("own", keys=Keys(admin_env=("ADMINS",)), secrets=CONFIG.secrets)
+    config = config_for("own", keys=KeySettings(admin_env=("ADMINS",)), secrets=CONFIG.secrets)
     told = [asyncio.run(statuses(config, shown)) for shown in ([], [FORMS["bearer"](ADMIN)])]
     assert [said["GET", "/metrics", "admin"] for said in told] == [401, 200]
     assert [said["GET", "/v1/models", "key"] for said in told] == [200, 200]

@@ -31,9 +31,9 @@ from xenoglot.engine.server.weights import Weights, from_path
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.gateway.config.tenants import Tenant
-from xenoglot.gateway.process.build import discreet
+from xenoglot.gateway.process.build import with_private_caches
 from xenoglot.model.content import Text
 from xenoglot.model.events import UsageReported
 from xenoglot.model.request import Message, Request, Sampling
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LAB, LAB_TOO, SHOP, ALONE, ALONE_TOO = "key-lab-1", "key-lab-2", "key-shop", "key-alone-1", "key-alone-2"
 CONFIG = config_for(
     "own",
-    keys=Keys(env=("ALONE",)),
+    keys=KeySettings(env=("ALONE",)),
     tenants={"lab": Tenant(key_env="LAB"), "shop": Tenant(key_sha256=(sha256(SHOP.encode()).hexdigest(),))},
     secrets=Secrets({"ALONE": f"{ALONE} {ALONE_TOO}", "LAB": f"{LAB} {LAB_TOO}"}),
 )
@@ -172,8 +172,8 @@ async def test_s10_a_prompt_tells_nothing_of_one_before_it(
 @pytest.mark.parametrize(
     ("changes", "shared"),
     [
-        pytest.param({"keys": Keys(), "tenants": {}}, True, id="S10-nobody-needs-a-key"),
-        pytest.param({"keys": Keys(), "tenants": {"lab": CONFIG.tenants["lab"]}}, True, id="S10-one-tenant"),
+        pytest.param({"keys": KeySettings(), "tenants": {}}, True, id="S10-nobody-needs-a-key"),
+        pytest.param({"keys": KeySettings(), "tenants": {"lab": CONFIG.tenants["lab"]}}, True, id="S10-one-tenant"),
         pytest.param({}, False, id="S10-several-clients"),
         pytest.param({"embedded": Embedded(share_cache=True)}, True, id="S10-several-that-trust-each-other"),
     ],
@@ -183,7 +183,7 @@ def test_memory_is_shared_where_there_is_nobody_to_share_it_with_or_it_is_said(
     shared: bool,  # noqa: FBT001  a case
 ) -> None:
     base = config_for(keys=CONFIG.keys, tenants=CONFIG.tenants, secrets=CONFIG.secrets)
-    config = discreet(
+    config = with_private_caches(
         config_for(**{**{name: getattr(base, name) for name in ("keys", "tenants", "secrets")}, **changes})
     )
     assert ((config.embedded or Embedded()).share_cache is not False) is shared
@@ -191,7 +191,9 @@ def test_memory_is_shared_where_there_is_nobody_to_share_it_with_or_it_is_said(
 
 def test_s10_each_embedded_model_is_asked_for_itself() -> None:
     models = {"a": EmbeddedModel(gguf="a.gguf", share_cache=True), "b": EmbeddedModel(gguf="b.gguf")}
-    config = discreet(config_for("own", keys=CONFIG.keys, secrets=CONFIG.secrets, embedded=Embedded(models=models)))
+    config = with_private_caches(
+        config_for("own", keys=CONFIG.keys, secrets=CONFIG.secrets, embedded=Embedded(models=models))
+    )
     assert config.embedded is not None
     assert {name: model.share_cache for name, model in config.embedded.models.items()} == {"a": True, "b": False}
 

@@ -22,7 +22,7 @@ from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys, Upstream
+from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
 from xenoglot.model.failure import Failure
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry
@@ -51,7 +51,7 @@ async def house(upstream: str, *rules: Rule | Sequence[Step]) -> AsyncGenerator[
         remote = Remote("main", dialect, server.url, transport=transport, keys=(CANARIES.upstream_key,))
         config = config_for(
             upstreams={
-                "main": Upstream(
+                "main": UpstreamSettings(
                     dialect=upstream,
                     base_url=server.url,
                     key_env="MAIN",
@@ -59,7 +59,7 @@ async def house(upstream: str, *rules: Rule | Sequence[Step]) -> AsyncGenerator[
                     breaker=BreakerSettings(failures=10_000),
                 )
             },
-            keys=Keys(env=("CLIENTS",)),
+            keys=KeySettings(env=("CLIENTS",)),
             secrets=Secrets({"MAIN": CANARIES.upstream_key, "CLIENTS": CANARIES.client_key}),
         )
         yield Gateway(config, {"main": remote}), server

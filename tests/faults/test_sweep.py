@@ -225,7 +225,7 @@ async def house(way: Way, scripted: Upstreams, patch: pytest.MonkeyPatch) -> Asy
     scripted.set(way)
     async with AsyncExitStack() as stack:
         config = check(way.config(scripted.one.url, scripted.two.url), {}, "the tests")
-        gateway = await stack.enter_async_context(build.assembled(config))
+        gateway = await stack.enter_async_context(build.build_gateway(config))
         gateway.dispatcher.sleep = lambda _: asyncio.sleep(0)
         yield House(gateway, transports)
 

@@ -38,7 +38,7 @@ from xenoglot.engine.server.weights import from_path
 from xenoglot.errors import ConfigurationError, FailureError, WireError
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.http.body import ChunkedBody
-from xenoglot.gateway.http.head import Refused, decode_head, find_end
+from xenoglot.gateway.http.head import InvalidHeadError, decode_head, find_end
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Request
 from xenoglot.testing.raw_http import MessageReader
@@ -250,7 +250,7 @@ def read_response_head(data: bytes) -> None:
 
 def read_request_head(data: bytes) -> None:
     """Read what a client sends: a head, or a refusal with a status."""
-    with suppress(Refused):
+    with suppress(InvalidHeadError):
         end = find_end(data, 0)
         if end:
             decode_head(data[:end])

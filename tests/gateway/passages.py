@@ -198,19 +198,19 @@ class Ways:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        found, have_served = FastPath.passage, http_connection.Connection.have_served
+        found, have_served = FastPath.passage, http_connection.ClientConnection.have_served
 
         def passage(*arguments: object) -> object:
             taken = found(*arguments)  # type: ignore[arg-type]  # as they came
             self.counts["passages"] += taken is not None
             return taken
 
-        def counted(connection: http_connection.Connection, *arguments: object) -> None:
+        def counted(connection: http_connection.ClientConnection, *arguments: object) -> None:
             self.counts["tasks"] += 1
             have_served(connection, *arguments)  # type: ignore[arg-type]  # as above
 
         patch.setattr(FastPath, "passage", passage)
-        patch.setattr(http_connection.Connection, "have_served", counted)
+        patch.setattr(http_connection.ClientConnection, "have_served", counted)
 
 
 def played(house: House, scene: Scene) -> Trace:

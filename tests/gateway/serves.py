@@ -11,7 +11,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import EMBEDDED
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.serve import Server, bind
+from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def main(path: str) -> None:
     with bind("127.0.0.1", 0) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
         sys.stdout.flush()
-        await Server(gateway).serve([listener])
+        await GatewayServer(gateway).serve([listener])
 
 
 if __name__ == "__main__":

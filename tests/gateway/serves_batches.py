@@ -15,7 +15,7 @@ from xenoglot.gateway import app as gateways
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import EMBEDDED
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.serve import Server, bind
+from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.store.sqlite import SQLite
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def main(path: str, count: int, ahead: float) -> None:
     gateway.keeper.now = lambda: time.time() + ahead
     with bind("127.0.0.1", 0) as listener:
         say(f"{listener.getsockname()[1]}")
-        await Server(gateway).serve([listener])
+        await GatewayServer(gateway).serve([listener])
         await gateway.aclose()
 
 

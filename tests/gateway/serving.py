@@ -20,9 +20,9 @@ from tests.gateway.serving_asgi import ASGIServer
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Server, Upstream
+from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
 from xenoglot.gateway.observability.access_log import configure_logging
-from xenoglot.gateway.process.serve import Server as NativeServer
+from xenoglot.gateway.process.serve import GatewayServer as NativeServer
 from xenoglot.gateway.process.serve import bind, loop_factory
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.endpoint.routes import Endpoint
+    from xenoglot.gateway.endpoint.routes import EndpointRow
     from xenoglot.model.json import JSON
     from xenoglot.store.store import Store
 
@@ -200,7 +200,7 @@ def read_until(connection: socket.socket, mark: bytes) -> bytes:
     return data
 
 
-def endpoints() -> tuple[Endpoint, ...]:
+def endpoints() -> tuple[EndpointRow, ...]:
     """Return the rows of the route table."""
     return Gateway(config_for("scripted"), {"scripted": Scripted(HELLO)}).routes.endpoints
 
@@ -210,14 +210,14 @@ def config_for(*names: str, **changes: object) -> Config:
 
     Nothing is waited for or tried twice, and nobody is left alone for having failed.
     """
-    upstream = Upstream(
+    upstream = UpstreamSettings(
         dialect="chat",
         base_url="http://upstream.invalid/v1",
         retry=Retry(attempts=1),
         breaker=BreakerSettings(failures=1_000_000),
     )
     upstreams = dict.fromkeys(names, upstream)
-    return replace(Config(server=Server(drain_seconds=0.0), upstreams=upstreams), **changes)
+    return replace(Config(server=ServerSettings(drain_seconds=0.0), upstreams=upstreams), **changes)
 
 
 def run(

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tests.backends.wire import becomes, turns
 from tests.gateway.serving import config_for
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.connections import Connections
-from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.config.connections import ConnectionSettings
+from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.process.serve import bind
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Client:
 class Stage:
     """A server, and clients of it; all are gone in the end."""
 
-    def __init__(self, server: NativeServer[Gateway], address: tuple[str, int]) -> None:
+    def __init__(self, server: HTTPServer[Gateway], address: tuple[str, int]) -> None:
         self.server = server
         self.clients: list[Client] = []
         self._address = address
@@ -102,10 +102,10 @@ class Stage:
 async def serving(backend: Backend, config: Config | None = None, **bounds: float) -> AsyncIterator[Stage]:
     """Serve `backend` on the running loop."""
     config = config or config_for("scripted")
-    config = replace(config, server=replace(config.server, connections=Connections(**bounds)))  # type: ignore[arg-type]
+    config = replace(config, server=replace(config.server, connections=ConnectionSettings(**bounds)))  # type: ignore[arg-type]
     gateway = Gateway(config, {"scripted": backend})
     with bind("127.0.0.1", 0) as listener:
-        stage = Stage(NativeServer(gateway), listener.getsockname()[:2])
+        stage = Stage(HTTPServer(gateway), listener.getsockname()[:2])
         stage.server.open([listener])
         try:
             yield stage

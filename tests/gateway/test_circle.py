@@ -15,7 +15,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote import hop_count
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.process.serve import Server, bind
+from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.testing import AsyncRawClient
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def test_whatever_is_asked_comes_to_its_end(method: str, path: str, body: 
             itself = Remote("itself", dialects.get("messages"), url, transport=transport)
             gateway = Gateway(config_for("itself"), {"itself": itself})
             gateway.observer.count = lambda record: statuses.append(record.status)
-            server = Server(gateway)
+            server = GatewayServer(gateway)
             serving = asyncio.ensure_future(server.serve([listener]))
             async with AsyncRawClient(url) as client:
                 answer = await client.ask(method, path, body, {"anthropic-version": "2023-06-01"})

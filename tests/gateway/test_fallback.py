@@ -13,8 +13,8 @@ from tests.gateway.serving import config_for, read_all, read_until
 from tests.gateway.test_faults import post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.config.settings import Model, Server, Upstream
-from xenoglot.gateway.config.targets import Caps, HoldBack, ModelTarget
+from xenoglot.gateway.config.settings import ModelSettings, ServerSettings, UpstreamSettings
+from xenoglot.gateway.config.targets import Caps, ModelTarget, StreamBuffer
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
@@ -48,9 +48,9 @@ class Continuing(Scripted):
 
 def configured(*targets: ModelTarget, **settings: object) -> Config:
     """Return a configuration with the upstreams `a` and `b`, none of which is tried twice."""
-    upstream = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", retry=Retry(attempts=1))
+    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", retry=Retry(attempts=1))
     ways = targets or (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
-    model = replace(Model(name="m", targets=ways, strategy="ordered"), **settings)
+    model = replace(ModelSettings(name="m", targets=ways, strategy="ordered"), **settings)
     return config_for(upstreams={"a": upstream, "b": upstream}, models=(model,))
 
 
@@ -106,14 +106,14 @@ def test_u13_nobody_takes_over_once_the_client_has_words(gateway_server: Callabl
 
 
 def test_what_is_held_back_can_still_be_taken_over(gateway_server: Callable[..., Running]) -> None:
-    hold_back = HoldBack(seconds=3600.0)
+    hold_back = StreamBuffer(seconds=3600.0)
     running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hello", False)
 
 
 def test_no_more_is_held_back_than_is_said(gateway_server: Callable[..., Running]) -> None:
-    hold_back = HoldBack(seconds=3600.0, bytes=3)
+    hold_back = StreamBuffer(seconds=3600.0, bytes=3)
     running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hel", True)
@@ -190,7 +190,7 @@ class Refusing(Hanging):
 
 def test_pitfall_108_an_answer_that_began_early_has_one_beginning(gateway_server: Callable[..., Running]) -> None:
     first = Refusing(FailureError(BUSY))
-    config = replace(configured(), server=Server(ping_interval=0.01))
+    config = replace(configured(), server=ServerSettings(ping_interval=0.01))
     running = gateway_server({"a": first, "b": Scripted(HELLO)}, config)
     with running.connect() as connection:
         asked = {"model": "m", "input": "Hi", "store": False, "stream": True}
@@ -210,8 +210,8 @@ def test_pitfall_108_an_answer_that_began_early_has_one_beginning(gateway_server
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_what_is_refused_behind_a_sign_of_life_is_told(gateway_server: Callable[..., Running], path: str) -> None:
     backend = Refusing(WireError("$.n", "one answer at a time"))
-    upstream = Upstream(dialect="chat", base_url="http://upstream.invalid/v1")
-    config = config_for("a", upstreams={"a": upstream}, server=Server(ping_interval=0.01))
+    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1")
+    config = config_for("a", upstreams={"a": upstream}, server=ServerSettings(ping_interval=0.01))
     running = gateway_server({"a": backend}, config)
     with running.connect() as connection:
         connection.sendall(post(path, STREAM | {"input": "Hi", "store": False}))
@@ -227,7 +227,7 @@ def test_what_is_refused_behind_a_sign_of_life_is_told(gateway_server: Callable[
 def test_nobody_is_named_who_may_not_answer(gateway_server: Callable[..., Running], targets: int) -> None:
     first = Hanging()
     ways = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))[:targets]
-    config = replace(configured(*ways), server=Server(ping_interval=0.01))
+    config = replace(configured(*ways), server=ServerSettings(ping_interval=0.01))
     running = gateway_server({"a": first, "b": Scripted(HELLO)}, config)
     with running.connect() as connection:
         connection.sendall(post("/v1/chat/completions", STREAM))

@@ -40,7 +40,7 @@ def post(path: str, body: JSON | bytes, *headers: str) -> bytes:
 @pytest.fixture
 def small(gateway_server: Callable[..., Running]) -> Running:
     """Give a gateway that takes bodies of a thousand bytes."""
-    server = Server(body_limit=LIMIT, drain_seconds=0.0)
+    server = ServerSettings(body_limit=LIMIT, drain_seconds=0.0)
     return gateway_server({"scripted": Scripted(HELLO)}, config_for("scripted", server=server))
 
 
@@ -242,7 +242,7 @@ def test_k12_what_has_not_begun_to_be_answered_gets_a_status(gateway_server: Cal
 def test_k12_a_stream_ends_by_itself_while_there_is_time(gateway_server: Callable[..., Running]) -> None:
     ending = (BlockEnded(), Finished(finish=Finish(reason="stop")))
     backend = Hanging(BEGUN, ending)
-    server = Server(drain_seconds=PATIENCE)
+    server = ServerSettings(drain_seconds=PATIENCE)
     running = gateway_server({"scripted": backend}, config_for("scripted", server=server))
     with running.connect() as connection:
         connection.sendall(post("/v1/messages", {**MESSAGES, "stream": True}))
@@ -259,7 +259,7 @@ def test_k12_a_stream_ends_by_itself_while_there_is_time(gateway_server: Callabl
 
 def test_k13_a_second_signal_ends_the_drain(gateway_server: Callable[..., Running]) -> None:
     backend = Hanging(BEGUN)
-    server = Server(drain_seconds=3600.0)
+    server = ServerSettings(drain_seconds=3600.0)
     running = gateway_server({"scripted": backend}, config_for("scripted", server=server))
     with running.connect() as connection:
         connection.sendall(post("/v1/chat/completions", {**CHAT, "stream": True}))

@@ -15,7 +15,7 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import PATIENCE, SERVERS, config_for, read_all, read_until
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import Keys, Store
 from xenoglot.gateway.http import asgi, write_side
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.parametrize("gateway_server", SERVERS, indirect=True)
 
-SMALL = config_for("scripted", batches=Batches(max_bytes=1_000_000))
+SMALL = config_for("scripted", batches=BatchSettings(max_bytes=1_000_000))
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ def test_an_empty_one_is_one(client: OpenAI) -> None:
 
 
 def test_another_clients_is_not_there(gateway_server: Callable[..., Running]) -> None:
-    config = replace(SMALL, keys=Keys(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
+    config = replace(SMALL, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
     running = gateway_server({"scripted": Scripted(HELLO)}, config)
     with client_of(running, "alice") as alice, client_of(running, "bob") as bob:
         file = alice.files.create(file=("a", b"secret"), purpose="batch")
@@ -175,7 +175,7 @@ def test_a_form_that_is_none_writes_nothing_to_the_log(running: Running, caplog:
 
 
 def test_one_client_cannot_fill_the_store_with_what_never_ends(gateway_server: Callable[..., Running]) -> None:
-    config = replace(SMALL, store=Store(max_bytes=2_000_000))
+    config = replace(SMALL, store=StoreSettings(max_bytes=2_000_000))
     running = gateway_server({"scripted": Halting(0)}, config)
     many = jsonl(*(line(str(number), body("x" * 10_000)) for number in range(60)))
     with client_of(running) as client:
@@ -236,8 +236,8 @@ def test_of_one_whose_client_left_nothing_stays(running: Running) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        pytest.param({"store": Store(url="off")}, "store is off", id="no-store"),
-        pytest.param({"batches": Batches(enabled=False)}, "[batches]", id="disabled"),
+        pytest.param({"store": StoreSettings(url="off")}, "store is off", id="no-store"),
+        pytest.param({"batches": BatchSettings(enabled=False)}, "[batches]", id="disabled"),
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/files", "/v1/batches", "/v1/messages/batches"])

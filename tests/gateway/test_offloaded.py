@@ -18,7 +18,7 @@ from tests.faults.direct import ask
 from xenoglot.backends.offload import LARGE, of_loop
 from xenoglot.codec.json import json_io, slices
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.relay import task_driver
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
@@ -147,7 +147,7 @@ async def passed(case: Case, **server: int) -> tuple[Asked, int]:
             "models": [{"name": "*", "upstream": "u"}],
             "store": {"url": "off"},
         }
-        async with assembled(check(plain, {}, "a test")) as gateway:
+        async with build_gateway(check(plain, {}, "a test")) as gateway:
             return await ask(gateway, "POST", case.path, case.body), of_loop().worst
 
 

@@ -15,7 +15,7 @@ from tests.gateway.test_offloaded import answer, watched
 from xenoglot.backends.offload import LARGE
 from xenoglot.gateway.api import count_tokens
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.upstream import call
 from xenoglot.testing.script import Respond
 from xenoglot.testing.upstream import Upstream
@@ -41,7 +41,7 @@ async def serving(**model: object) -> AsyncGenerator[Gateway]:
             "models": [{"name": "m", "upstream": "u", **model}],
             "store": {"url": "memory"},
         }
-        async with assembled(check(plain, {}, "a test")) as gateway:
+        async with build_gateway(check(plain, {}, "a test")) as gateway:
             yield gateway
 
 

@@ -25,8 +25,8 @@ from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.fold import fold
 from xenoglot.model.response import Response
@@ -87,7 +87,7 @@ class House:
         plain = {"server": {"port": 0, "drain_seconds": 0.0}, "upstreams": {"up": upstream}, "store": MEMORY, **more}
         self._config = check(plain, environ or {}, "the tests")
         self._ready = threading.Event()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._thread = threading.Thread(target=self._run, name="house")
         self.url = ""
 
@@ -107,9 +107,9 @@ class House:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        async with assembled(self._config) as gateway:
+        async with build_gateway(self._config) as gateway:
             with bind("127.0.0.1", 0) as listener:
-                self._server = Server(gateway)
+                self._server = GatewayServer(gateway)
                 self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
                 self._ready.set()
                 await self._server.serve([listener])

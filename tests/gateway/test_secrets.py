@@ -11,7 +11,7 @@ from tests.gateway.said import BEGUN, HELLO, MESSAGES, PATHS, Broken, Hanging
 from tests.gateway.serving import config_for, endpoints, read_until, run
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys, Server, Upstream
+from xenoglot.gateway.config.settings import KeySettings, ServerSettings, UpstreamSettings
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
 from xenoglot.policy.retry import Retry
@@ -28,11 +28,13 @@ FAILED = Failed(failure=Failure(kind="upstream", message="connection lost: the u
 
 CONFIG = config_for(
     upstreams={
-        "main": Upstream(dialect="chat", base_url="http://upstream.invalid", key_env="UP", retry=Retry(attempts=1))
+        "main": UpstreamSettings(
+            dialect="chat", base_url="http://upstream.invalid", key_env="UP", retry=Retry(attempts=1)
+        )
     },
-    keys=Keys(env=("CLIENTS",)),
+    keys=KeySettings(env=("CLIENTS",)),
     secrets=Secrets({"CLIENTS": CLIENT_KEY, "UP": UPSTREAM_KEY}),
-    server=Server(body_limit=10_000, drain_seconds=0.0),
+    server=ServerSettings(body_limit=10_000, drain_seconds=0.0),
 )
 
 BACKENDS: dict[str, Backend] = {

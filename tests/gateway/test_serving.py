@@ -14,7 +14,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Keys, Model, Server
+from xenoglot.gateway.config.settings import KeySettings, ModelSettings, ServerSettings
 from xenoglot.model.failure import Failure
 from xenoglot.model.limits import Budget, RateLimits
 
@@ -50,7 +50,7 @@ def open_gateway() -> Generator[Running]:
 @pytest.fixture(scope="module")
 def locked_gateway() -> Generator[Running]:
     """Give the same, for those who have a key."""
-    keys = Config(keys=Keys(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": f"{KEY} {OTHER}"}))
+    keys = Config(keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": f"{KEY} {OTHER}"}))
     config = config_for("scripted", keys=keys.keys, secrets=keys.secrets)
     with run({"scripted": Scripted(HELLO)}, config) as running:
         yield running
@@ -148,7 +148,7 @@ def test_s17_metrics_are_not_on_a_public_listener(
     said: bool | None,  # noqa: FBT001  a case
     status: int,
 ) -> None:
-    config = config_for("own", server=Server(host=host, metrics=said, drain_seconds=0.0))
+    config = config_for("own", server=ServerSettings(host=host, metrics=said, drain_seconds=0.0))
     running = gateway_server({"own": Scripted(HELLO)}, config)
     assert running.request("GET", "/metrics").status == status
 
@@ -237,7 +237,7 @@ def test_what_comes_in(open_gateway: Running, path: str, headers: dict[str, str]
 
 
 def test_a_preflight_from_an_allowed_origin() -> None:
-    server = Server(allowed_origins=("https://app.example",), drain_seconds=0.0)
+    server = ServerSettings(allowed_origins=("https://app.example",), drain_seconds=0.0)
     origin = {"origin": "https://app.example", "access-control-request-headers": "authorization, content-type"}
     with run({"scripted": Scripted(HELLO)}, config_for("scripted", server=server)) as running:
         asked = running.request("OPTIONS", "/v1/messages", None, origin)
@@ -471,7 +471,7 @@ def test_f_s6_tokens_are_counted_or_said_to_be_estimated(
 
 
 def test_the_embedded_model_says_that_it_answers_instead(access_lines: AccessLines) -> None:
-    config = Config(server=Server(drain_seconds=0.0))
+    config = Config(server=ServerSettings(drain_seconds=0.0))
     with run({"embedded": Scripted(HELLO)}, config, embedded_model="tiny") as running:
         instead = running.request("POST", "/v1/chat/completions", {**CHAT, "model": "gpt-4o"})
         itself = running.request("POST", "/v1/chat/completions", {**CHAT, "model": "tiny"})
@@ -486,7 +486,7 @@ def test_the_embedded_model_says_that_it_answers_instead(access_lines: AccessLin
 
 def test_an_alias_has_its_defaults(gateway_server: Callable[..., Running]) -> None:
     backend = Scripted(HELLO)
-    named = Model(name="claude-*", upstream="scripted", model="large")
+    named = ModelSettings(name="claude-*", upstream="scripted", model="large")
     running = gateway_server({"scripted": backend}, config_for("scripted", models=(named,)))
     assert running.request("POST", "/v1/messages", {**MESSAGES, "model": "claude-x"}).status == 200
     assert running.request("POST", "/v1/messages", {**MESSAGES, "model": "gpt-x"}).status == 404

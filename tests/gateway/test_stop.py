@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.callable import Callable
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway.config.settings import Model
+from xenoglot.gateway.config.settings import ModelSettings
 from xenoglot.model.content import Text
 from xenoglot.model.fold import fold
 from xenoglot.model.request import Sampling
@@ -92,7 +92,7 @@ def _json(body: bytes) -> JSON:
 def test_the_string_that_was_met(gateway_server: object, name: str, stream: bool) -> None:  # noqa: FBT001  a case
     """A3, A-W3, A-W4, A-W5, pitfall-70."""
     model = Endless()
-    config = config_for("own", models=(Model(name="*", defaults=Sampling(stop=tuple(STOPS))),))
+    config = config_for("own", models=(ModelSettings(name="*", defaults=Sampling(stop=tuple(STOPS))),))
     running: Running = gateway_server({"own": Callable(model, name="own")}, config)  # type: ignore[operator]
     dialect = dialects.get(name)
     path, query, body = addressed({**ASKED[name], dialect.model_field: "own", "stream": stream}, dialect)

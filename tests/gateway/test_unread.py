@@ -15,13 +15,13 @@ from tests.gateway.stage import Client, Stage, post
 from xenoglot.backends.http.connection import READ_BYTES
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.http.limits import HIGH_WATER
-from xenoglot.gateway.http.server import NativeServer
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.http.server import HTTPServer
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.serve import bind
 from xenoglot.gateway.relay.push_driver import Passage
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.http.connection import Connection
+    from xenoglot.gateway.http.connection import ClientConnection
     from xenoglot.model.json import JSON, JSONObject
 
 
@@ -46,7 +46,7 @@ async def flood(peer: Peer) -> None:
         await peer.drain()
 
 
-def held(connection: Connection) -> int:
+def held(connection: ClientConnection) -> int:
     """Return the bytes held for a client, outside the kernel."""
     exchange = connection._exchange
     passage = None if exchange is None else exchange.passage
@@ -55,7 +55,7 @@ def held(connection: Connection) -> int:
     return connection.transport.get_write_buffer_size() + connection._size + unread
 
 
-async def unread(stage: Stage, request: bytes) -> tuple[Client, Connection]:
+async def unread(stage: Stage, request: bytes) -> tuple[Client, ClientConnection]:
     """Return a client that stops reading its stream, and its connection once nothing moves any more.
 
     It reads some megabytes before that, so that the kernel has learned to take much at once.
@@ -86,9 +86,9 @@ async def test_c06_a_stream_that_is_not_read_holds_a_few_reads(path: str, body: 
             "upstreams": {"u": {"dialect": "chat", "base_url": upstream.url}},
             "models": [{"name": "*", "upstream": "u"}],
         }
-        async with assembled(check(value, {}, "the test")) as gateway:
+        async with build_gateway(check(value, {}, "the test")) as gateway:
             with bind("127.0.0.1", 0) as listener:
-                stage = Stage(NativeServer(gateway), listener.getsockname()[:2])
+                stage = Stage(HTTPServer(gateway), listener.getsockname()[:2])
                 stage.server.open([listener])
                 client, connection = await unread(stage, post(path, {**body, "stream": True}))
                 assert 0 < held(connection) <= HIGH_WATER + 2 * READ_BYTES

@@ -25,11 +25,11 @@ from tests.gateway.said import CHAT
 from tests.gateway.serving import PATIENCE, read_until
 from tests.gateway.stage import post
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.api.metrics import merged
+from xenoglot.gateway.api.metrics import merge_texts
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.supervisor import Supervisor
 from xenoglot.gateway.process.worker import POST_SECONDS, _Numbers
-from xenoglot.gateway.process.worker_env import VARIABLE, Post
+from xenoglot.gateway.process.worker_env import VARIABLE, WorkerEnv
 from xenoglot.testing import Rule, Until, Upstream, answers
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Gateway:
         """Return the folder in which its workers meet."""
         environ = Path(f"/proc/{min(self.workers())}/environ").read_bytes().split(b"\0")
         said = next(value for name, _, value in (line.partition(b"=") for line in environ) if name == VARIABLE.encode())
-        return Path(msgspec.json.decode(said, type=Post).folder)
+        return Path(msgspec.json.decode(said, type=WorkerEnv).folder)
 
     def workers(self) -> set[int]:
         """Return the process ids of the workers."""
@@ -203,7 +203,7 @@ def _rest(connection: socket.socket) -> bytes:
 
 async def test_workers_that_cannot_start_are_told_of() -> None:
     with socket.socket() as shared:
-        posts = [Post(shared.fileno(), number, "/nowhere") for number in range(2)]
+        posts = [WorkerEnv(shared.fileno(), number, "/nowhere") for number in range(2)]
         supervisor = Supervisor([sys.executable, "-c", "raise SystemExit(2)"], posts)
         with pytest.raises(ConfigurationError, match="a worker did not start; it has said why"):
             await supervisor.run(print)
@@ -221,9 +221,9 @@ while True:
 
 
 @asynccontextmanager
-async def starting(listener: socket.socket) -> AsyncGenerator[tuple[Supervisor, Post, asyncio.Task[str]]]:
+async def starting(listener: socket.socket) -> AsyncGenerator[tuple[Supervisor, WorkerEnv, asyncio.Task[str]]]:
     """Give a supervisor with a worker that begins to start."""
-    post_ = Post(listener.fileno(), 0, "/nowhere")
+    post_ = WorkerEnv(listener.fileno(), 0, "/nowhere")
     supervisor = Supervisor([sys.executable, "-c", WAITING], [post_], listener=listener)
     task = asyncio.get_running_loop().create_task(supervisor._start(post_))
     yield supervisor, post_, task
@@ -268,7 +268,7 @@ class Telling:
 @leakless
 async def test_k14_k18_the_numbers_are_those_of_the_gateway_that_serves_and_survive_a_full_disk(tmp_path: Path) -> None:
     folder = tmp_path / "workers"
-    numbers = _Numbers(Post(0, 3, str(folder)))
+    numbers = _Numbers(WorkerEnv(0, 3, str(folder)))
     for number in (1, 2):
         numbers.tell_of(Telling(number))  # type: ignore[arg-type]  # as much of one as is asked for
     await push(POST_SECONDS)  # there is no such folder
@@ -303,7 +303,7 @@ def test_what_several_processes_cannot_share(plain: JSONObject, problem: str | N
 
 def test_numbers_of_workers_stand_beside_each_other() -> None:
     text = '# HELP a A.\n# TYPE a counter\na{{b="c"}} {0}\n# HELP d D.\n# TYPE d gauge\nd {0}\n'
-    assert merged({"0": text.format(1), "1": text.format(2)}).decode().splitlines() == [
+    assert merge_texts({"0": text.format(1), "1": text.format(2)}).decode().splitlines() == [
         "# HELP a A.",
         "# TYPE a counter",
         'a{worker="0",b="c"} 1',

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from tests.gateway.serving import PATIENCE
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -29,7 +29,7 @@ class EmbeddedHouse:
             "embedded": {"context": 1024, **embedded},
         }
         self._ready = threading.Event()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._thread = threading.Thread(target=self._run, name="embedded")
 
     def __enter__(self) -> Self:
@@ -49,8 +49,8 @@ class EmbeddedHouse:
 
     async def _serve(self) -> None:
         async with AsyncExitStack() as stack:
-            configured = assembled(check(self._plain, {}, "the tests"), ready=False)
-            self._server = Server(await stack.enter_async_context(configured))
+            configured = build_gateway(check(self._plain, {}, "the tests"), ready=False)
+            self._server = GatewayServer(await stack.enter_async_context(configured))
             listener = stack.enter_context(bind("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self._ready.set()

@@ -11,8 +11,8 @@ from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
@@ -30,7 +30,7 @@ class Everybody:
         self.url = ""
         self._stack = ExitStack()
         self._ready = threading.Event()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._thread = threading.Thread(target=self._run, name="everybody")
 
     def __enter__(self) -> Self:
@@ -62,8 +62,8 @@ class Everybody:
             "models": [{"name": f"{name}-*", "upstream": name} for name in upstreams],
         }
         async with AsyncExitStack() as stack:
-            gateway = await stack.enter_async_context(assembled(check(plain, {}, "the tests")))
-            self._server = Server(gateway)
+            gateway = await stack.enter_async_context(build_gateway(check(plain, {}, "the tests")))
+            self._server = GatewayServer(gateway)
             listener = stack.enter_context(bind("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self._ready.set()

@@ -13,8 +13,8 @@ from tests.gateway.serving import PATIENCE
 from tests.matrix.upstream import Upstream
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.observability.access_log import configure_logging
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class House:
         self.url = ""
         self._make_loop = loop_factory() if make_loop is None else make_loop
         self._ready = threading.Event()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="house")
 
@@ -98,9 +98,9 @@ class House:
             for upstream in self.upstreams.values():
                 wire = await stack.enter_async_context(serving(upstream.play))
                 upstream.url = wire.url
-            gateway = await stack.enter_async_context(assembled(check(self._plain(nobody), ENVIRON, "the tests")))
+            gateway = await stack.enter_async_context(build_gateway(check(self._plain(nobody), ENVIRON, "the tests")))
             configure_logging(gateway.redact)
-            self._server = Server(gateway)
+            self._server = GatewayServer(gateway)
             listener = stack.enter_context(bind("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self._ready.set()

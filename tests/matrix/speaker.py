@@ -16,7 +16,7 @@ from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway.endpoint.routes import Endpoint, Routes
+from xenoglot.gateway.endpoint.routes import EndpointRow, Routes
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.events import TextDelta
 from xenoglot.model.failure import Failure
@@ -50,7 +50,7 @@ class Speaker:
         self.headers: list[dict[str, str]] = []
         self._turns: deque[Response | Failure | Callable[[Request], Response]] = deque()
         paths = dict.fromkeys((dialect.path, dialect.stream_path or dialect.path, *dialect.aliases))
-        self._routes = Routes([Endpoint(method="POST", path=path, policy="open", handler=_nobody) for path in paths])
+        self._routes = Routes([EndpointRow(method="POST", path=path, policy="open", handler=_nobody) for path in paths])
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_LOOK,), name=f"speaker of {dialect.name}"

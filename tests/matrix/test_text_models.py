@@ -19,8 +19,8 @@ from tests.gateway.serving import PATIENCE
 from tests.matrix.speaker import Speaker
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.text import registry
@@ -48,7 +48,7 @@ class TextModels:
         self.url = ""
         self._stack = ExitStack()
         self._ready = threading.Event()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._thread = threading.Thread(target=lambda: asyncio.Runner(loop_factory=loop_factory()).run(self._serve()))
 
     def __enter__(self) -> Self:
@@ -73,8 +73,8 @@ class TextModels:
             "store": {"url": "memory"},
         }
         async with AsyncExitStack() as stack:
-            gateway = await stack.enter_async_context(assembled(check(plain, {}, "the tests")))
-            self._server = Server(gateway)
+            gateway = await stack.enter_async_context(build_gateway(check(plain, {}, "the tests")))
+            self._server = GatewayServer(gateway)
             listener = stack.enter_context(bind("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self._ready.set()

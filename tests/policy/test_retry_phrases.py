@@ -18,7 +18,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
-from xenoglot.gateway.endpoint.responses import advice
+from xenoglot.gateway.endpoint.responses import retry_headers
 from xenoglot.model.events import Failed, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request
@@ -162,7 +162,9 @@ def retries_whole(client: str, dialect: str, failure: Failure) -> bool:
     """Whether the client retries after a whole answer that tells of `failure`."""
     rule = CLIENTS[client]
     status, body = get(dialect).encode_error(failure)
-    if dict(advice(failure)).get("x-should-retry") == "false" and client.endswith(("openai-sdk", "anthropic-sdk")):
+    if dict(retry_headers(failure)).get("x-should-retry") == "false" and client.endswith(
+        ("openai-sdk", "anthropic-sdk")
+    ):
         return False
     if re.search(rule.get("never", "$^"), json.dumps(body)):
         return False

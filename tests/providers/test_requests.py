@@ -17,7 +17,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import remote
+from xenoglot.gateway.process.build import build_remote
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
@@ -61,7 +61,7 @@ async def test_what_is_asked(provider: str) -> None:
             origin = f"{place.scheme}://{place.netloc}"
             here = replace(upstream, base_url=upstream.base_url.replace(origin, wire.url, 1))
             with pytest.raises(FailureError):
-                await remote("up", here, transport, config).answer(Call(request=REQUEST, losses=Losses()))
+                await build_remote("up", here, transport, config).answer(Call(request=REQUEST, losses=Losses()))
             asked.append(seen(wire.requests[0][-1], origin))
     assert asked == [{"method": "POST", "url": case["url"], "headers": case["headers"]} for case in cases]
 

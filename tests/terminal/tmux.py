@@ -65,7 +65,7 @@ class Terminal:
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
 
     def type(self, text: str, *keys: str) -> None:
-        """Type `text` as it is, then press `keys` by name (`Enter`, `C-c`, `M-Enter`)."""
+        """Type `text` as it is, then press `keys` by name (`AcquireMessage`, `C-c`, `M-Enter`)."""
         if text:
             self._do("send-keys", "-l", "--", text)
         for key in keys:

@@ -71,9 +71,9 @@ class Worker:
         async with self._opening:
             if self._backend is not None:
                 return self._backend
-            from xenoglot.gateway.process.gateway_backend import routed  # noqa: PLC0415  on the cluster only
+            from xenoglot.gateway.process.gateway_backend import open_gateway_backend  # noqa: PLC0415  on the cluster only
 
-            backend: Backend = await self._exits.enter_async_context(routed(self._config))
+            backend: Backend = await self._exits.enter_async_context(open_gateway_backend(self._config))
             self._backend = backend
             return backend
 

@@ -13,13 +13,13 @@ from xenoglot.gateway.api.count_tokens import CountEndpoint
 from xenoglot.gateway.api.embeddings import EmbeddingEndpoint
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
-from xenoglot.gateway.api.metrics import Tally, exposition, told_of_lag
+from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, render_metrics
 from xenoglot.gateway.api.models import ModelsEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
-from xenoglot.gateway.api.request_admission import RequestAdmission, entered
+from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_context
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
 from xenoglot.gateway.api.tokenize import TokensEndpoint
-from xenoglot.gateway.auth.keys import keyring
+from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.config.embedded import EMBEDDING
 from xenoglot.gateway.endpoint.authenticate import AuthService
@@ -29,8 +29,8 @@ from xenoglot.gateway.endpoint.request_runner import RequestRunner
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.scopes import Scopes
-from xenoglot.gateway.observability.loop_lag import Lag
-from xenoglot.gateway.observability.request_log import Observer
+from xenoglot.gateway.observability.loop_lag import LoopLag
+from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.batches.runner import Runner
-    from xenoglot.gateway.config.connections import Connections
+    from xenoglot.gateway.config.connections import ConnectionSettings
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.http.application import PushExchange, Seen
+    from xenoglot.gateway.http.application import HeadState, PushExchange
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.http.head import Head, Refused
+    from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.routing.router import Plan
     from xenoglot.store.store import Store
@@ -91,10 +91,10 @@ class Gateway:
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()
         self.dispatcher = Dispatcher(ward=Ward(config), limiter=self.limiter, scopes=Scopes(config))
-        self.auth = AuthService(keyring(config), clock)
-        self.tally = Tally()
-        self.lag = Lag()
-        self.observer = Observer(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
+        self.auth = AuthService(build_keyring(config), clock)
+        self.tally = RequestCounters()
+        self.lag = LoopLag()
+        self.observer = RequestLogger(clock, all_losses=config.server.log_losses == "all", count=self.tally.add)
         self.requests = RequestRunner(self.observer)
         self.services = UpstreamServices(
             models=self.models,
@@ -110,7 +110,7 @@ class Gateway:
         self.routes = Routes(rows, mirrors(rows))
         self.admission = RequestAdmission(self.routes, config.server, self.auth, self.idempotency)
         fast_path = FastPath(self.admission, endpoints.relay, self.requests)
-        self.awaits_body: Callable[[PushExchange, Head], bool] = fast_path.awaits_body
+        self.awaits_body: Callable[[PushExchange, RequestHead], bool] = fast_path.awaits_body
         self.start: Callable[[PushExchange], bool] = fast_path.start
         self._runner: Runner | None = None
         """What has batches answered, once there are any."""
@@ -179,11 +179,11 @@ class Gateway:
             self._runner.stop()
 
     @property
-    def connections(self) -> Connections:
+    def connections(self) -> ConnectionSettings:
         """Limits and timeouts of the connections of clients."""
         return self.config.server.connections
 
-    def refuse(self, exchange: Exchange, refused: Refused) -> Awaitable[None]:
+    def refuse(self, exchange: Exchange, refused: InvalidHeadError) -> Awaitable[None]:
         """Answer bytes that are no valid request, or a request for which there is no room."""
         return refuse(exchange, refused, self.routes, self.observer)
 
@@ -191,7 +191,7 @@ class Gateway:
         """Abort what is served without a task, as if its clients had disconnected."""
         self.requests.abandon()
 
-    async def handle(self, exchange: Exchange, seen: Seen | None = None, since: float | None = None) -> None:
+    async def handle(self, exchange: Exchange, seen: HeadState | None = None, since: float | None = None) -> None:
         """Answer one request, whatever happens, and write its line to the log; `seen` is what is known of its head.
 
         It came at the time `since`, or now.
@@ -199,7 +199,7 @@ class Gateway:
         record = self.observer.record(exchange.method, since)
         entry = self.admission.known(seen)
         if entry is not None:
-            ctx = entered(entry, exchange, record)
+            ctx = admitted_context(entry, exchange, record)
             await self.requests.serve(ctx, entry.handler(ctx))
             return
         found, dialect = self.admission.find(exchange.path, exchange.headers)
@@ -215,8 +215,8 @@ class Gateway:
     def own_metrics(self) -> bytes:
         """Return what this process has to tell of itself."""
         targets = self.dispatcher.ward.measures(self.dispatcher.clock())
-        told = exposition(self.tally, len(self.requests), self.backends, self.limiter.measures(), targets)
-        return told + told_of_lag(self.lag)
+        told = render_metrics(self.tally, len(self.requests), self.backends, self.limiter.measures(), targets)
+        return told + lag_exposition(self.lag)
 
     def stop_now(self) -> None:
         """Break off what is being served: streams with an error event, everything else with a status."""

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.gateway.observability.access_log import OURS, LineHandler
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server, bind, loop_factory
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer, bind, loop_factory
 
 if TYPE_CHECKING:
     import socket
@@ -76,7 +76,7 @@ class _Thread:
         self._begun = threading.Event()
         self._told = False
         self._models: Sequence[str] = ()
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="xenoglot-gateway")
 
@@ -109,10 +109,10 @@ class _Thread:
             self._begun.set()
 
     async def _serve(self) -> None:
-        async with assembled(self._config) as gateway:
+        async with build_gateway(self._config) as gateway:
             with _logging(gateway, self._log):
                 self._models = tuple(gateway.router.names)
-                self._server = Server(gateway)
+                self._server = GatewayServer(gateway)
                 self._server.should_exit = self._told
                 await self._server.serve([self._listener], self._begun.set)
 

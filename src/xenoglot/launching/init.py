@@ -202,11 +202,11 @@ def _show_models(who: Who, questions: Questions) -> None:
 
 
 async def _listed(config: Config) -> Sequence[str]:
-    from xenoglot.gateway.api.models import available  # noqa: PLC0415  as above
-    from xenoglot.gateway.process.build import assembled  # noqa: PLC0415  only where somebody wants to see the models
+    from xenoglot.gateway.api.models import list_models  # noqa: PLC0415  as above
+    from xenoglot.gateway.process.build import build_gateway  # noqa: PLC0415  only where somebody wants to see the models
 
-    async with assembled(config, ready=False) as gateway:
-        return [model.id for model in await available(gateway.router, gateway.backends)]
+    async with build_gateway(config, ready=False) as gateway:
+        return [model.id for model in await list_models(gateway.router, gateway.backends)]
 
 
 def _embedded(options: argparse.Namespace, questions: Questions) -> bool:

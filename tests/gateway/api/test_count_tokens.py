@@ -16,7 +16,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
 from xenoglot.gateway.api.count_tokens import COUNT
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -55,7 +55,7 @@ def words() -> Words:
 def running(gateway_server: Callable[..., Running], words: Words) -> Running:
     """A gateway in front of it, with two clients."""
     keys = Secrets({"KEYS": "alices-key bobs-key"})
-    return gateway_server({"scripted": words}, config_for("scripted", keys=Keys(env=("KEYS",)), secrets=keys))
+    return gateway_server({"scripted": words}, config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys))
 
 
 @pytest.fixture

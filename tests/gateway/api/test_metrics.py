@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.gateway.said import Backend
 from xenoglot.engine.metrics import Measures
-from xenoglot.gateway.api.metrics import ENGINE, Tally, exposition
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
+from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.model.response import Usage
 
 
@@ -17,13 +17,13 @@ class Measured(Backend):
         return Measures(model='a "b"\\\n', slots=4, running=1, prompt_tokens=7, prompt_seconds=0.5, starts=3)
 
 
-def record(**fields: object) -> Record:
+def record(**fields: object) -> RequestLog:
     """A request that is over."""
-    return Record(request_id="", method="GET", started=0.0, clock=lambda: 0.0, **fields)  # type: ignore[arg-type]
+    return RequestLog(request_id="", method="GET", started=0.0, clock=lambda: 0.0, **fields)  # type: ignore[arg-type]
 
 
 def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
-    tally = Tally()
+    tally = RequestCounters()
     tally.add(record(route="/health", status=200))
     tally.add(record(route="/health", status=200))
     tally.add(record())
@@ -42,7 +42,7 @@ def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
 
 
 def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measured() -> None:
-    lines = exposition(Tally(), 1, {"a": Backend(), "b": Measured()}).decode().split("\n")
+    lines = render_metrics(RequestCounters(), 1, {"a": Backend(), "b": Measured()}).decode().split("\n")
     named = '{model="a \\"b\\"\\\\\\n",backend="b"}'
     told = {
         line.removesuffix(named + " " + line.rpartition(" ")[2]): line.rpartition(" ")[2]
@@ -63,7 +63,7 @@ def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measu
 
 
 def test_models_of_one_name_are_told_apart() -> None:
-    lines = exposition(Tally(), 1, {"a": Measured(), "b": Measured()}).decode().split("\n")
+    lines = render_metrics(RequestCounters(), 1, {"a": Measured(), "b": Measured()}).decode().split("\n")
     named = [line.rpartition(" ")[0] for line in lines if line and not line.startswith("#")]
     assert len(named) == len(set(named))
 

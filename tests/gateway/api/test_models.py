@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from tests.gateway.said import Backend
 from xenoglot.errors import FailureError
-from xenoglot.gateway.api.models import available
-from xenoglot.gateway.config.extra_endpoints import Facts
-from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.api.models import list_models
+from xenoglot.gateway.config.extra_endpoints import ModelOverrides
+from xenoglot.gateway.config.settings import UpstreamSettings
 from xenoglot.gateway.routing.router import Plan, Router, single
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.failure import Failure
@@ -64,7 +64,7 @@ ALL = single("*", "one")
 )
 async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list[int]) -> None:
     backends = {"one": Having("a", "b"), "silent": Having()}
-    found = await available(Router(plans), backends)
+    found = await list_models(Router(plans), backends)
     assert (list(found), [backend.asked for backend in backends.values()]) == (models, asked)
 
 
@@ -82,17 +82,17 @@ async def test_findings_clients_3_context_windows_are_those_of_the_facts(
     plans: list[Plan], listed: dict[str, int | None]
 ) -> None:
     facts = (
-        Facts(names=("b*",), text_syntax="hermes"),
-        Facts(names=("b", "b1"), context=4096),
-        Facts(names=("b*",), context=2048),
+        ModelOverrides(names=("b*",), text_syntax="hermes"),
+        ModelOverrides(names=("b", "b1"), context=4096),
+        ModelOverrides(names=("b*",), context=2048),
     )
-    upstream = Upstream(dialect="chat", base_url="http://127.0.0.1:9")
+    upstream = UpstreamSettings(dialect="chat", base_url="http://127.0.0.1:9")
     upstreams = {"told": replace(upstream, facts=facts), "one": replace(upstream, facts=facts), "untold": upstream}
     backends = {"told": Having("c"), "one": Having("a", "b"), "untold": Having("c")}
-    found = await available(Router(plans), backends, upstreams)
+    found = await list_models(Router(plans), backends, upstreams)
     assert {model.id: model.max_input_tokens for model in found} == listed
 
 
 async def test_nobody_says_anything() -> None:
     with pytest.raises(FailureError, match="connection error: the upstream cannot be reached"):
-        await available(Router([single("*", "silent")]), {"silent": Having()})
+        await list_models(Router([single("*", "silent")]), {"silent": Having()})

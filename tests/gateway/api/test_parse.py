@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ def test_what_cannot_be_parsed(
 
 
 def test_it_is_behind_the_key(gateway_server: Callable[..., Running]) -> None:
-    config = config_for("nobody", keys=Keys(env=("KEY",)), secrets=Secrets({"KEY": "k"}))
+    config = config_for("nobody", keys=KeySettings(env=("KEY",)), secrets=Secrets({"KEY": "k"}))
     running = gateway_server({"nobody": Backend()}, config)
     statuses = [
         running.request("POST", "/v1/parse", {"text": "Hi"}, headers).status

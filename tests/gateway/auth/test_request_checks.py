@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.gateway.auth.request_checks import check_host, check_media, check_origin
-from xenoglot.gateway.config.settings import Server
+from xenoglot.gateway.config.settings import ServerSettings
 
-LOCAL = Server(allowed_hosts=("gateway.example",), allowed_origins=("https://app.example",))
-PUBLIC = Server(host="0.0.0.0")  # noqa: S104  the case
+LOCAL = ServerSettings(allowed_hosts=("gateway.example",), allowed_origins=("https://app.example",))
+PUBLIC = ServerSettings(host="0.0.0.0")  # noqa: S104  the case
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,12 @@ from tests.gateway.serving import PATIENCE, config_for
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError
-from xenoglot.gateway.auth.keys import keyring
+from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.worker import TRIES
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.limits import Limits
-from xenoglot.gateway.config.settings import Keys, Server
+from xenoglot.gateway.config.limits import LimitSettings
+from xenoglot.gateway.config.settings import KeySettings, ServerSettings
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.model.failure import Failure
@@ -146,7 +146,7 @@ class TestWithFiles:
             assert told(client, done.error_file_id)["b"]["response"]["status_code"] == 400
 
     def test_an_answer_of_one_is_kept_for_its_client(self, gateway_server: Callable[..., Running]) -> None:
-        config = replace(CONFIG, keys=Keys(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
+        config = replace(CONFIG, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
         with client_of(running, "alice") as alice, client_of(running, "bob") as bob:
             said = {"model": "m", "input": "Hi"}
@@ -193,7 +193,9 @@ class TestWithFiles:
     def test_a_file_that_is_none_fails_by_its_lines(
         self, gateway_server: Callable[..., Running], data: bytes, expected: list[tuple[str, int | None]]
     ) -> None:
-        config = replace(CONFIG, batches=Batches(max_requests=8), server=Server(body_limit=4_000, drain_seconds=0.0))
+        config = replace(
+            CONFIG, batches=BatchSettings(max_requests=8), server=ServerSettings(body_limit=4_000, drain_seconds=0.0)
+        )
         with client_of(gateway_server({"scripted": Scripted(HELLO)}, config)) as client:
             done = until(client, send(client, data).id, *OVER)
             assert done.errors is not None
@@ -323,7 +325,7 @@ class TestWithoutFiles:
     def test_what_cannot_be_one_is_refused(
         self, gateway_server: Callable[..., Running], requests: JSON, problem: str
     ) -> None:
-        running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, batches=Batches(max_requests=8)))
+        running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, batches=BatchSettings(max_requests=8)))
         answer = running.request("POST", "/v1/messages/batches", {"requests": requests})
         assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
         assert problem in answer.json["error"]["message"]
@@ -375,15 +377,15 @@ class TestEnds:
             assert {found["error"]["code"] for found in rest.values()} == {"batch_expired"}
 
     def test_one_whose_key_is_taken_away_is_asked_nothing_more(self, gateway_server: Callable[..., Running]) -> None:
-        config = replace(CONFIG, keys=Keys(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
+        config = replace(CONFIG, keys=KeySettings(env=("CLIENTS",)), secrets=Secrets({"CLIENTS": "alice bob"}))
         backend = Halting(0)
-        running = gateway_server({"scripted": backend}, replace(config, batches=Batches(concurrency=1)))
+        running = gateway_server({"scripted": backend}, replace(config, batches=BatchSettings(concurrency=1)))
         with client_of(running, "alice") as client:
             batch = send(client, jsonl(line("a"), line("b")))
             wait(lambda: len(backend.asked) == 1)
             auth, gateway = running.gateway.auth, running.gateway
             keys = auth.keyring
-            auth.keyring = keyring(replace(config, secrets=Secrets({"CLIENTS": "bob"})))
+            auth.keyring = build_keyring(replace(config, secrets=Secrets({"CLIENTS": "bob"})))
             backend.left = 99
             backend.go_on()
             wait(lambda: not gateway.runner().works)
@@ -402,8 +404,8 @@ class TestEnds:
             assert set(told(client, done.output_file_id)) == {"b"}
 
     def test_what_is_limited_waits(self, gateway_server: Callable[..., Running]) -> None:
-        limits = Limits(requests=("2/1s",), queue=0)
-        running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, keys=Keys(limits=limits)))
+        limits = LimitSettings(requests=("2/1s",), queue=0)
+        running = gateway_server({"scripted": Scripted(HELLO)}, replace(CONFIG, keys=KeySettings(limits=limits)))
         waits = waiting(running)
         with client_of(running) as client:
             done = until(client, send(client, jsonl(*(line(str(number)) for number in range(5)))).id, *OVER)
@@ -452,7 +454,7 @@ class TestEnds:
         upstream = CONFIG.upstreams["scripted"]
         breaker = BreakerSettings(failures=2, window=60.0, open_seconds=30.0)
         config = replace(CONFIG, upstreams={"scripted": replace(upstream, breaker=breaker)})
-        running = gateway_server({"scripted": backend}, replace(config, batches=Batches(concurrency=1)))
+        running = gateway_server({"scripted": backend}, replace(config, batches=BatchSettings(concurrency=1)))
         waits = waiting(running)
         with client_of(running) as client:
             done = until(client, send(client, jsonl(*(line(str(number)) for number in range(9)))).id, *OVER)
@@ -468,7 +470,7 @@ class TestEnds:
 
     def test_live_requests_are_answered_beside_it(self, gateway_server: Callable[..., Running]) -> None:
         backend = Halting(0)
-        running = gateway_server({"scripted": backend}, replace(CONFIG, batches=Batches(concurrency=1)))
+        running = gateway_server({"scripted": backend}, replace(CONFIG, batches=BatchSettings(concurrency=1)))
         with client_of(running) as client:
             batches = [send(client, jsonl(*(line(str(number)) for number in range(3)))) for _ in range(2)]
             wait(lambda: len(backend.asked) == 1)

@@ -24,7 +24,7 @@ from xenoglot.codec.features.batch import Batch, StoredFile
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.batches import worker
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.store.batches import Request
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
@@ -128,7 +128,7 @@ async def kept(store: Store, batch: Batch) -> None:
 
 
 async def test_another_gateway_goes_on_where_one_was_exchanged() -> None:
-    config, store, backend = config_for("scripted", batches=Batches(concurrency=1)), Memory(), Halting(1)
+    config, store, backend = config_for("scripted", batches=BatchSettings(concurrency=1)), Memory(), Halting(1)
     keeper = keeper_of(config, store)
     await kept(store, BATCH)
     old = Gateway(config, {"scripted": backend}, keeper=keeper)

@@ -24,10 +24,10 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.api.fast_path import FastPath
-from xenoglot.gateway.config.extra_endpoints import Also
+from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.process.build import remote
+from xenoglot.gateway.process.build import build_remote
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
@@ -195,7 +195,7 @@ async def test_the_beginning_of_an_answer_goes_to_the_dialect_with_turns() -> No
     call = Call(request=Request(model="m", messages=turns), losses=Losses(), dialect="ollama_generate")
     async with Upstream(*answers("ollama", text="b").rules()) as server, aclosing(Transport()) as transport:
         config = check({"upstreams": {"up": {"dialect": "ollama", "base_url": server.url}}}, {}, "the tests")
-        answer = await remote("up", config.upstreams["up"], transport, config).answer(call)
+        answer = await build_remote("up", config.upstreams["up"], transport, config).answer(call)
         await answer.aclose()
     assert [one.path for one in server.requests] == ["/api/chat"]
 
@@ -295,7 +295,7 @@ def test_what_an_upstream_speaks_beside_its_dialect(
 
 def test_a_flag_names_further_dialects() -> None:
     (also,) = from_flags({}, upstream="http://h", also=["completions"]).upstreams["upstream"].also
-    assert also == Also(dialect="completions")
+    assert also == ExtraEndpoint(dialect="completions")
     with pytest.raises(ConfigurationError, match=r"--also: found \"chat\", which is set already"):
         from_flags({}, upstream="http://h", also=["chat"])
     with pytest.raises(ConfigurationError, match=r"^--also: of an upstream"):
@@ -338,6 +338,6 @@ def test_a_further_dialect_that_is_a_mistake(also: JSON, problem: str) -> None:
 
 
 def test_a_model_is_called_in_a_dialect_for_all_or_for_some() -> None:
-    some = Also(dialect="completions", models=("base-*", "one"))
+    some = ExtraEndpoint(dialect="completions", models=("base-*", "one"))
     assert [some.has(name) for name in ("base-1", "one", "two", None)] == [True, True, False, True]
-    assert Also(dialect="completions").has("two")
+    assert ExtraEndpoint(dialect="completions").has("two")

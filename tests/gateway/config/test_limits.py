@@ -12,7 +12,7 @@ from xenoglot.gateway.config.limits import LONGEST_WINDOW, window
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.redis import RedisLimiter
 from xenoglot.gateway.limits.scopes import Scopes, expected_tokens
-from xenoglot.gateway.process.build import limiter_of
+from xenoglot.gateway.process.build import build_limiter
 from xenoglot.model.request import Request, Sampling
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
@@ -115,8 +115,8 @@ def test_where_things_are_counted_is_checked(limits: JSONObject, problem: str) -
 
 
 async def test_the_store_says_who_counts() -> None:
-    alone = limiter_of(load())
-    shared = limiter_of(load(limits={"store": "redis", "url_env": "SHARED"}))
+    alone = build_limiter(load())
+    shared = build_limiter(load(limits={"store": "redis", "url_env": "SHARED"}))
     assert (type(alone), type(shared)) == (MemoryLimiter, RedisLimiter)
     assert isinstance(shared, RedisLimiter)
     known = shared._server._redis.connection_pool.connection_kwargs

@@ -14,7 +14,7 @@ from xenoglot.gateway.config import load, settings
 from xenoglot.gateway.config.embedded import Embedded
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Keys, Model, Server, Upstream
+from xenoglot.gateway.config.settings import KeySettings, ModelSettings, ServerSettings, UpstreamSettings
 from xenoglot.model.request import Sampling
 from xenoglot.providers import catalog
 
@@ -85,7 +85,7 @@ def test_everything_that_a_file_can_say(tmp_path: Path) -> None:
     path.write_text(WHOLE)
     loaded = load.load(path, ENVIRON)
     assert loaded == Config(
-        server=Server(
+        server=ServerSettings(
             host="0.0.0.0",  # noqa: S104  it is what the file says
             port=9000,
             body_limit=1048576,
@@ -94,9 +94,9 @@ def test_everything_that_a_file_can_say(tmp_path: Path) -> None:
             allowed_hosts=("gateway.example",),
             allowed_origins=("https://app.example",),
         ),
-        keys=Keys(env=("CLIENTS",)),
+        keys=KeySettings(env=("CLIENTS",)),
         upstreams={
-            "main": Upstream(
+            "main": UpstreamSettings(
                 dialect="messages",
                 base_url="https://models.example/anthropic?x=1",
                 key_env="MAIN_KEY",
@@ -107,7 +107,7 @@ def test_everything_that_a_file_can_say(tmp_path: Path) -> None:
         },
         embedded=Embedded(slots=2, context=4096),
         models=(
-            Model(
+            ModelSettings(
                 name="claude-*",
                 upstream="main",
                 model="large",
@@ -123,7 +123,7 @@ def test_everything_that_a_file_can_say(tmp_path: Path) -> None:
 
 def test_nothing_said_serves_the_embedded_model_to_this_machine() -> None:
     checked = load.check({}, {}, "here")
-    assert (checked.backends, checked.client_keys, checked.server) == (("embedded",), (), Server())
+    assert (checked.backends, checked.client_keys, checked.server) == (("embedded",), (), ServerSettings())
     assert checked.server.loopback
 
 
@@ -396,14 +396,14 @@ def test_flags_for_an_upstream_and_its_model() -> None:
         port=0,
     )
     assert checked == Config(
-        server=Server(host="::", port=0),
-        keys=Keys(env=("CLIENTS",)),
+        server=ServerSettings(host="::", port=0),
+        keys=KeySettings(env=("CLIENTS",)),
         upstreams={
-            "upstream": Upstream(dialect="chat", base_url="http://127.0.0.1:11434/v1", key_env="MAIN_KEY"),
+            "upstream": UpstreamSettings(dialect="chat", base_url="http://127.0.0.1:11434/v1", key_env="MAIN_KEY"),
         },
         models=(
-            Model(name="llama", upstream="upstream", model="llama"),
-            Model(name="*", upstream="upstream", model="llama"),
+            ModelSettings(name="llama", upstream="upstream", model="llama"),
+            ModelSettings(name="*", upstream="upstream", model="llama"),
         ),
         secrets=checked.secrets,
     )
@@ -450,7 +450,7 @@ def test_a_command_line_stands_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "xenoglot.toml"
     path.write_text("[server]\nport = 9000\ndrain_seconds = 1\n")
     loaded = load.load(path, {}, host="::1", port=9001)
-    assert loaded.server == Server(host="::1", port=9001, drain_seconds=1.0)
+    assert loaded.server == ServerSettings(host="::1", port=9001, drain_seconds=1.0)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.extra_endpoints import Facts
+from xenoglot.gateway.config.extra_endpoints import ModelOverrides
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.provider_defaults import dialect_of, syntax_of, targets_of
-from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.config.settings import UpstreamSettings
 from xenoglot.gateway.routing.router import Router, plans
 from xenoglot.providers import catalog
 
@@ -24,7 +24,7 @@ ENVIRON = {"GROQ_API_KEY": "k", "AZURE_OPENAI_API_KEY": "k", "DEEPSEEK_API_KEY":
 GROQ = catalog.get("groq")
 
 
-def upstream(**said: object) -> Upstream:
+def upstream(**said: object) -> UpstreamSettings:
     """The upstream that a file means."""
     return check({"upstreams": {"up": said}}, ENVIRON, "the test").upstreams["up"]
 
@@ -38,7 +38,7 @@ def problems(environ: dict[str, str] | None = None, **said: object) -> list[str]
 
 def test_nothing_else_need_be_said() -> None:
     made = upstream(provider="groq")
-    assert replace(made, facts=()) == Upstream(
+    assert replace(made, facts=()) == UpstreamSettings(
         provider="groq",
         dialect="chat",
         base_url="https://api.groq.com/openai/v1",
@@ -80,7 +80,7 @@ def test_a_fact_of_the_file_stands_before_those_of_the_row_and_of_its_models() -
 def test_facts_of_a_file_without_a_provider() -> None:
     facts = [{"names": ["big*"], "target": {"images": False}, "text_syntax": "hermes", "context": 9}]
     made = upstream(dialect="chat", base_url="http://h/v1", target={"fan_out": True}, facts=facts)
-    row = Facts(names=("big*",), target=Target(fan_out=True, images=False), text_syntax="hermes", context=9)
+    row = ModelOverrides(names=("big*",), target=Target(fan_out=True, images=False), text_syntax="hermes", context=9)
     assert made.facts == (row,)
     assert [syntax_of(made.facts, name, "off") for name in ("big-1", "small")] == ["hermes", "off"]
 

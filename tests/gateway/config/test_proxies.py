@@ -17,7 +17,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.file_permissions import shown
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.proxies import proxy_of
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.model.json import JSONObject
 
 ENVIRON = {"CORPORATE": "http://me:s3cret@proxy.test:3128", "WRONG": "me:s3cret@@x", "SOCKS": "socks5://x", "EMPTY": ""}
@@ -116,7 +116,7 @@ async def test_an_upstream_is_asked_through_its_proxy() -> None:
     async with serving(answering(listed)) as wire:
         environ = {"CORPORATE": wire.url.replace("//", "//me:s3cret@")}
         said = plain(base_url="http://model.test/v1", proxy_env="CORPORATE")
-        async with assembled(check(said, environ, "here")) as gateway:
+        async with build_gateway(check(said, environ, "here")) as gateway:
             assert [model.id for model in await gateway.backends["main"].models()] == ["far"]
         [[asked]] = wire.requests
     assert asked.startswith(b"GET http://model.test/v1/models HTTP/1.1\r\nproxy-authorization: Basic ")

@@ -15,9 +15,9 @@ from tests.gateway.stage import post
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
-from xenoglot.gateway.endpoint.admission_cache import Entry
-from xenoglot.gateway.http.application import Seen
+from xenoglot.gateway.config.settings import KeySettings
+from xenoglot.gateway.endpoint.admission_cache import Admission
+from xenoglot.gateway.http.application import HeadState
 from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ELSEWHERE = "203.0.113.9"
 
 def keyed(*names: str) -> Config:
     """Return a configuration in which the keys in these variables count."""
-    return config_for("scripted", keys=Keys(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
+    return config_for("scripted", keys=KeySettings(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
 
 
 def gateway_for(*names: str) -> Gateway:
@@ -38,7 +38,7 @@ def gateway_for(*names: str) -> Gateway:
 
 
 async def status(
-    gateway: Gateway, seen: Seen, *headers: tuple[str, str], peer: str = ELSEWHERE, path: str = PATH
+    gateway: Gateway, seen: HeadState, *headers: tuple[str, str], peer: str = ELSEWHERE, path: str = PATH
 ) -> int:
     """Return what comes of a request with a head that is known so far."""
     asked = Asked("POST", path, CHAT, headers, peer=peer)
@@ -51,13 +51,13 @@ def key(value: str) -> tuple[str, str]:
 
 
 async def test_what_was_let_in_is_known_and_written_down_alike(access_lines: AccessLines) -> None:
-    gateway, seen = gateway_for("A"), Seen()
+    gateway, seen = gateway_for("A"), HeadState()
     statuses = [await status(gateway, seen, key("key-a"), ("origin", "http://a"), path=f"{PATH}/") for _ in range(2)]
     assert statuses == [403, 403]
     assert seen.entry is None
     statuses = [await status(gateway, seen, key("key-a"), path=f"{PATH}/") for _ in range(2)]
     entry = seen.entry
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, Admission)
     assert (statuses, entry.route, entry.client.owner != "") == ([200, 200], PATH, True)
     lines = [{**access_lines.next(), "request": "", "ttfb_ms": 0, "total_ms": 0} for _ in range(4)]
     assert lines[2] == lines[3]
@@ -76,26 +76,26 @@ async def test_what_was_let_in_is_known_and_written_down_alike(access_lines: Acc
     ],
 )
 async def test_what_was_refused_is_looked_at_anew(headers: Sequence[tuple[str, str]], told: int) -> None:
-    gateway, seen = gateway_for("A"), Seen()
+    gateway, seen = gateway_for("A"), HeadState()
     assert [await status(gateway, seen, *headers) for _ in range(3)] == [told] * 3
     assert seen.entry is None
 
 
 async def test_hops_are_those_of_the_head() -> None:
-    gateway, seen = gateway_for("A"), Seen()
+    gateway, seen = gateway_for("A"), HeadState()
     assert [await status(gateway, seen, key("key-a"), ("x-xenoglot-hops", "3")) for _ in range(2)] == [200, 200]
-    assert isinstance(seen.entry, Entry)
+    assert isinstance(seen.entry, Admission)
     assert seen.entry.hops == 3
 
 
 async def test_k14_another_gateway_looks_anew() -> None:
-    seen = Seen()
+    seen = HeadState()
     gateways = [gateway_for("A", "B"), gateway_for("A"), gateway_for("B")]
     assert [await status(gateway, seen, key("key-b")) for gateway in gateways] == [200, 401, 200]
 
 
 async def test_s16_patience_with_a_source_is_asked_each_time() -> None:
-    gateway, seen = gateway_for("A"), Seen()
+    gateway, seen = gateway_for("A"), HeadState()
     gateway.auth.clock = float  # time stands
     assert await status(gateway, seen, key("key-a")) == 200
     gateway.auth.throttle = Throttle(Patience(burst=1))

@@ -10,7 +10,7 @@ from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
 from xenoglot.codec.requests.bounds import check_lists
 from xenoglot.dialect_registry import get, names
-from xenoglot.gateway.config.settings import Server
+from xenoglot.gateway.config.settings import ServerSettings
 from xenoglot.gateway.endpoint import request_body
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
 MOST = 10_000
-SERVER = Server(body_values=MOST, drain_seconds=0.0)
+SERVER = ServerSettings(body_values=MOST, drain_seconds=0.0)
 TOLD = f"the JSON holds more than {MOST} values (each item, member, list and object is one): send fewer at once"
 FEW = b'{"model":"m","x":[%b]}' % b",".join([b"0"] * 5000)
 MANY = {

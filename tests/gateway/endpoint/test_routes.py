@@ -3,7 +3,7 @@
 import pytest
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.gateway.endpoint.routes import Endpoint, Routes
+from xenoglot.gateway.endpoint.routes import EndpointRow, Routes
 
 
 async def _nobody(*_: object) -> None:
@@ -12,7 +12,7 @@ async def _nobody(*_: object) -> None:
 
 ROUTES = Routes(
     [
-        Endpoint(method=method, path=path, policy="key", handler=_nobody, dialect=dialects.get("chat"))
+        EndpointRow(method=method, path=path, policy="key", handler=_nobody, dialect=dialects.get("chat"))
         for method, path in (
             ("GET", "/v1/models"),
             ("GET", "/v1/models/{model}"),

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.gateway.http.body import ChunkedBody, SizedBody, body_of
-from xenoglot.gateway.http.head import Refused
+from xenoglot.gateway.http.body import ChunkedBody, FixedLengthBody, body_of
+from xenoglot.gateway.http.head import InvalidHeadError
 from xenoglot.gateway.http.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
 
 BEHIND = b"GET /health HTTP/1.1\r\n"
 
 
-def read(body: ChunkedBody | SizedBody, pieces: list[bytes]) -> tuple[bytes, bool, bytes]:
+def read(body: ChunkedBody | FixedLengthBody, pieces: list[bytes]) -> tuple[bytes, bool, bytes]:
     """Return what is read from `pieces`: the body, whether it is whole, and what came behind it."""
     came, behind = b"", b""
     for piece in pieces:
@@ -73,7 +73,7 @@ def test_chunks_cut_anywhere(data: bytes, body: bytes) -> None:
 )
 def test_c26_malformed_chunks_are_refused_wherever_they_are_cut(data: bytes) -> None:
     for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
-        with pytest.raises(Refused):
+        with pytest.raises(InvalidHeadError):
             read(ChunkedBody(), pieces)
 
 
@@ -86,7 +86,7 @@ def test_small_chunks_are_no_attack() -> None:
 def test_a_body_by_its_length(cut: int) -> None:
     data = b"Hello" + BEHIND
     body = body_of(5)
-    assert isinstance(body, SizedBody)
+    assert isinstance(body, FixedLengthBody)
     assert read(body, [data[:cut], data[cut:]]) == (b"Hello", True, BEHIND)
 
 
@@ -108,6 +108,6 @@ def test_garbage_is_a_body_or_refused_wherever_it_is_cut(data: bytes, cut: int) 
     for pieces in ([data], [data[:cut], data[cut:]]):
         try:
             results.append(read(ChunkedBody(), pieces))
-        except Refused:
-            results.append(Refused)
+        except InvalidHeadError:
+            results.append(InvalidHeadError)
     assert results[0] == results[1]

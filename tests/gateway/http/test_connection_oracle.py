@@ -22,10 +22,10 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.http.connection import Connection
-from xenoglot.gateway.http.exchange import BodyBrokenError
+from xenoglot.gateway.http.connection import ClientConnection
+from xenoglot.gateway.http.exchange import InvalidBodyError
 from xenoglot.gateway.http.limits import LINGER_SECONDS
-from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.http.server import HTTPServer
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -97,7 +97,7 @@ class Memory(asyncio.Transport):
     abort = close
 
 
-class Recording(NativeServer[Gateway]):
+class Recording(HTTPServer[Gateway]):
     """Writes down what it is asked, and answers that there is nothing to say."""
 
     heard: list[Heard]
@@ -106,7 +106,7 @@ class Recording(NativeServer[Gateway]):
         """Answer."""
         try:
             body = await exchange.read_body(1_000_000)
-        except BodyBrokenError as error:
+        except InvalidBodyError as error:
             status = error.status
         else:
             status = 204
@@ -130,7 +130,7 @@ class House:
 
     async def _read(self, pieces: Iterable[bytes]) -> Outcome:
         self._server.heard = []
-        connection = Connection(self._server)
+        connection = ClientConnection(self._server)
         self._server.connections.add(connection)
         transport = Memory(connection)
         connection.connection_made(transport)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.gateway.http.head import Head, Refused, decode_head, find_end
+from xenoglot.gateway.http.head import InvalidHeadError, RequestHead, decode_head, find_end
 from xenoglot.gateway.http.limits import HEAD_BYTES, HEAD_FIELDS
 
 HOST = b"Host: localhost\r\n"
 
 
-def read(data: bytes, *cuts: int) -> Head:
+def read(data: bytes, *cuts: int) -> RequestHead:
     """Return the head that begins `data`, read in the pieces that `cuts` make."""
     come = bytearray()
     seen = 0
@@ -29,24 +29,24 @@ def read(data: bytes, *cuts: int) -> Head:
     [
         pytest.param(
             b"GET /health?a=b?c HTTP/1.1\r\nHost: localhost\r\n\r\n",
-            Head("GET", "/health", "a=b?c", [("host", "localhost")]),
+            RequestHead("GET", "/health", "a=b?c", [("host", "localhost")]),
             id="plain",
         ),
         pytest.param(
             b"POST /v1/a%20b HTTP/1.1\r\nX-A:\t 1 \t\r\nx-a:\r\nContent-Length: 05\r\n\r\n",
-            Head("POST", "/v1/a%20b", "", [("x-a", "1"), ("x-a", ""), ("content-length", "05")], length=5),
+            RequestHead("POST", "/v1/a%20b", "", [("x-a", "1"), ("x-a", ""), ("content-length", "05")], length=5),
             id="blanks-repeats-and-a-length",
         ),
         pytest.param(
             b"POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\nConnection: x, Close\r\n\r\n",
-            Head(
+            RequestHead(
                 "POST", "/", "", [("transfer-encoding", "Chunked"), ("connection", "x, Close")], length=None, close=True
             ),
             id="chunks-and-close",
         ),
         pytest.param(
             b"POST / HTTP/1.0\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
-            Head(
+            RequestHead(
                 "POST",
                 "/",
                 "",
@@ -59,15 +59,17 @@ def read(data: bytes, *cuts: int) -> Head:
         ),
         pytest.param(
             b"POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n",
-            Head("POST", "/", "", [("content-length", "3"), ("expect", "100-Continue")], length=3, waits=True),
+            RequestHead("POST", "/", "", [("content-length", "3"), ("expect", "100-Continue")], length=3, waits=True),
             id="C10-waits",
         ),
-        pytest.param(b"OPTIONS * HTTP/1.1\r\n\r\n", Head("OPTIONS", "*", "", []), id="asterisk"),
-        pytest.param(b"GET / HTTP/1.1\r\nX: \xe9\r\n\r\n", Head("GET", "/", "", [("x", "é")]), id="latin-1"),
-        pytest.param(b"G!# //%2e%2e;x HTTP/1.1\r\n\r\n", Head("G!#", "//%2e%2e;x", "", []), id="C23-as-it-stands"),
+        pytest.param(b"OPTIONS * HTTP/1.1\r\n\r\n", RequestHead("OPTIONS", "*", "", []), id="asterisk"),
+        pytest.param(b"GET / HTTP/1.1\r\nX: \xe9\r\n\r\n", RequestHead("GET", "/", "", [("x", "é")]), id="latin-1"),
+        pytest.param(
+            b"G!# //%2e%2e;x HTTP/1.1\r\n\r\n", RequestHead("G!#", "//%2e%2e;x", "", []), id="C23-as-it-stands"
+        ),
     ],
 )
-def test_heads(data: bytes, head: Head) -> None:
+def test_heads(data: bytes, head: RequestHead) -> None:
     assert [read(data, cut) for cut in range(len(data))] == [head] * len(data)
 
 
@@ -110,7 +112,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("fields", "problem", "status"), REFUSED)
 def test_what_is_refused(fields: bytes, problem: str, status: int) -> None:
-    with pytest.raises(Refused, match=problem) as caught:
+    with pytest.raises(InvalidHeadError, match=problem) as caught:
         read(b"POST /v1/messages HTTP/1.1\r\n" + HOST + fields + b"\r\n")
     assert caught.value.status == status
 
@@ -141,26 +143,26 @@ def test_what_is_refused(fields: bytes, problem: str, status: int) -> None:
     ],
 )
 def test_first_lines_that_are_refused(line: bytes, status: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidHeadError) as caught:
         decode_head(line + b"\r\n" + HOST + b"\r\n")
     assert caught.value.status == status
 
 
 def test_r60_a_bare_lf_is_refused_as_soon_as_it_comes() -> None:
     begun = b"GET /health HTTP/1.1\nHost: localhost\n"
-    with pytest.raises(Refused, match="CRLF"):
+    with pytest.raises(InvalidHeadError, match="CRLF"):
         find_end(bytearray(begun), 0)
     assert find_end(bytearray(b"GET / HTTP/1.1\r\nHost: x\r\n\r"), 0) == 0
 
 
 def test_what_was_asked_is_known_of_a_refused_request() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidHeadError) as caught:
         decode_head(b"POST /v1/messages?beta=true HTTP/1.1\r\nX : a\r\n\r\n")
     assert (caught.value.method, caught.value.path) == ("POST", "/v1/messages")
 
 
 def test_a_head_without_end_is_not_kept() -> None:
-    with pytest.raises(Refused, match="larger") as caught:
+    with pytest.raises(InvalidHeadError, match="larger") as caught:
         find_end(bytearray(b"a" * (HEAD_BYTES + 1)), 0)
     assert caught.value.status == 431
 
@@ -171,6 +173,6 @@ def test_garbage_is_a_head_or_refused_wherever_it_is_cut(data: bytes, cuts: list
     for places in ((), sorted(min(cut, len(data)) for cut in cuts)):
         try:
             results.append(read(data, *places))
-        except (Refused, EOFError) as error:
+        except (InvalidHeadError, EOFError) as error:
             results.append(type(error))
     assert results[0] == results[1]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.gateway.http.application import Seen
-from xenoglot.gateway.http.head import Refused, decode_head, find_end
-from xenoglot.gateway.http.head_cache import LONGEST, Repeated, is_kept
+from xenoglot.gateway.http.application import HeadState
+from xenoglot.gateway.http.head import InvalidHeadError, decode_head, find_end
+from xenoglot.gateway.http.head_cache import LONGEST, HeadCache, is_cacheable
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
 
@@ -27,11 +27,11 @@ def read(data: bytes) -> object:
     try:
         end = find_end(data, 0)
         return (decode_head(data[:end]), end) if end else None
-    except Refused:
+    except InvalidHeadError:
         return None
 
 
-def read_again(known: Repeated, data: bytes) -> object:
+def read_again(known: HeadCache, data: bytes) -> object:
     """Return the same by what is known."""
     end = known.end_in(data)
     return (known.head, end) if end else None
@@ -42,7 +42,7 @@ def test_what_is_known_again_is_what_reading_gives(first: bytes, then: list[byte
     came = read(first)
     if not isinstance(came, tuple):
         return
-    known = Repeated(first, came[0], Seen())
+    known = HeadCache(first, came[0], HeadState())
     for data in (first, *then):
         assert read_again(known, data + behind) in (None, read(data + behind))
 
@@ -53,7 +53,7 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %b\r\nX: 1\r\n\r\n"
 @pytest.mark.parametrize("size", [b"0", b"7", b"007", b"123456", b"9" * 18])
 def test_another_length_is_another_body_of_the_same_head(size: bytes) -> None:
     data = POST % b"42"
-    known = Repeated(data, decode_head(data), Seen())
+    known = HeadCache(data, decode_head(data), HeadState())
     assert read_again(known, POST % size) == read(POST % size)
     assert read_again(known, data) == read(data)
 
@@ -76,12 +76,12 @@ def test_another_length_is_another_body_of_the_same_head(size: bytes) -> None:
 )
 def test_what_is_not_known_again(data: bytes) -> None:
     first = POST % b"42"
-    assert read_again(Repeated(first, decode_head(first), Seen()), data) is None
+    assert read_again(HeadCache(first, decode_head(first), HeadState()), data) is None
 
 
 def test_a_head_without_a_length_repeats_whole() -> None:
     data = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
-    known = Repeated(data, decode_head(data), Seen())
+    known = HeadCache(data, decode_head(data), HeadState())
     assert read_again(known, data + b"GET /") == read(data)
     assert read_again(known, data.replace(b"health", b"healthy")) is None
 
@@ -90,4 +90,4 @@ def test_what_is_not_kept() -> None:
     waits = b"POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     large = b"GET / HTTP/1.1\r\nX: %b\r\n\r\n" % (b"a" * LONGEST)
     small = POST % b"1"
-    assert [is_kept(data, decode_head(data)) for data in (waits, large, small)] == [False, False, True]
+    assert [is_cacheable(data, decode_head(data)) for data in (waits, large, small)] == [False, False, True]

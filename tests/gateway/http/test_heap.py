@@ -13,7 +13,7 @@ from tests.gateway.said import CHAT, HELLO, Hanging
 from tests.gateway.stage import post, serving
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.http import heap
-from xenoglot.gateway.http.heap import IDLE_SECONDS, TRIM_SECONDS, PeakWatch
+from xenoglot.gateway.http.heap import IDLE_SECONDS, TRIM_SECONDS, PeakDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def trims(loads: Iterable[int]) -> list[int]:
     """Return the seconds at which memory is returned, with so many requests in progress in each second."""
-    watch = PeakWatch()
+    watch = PeakDetector()
     return [second for second, running in enumerate(loads) if watch.ended(running, float(second))]
 
 

@@ -17,9 +17,9 @@ from tests.gateway.serving import config_for
 from tests.gateway.stage import HEALTH, HEALTHY, Client, Stage, post, serving
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.connections import Connections
+from xenoglot.gateway.config.connections import ConnectionSettings
 from xenoglot.gateway.http.acceptor import PAUSE_SECONDS
-from xenoglot.gateway.http.connection import Connection
+from xenoglot.gateway.http.connection import ClientConnection
 from xenoglot.gateway.http.limits import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS
 from xenoglot.gateway.http.server import BATCH
 from xenoglot.model.fold import unfold
@@ -228,7 +228,7 @@ async def test_c07_empty_lines_gain_no_time() -> None:
 
 @leakless
 async def test_c07_a_deadline_that_cannot_be_looked_at_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    def look(_self: Connection, _now: float) -> None:
+    def look(_self: ClientConnection, _now: float) -> None:
         raise RuntimeError
 
     async with serving(Scripted(HELLO), idle_seconds=5.0) as stage:
@@ -236,7 +236,7 @@ async def test_c07_a_deadline_that_cannot_be_looked_at_stops_no_other(monkeypatc
         (connection,) = stage.server.connections
         connection.due = 0.0
         with monkeypatch.context() as patch:
-            patch.setattr(Connection, "look", look)
+            patch.setattr(ClientConnection, "look", look)
             with pytest.raises(RuntimeError):
                 stage.server._sweep()
         await push(6.0)
@@ -295,7 +295,7 @@ async def test_k14_c08_more_room_is_used_once_it_is_configured() -> None:
         await turns(100)
         assert len(stage.server.connections) == 1 + OVERFLOW
         config = config_for("scripted")
-        server = replace(config.server, connections=Connections(most=1_000))
+        server = replace(config.server, connections=ConnectionSettings(most=1_000))
         stage.server.exchange(Gateway(replace(config, server=server), {"scripted": Hanging()}))
         assert HEALTHY in await waiting.ask(HEALTH.replace(b"Host", b"Connection: close\r\nHost"))
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.gateway.serving import PATIENCE, read_all
 from tests.gateway.stage import HEALTHY, post
 from xenoglot.gateway.http import open_files
-from xenoglot.gateway.http.open_files import RESERVE, fitted, needed
+from xenoglot.gateway.http.open_files import RESERVE, fit_connections, needed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -39,7 +39,7 @@ ASKED = post(
 
 @given(most=st.integers(1, 10_000), used=st.integers(0, 200), limit=st.integers(16, 30_000) | st.none())
 def test_findings_2_connections_are_fitted_to_the_descriptors(most: int, used: int, limit: int | None) -> None:
-    number = fitted(most, used, limit)
+    number = fit_connections(most, used, limit)
     assert 1 <= number <= most
     if limit is None or needed(most, used) <= limit:
         assert number == most

@@ -9,8 +9,8 @@ import pytest
 from tests.gateway.said import BEGUN, PATHS, Backend, Hanging, Limited
 from tests.gateway.serving import config_for
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.limits import Limits
-from xenoglot.gateway.config.settings import Keys, Model, Upstream
+from xenoglot.gateway.config.limits import LimitSettings
+from xenoglot.gateway.config.settings import KeySettings, ModelSettings, UpstreamSettings
 from xenoglot.gateway.config.targets import ModelTarget
 from xenoglot.model.limits import RateLimits
 
@@ -37,16 +37,16 @@ def ask(running: Running, path: str = "/v1/chat/completions", key: str = "one") 
     return running.request("POST", path, PATHS[path], {"x-api-key": key})
 
 
-def of_clients(limits: Limits) -> dict[str, object]:
+def of_clients(limits: LimitSettings) -> dict[str, object]:
     """The configuration of two clients that are limited."""
-    return {"keys": Keys(env=("CLIENTS",), limits=limits), "secrets": Secrets({"CLIENTS": "one two"})}
+    return {"keys": KeySettings(env=("CLIENTS",), limits=limits), "secrets": Secrets({"CLIENTS": "one two"})}
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_r30_a_client_over_its_limit_is_told_when_to_come_again(
     gateway_server: Callable[..., Running], path: str
 ) -> None:
-    limits = Limits(requests=("2/1h",))
+    limits = LimitSettings(requests=("2/1h",))
     running = gateway_server({"a": greeting()}, config_for("a", **of_clients(limits)))
     answers = [ask(running, path), ask(running, path), ask(running, path), ask(running, path, "two")]
     assert [answer.status for answer in answers] == [200, 200, 429, 200]
@@ -58,7 +58,7 @@ def test_r30_a_client_over_its_limit_is_told_when_to_come_again(
 
 
 def test_k07_tokens_that_were_not_used_come_back(gateway_server: Callable[..., Running]) -> None:
-    limits = Limits(tokens=("1100/1h",))
+    limits = LimitSettings(tokens=("1100/1h",))
     running = gateway_server({"a": greeting()}, config_for("a", **of_clients(limits)))
     assert [ask(running).status for _ in range(5)] == [200] * 5
     (room,) = running.gateway.limiter._room.ledger.rooms.values()  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def test_k07_tokens_that_were_not_used_come_back(gateway_server: Callable[..., R
 
 
 def test_what_no_wait_would_help_is_refused_for_good(gateway_server: Callable[..., Running]) -> None:
-    limits = Limits(tokens=("15/1h",))
+    limits = LimitSettings(tokens=("15/1h",))
     running = gateway_server({"a": greeting()}, config_for("a", **of_clients(limits)))
     answer = ask(running, "/v1/messages")
     assert (answer.status, answer.headers["x-should-retry"]) == (400, "false")
@@ -75,7 +75,7 @@ def test_what_no_wait_would_help_is_refused_for_good(gateway_server: Callable[..
 
 
 def test_k09_no_place_in_time_is_overload(gateway_server: Callable[..., Running]) -> None:
-    upstream = Upstream(dialect="chat", base_url=URL, limits=Limits(concurrency=1, queue=0))
+    upstream = UpstreamSettings(dialect="chat", base_url=URL, limits=LimitSettings(concurrency=1, queue=0))
     hanging = Hanging()
     running = gateway_server({"a": hanging}, config_for(upstreams={"a": upstream}))
     with running.connect() as first:
@@ -92,13 +92,13 @@ def test_k09_no_place_in_time_is_overload(gateway_server: Callable[..., Running]
 
 
 def test_a_full_target_is_not_waited_for_where_there_is_another(gateway_server: Callable[..., Running]) -> None:
-    limits = Limits(requests=("1/1h",))
+    limits = LimitSettings(requests=("1/1h",))
     upstreams = {
-        "a": Upstream(dialect="chat", base_url=URL, limits=limits),
-        "b": Upstream(dialect="chat", base_url=URL),
+        "a": UpstreamSettings(dialect="chat", base_url=URL, limits=limits),
+        "b": UpstreamSettings(dialect="chat", base_url=URL),
     }
     targets = (ModelTarget(upstream="a"), ModelTarget(upstream="b"))
-    model = Model(name="m", targets=targets, strategy="ordered")
+    model = ModelSettings(name="m", targets=targets, strategy="ordered")
     running = gateway_server({"a": greeting(), "b": greeting()}, config_for(upstreams=upstreams, models=(model,)))
     answers = [ask(running) for _ in range(3)]
     assert [(answer.status, answer.headers["x-xenoglot-target"]) for answer in answers] == [
@@ -111,9 +111,9 @@ def test_a_full_target_is_not_waited_for_where_there_is_another(gateway_server: 
 @pytest.mark.parametrize("begun", [(), BEGUN], ids=["C01-before-it-begins", "C02-in-the-middle"])
 def test_c01_c02_who_leaves_holds_nothing(gateway_server: Callable[..., Running], begun: tuple[object, ...]) -> None:
     hanging = Hanging(begun)  # type: ignore[arg-type]
-    limits = Limits(concurrency=1, tokens=("5000/1h",))
-    upstream = Upstream(dialect="chat", base_url=URL, limits=limits)
-    model = Model(name="m", upstream="a", limits=limits)
+    limits = LimitSettings(concurrency=1, tokens=("5000/1h",))
+    upstream = UpstreamSettings(dialect="chat", base_url=URL, limits=limits)
+    model = ModelSettings(name="m", upstream="a", limits=limits)
     running = gateway_server({"a": hanging}, config_for(upstreams={"a": upstream}, models=(model,)))
     body = BODY.replace(b"{", b'{"stream": true, ', 1)
     with running.connect() as client:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import ClockLoop, leakless, push, turns
-from xenoglot.gateway.limits.redis_timeout import PERIODS, Patience
+from xenoglot.gateway.limits.redis_timeout import PERIODS, SilenceTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -47,7 +47,7 @@ def passes(seconds: float) -> None:
 @leakless
 async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() -> None:
     with pair() as (here, there):
-        asking = asyncio.create_task(Patience(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
         for _ in range(PERIODS - 1):
             await push(SECONDS)
         await turns()
@@ -59,7 +59,7 @@ async def test_findings_7_an_answer_that_is_there_when_the_timer_fires_counts() 
 @leakless
 async def test_findings_7_a_single_pause_loses_nobody() -> None:
     with pair() as (here, there):
-        asking = asyncio.create_task(Patience(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
         await push(100 * SECONDS)
         assert not asking.done()
         there.send(b"ok")
@@ -69,7 +69,7 @@ async def test_findings_7_a_single_pause_loses_nobody() -> None:
 @leakless
 async def test_a_silent_server_is_lost_after_so_many_periods() -> None:
     with pair() as (here, _):
-        asking = asyncio.create_task(Patience(SECONDS).within(heard(here)))
+        asking = asyncio.create_task(SilenceTimeout(SECONDS).within(heard(here)))
         for _ in range(PERIODS):
             assert not asking.done()
             await push(SECONDS)
@@ -79,7 +79,7 @@ async def test_a_silent_server_is_lost_after_so_many_periods() -> None:
 
 @leakless
 async def test_findings_7_who_stands_in_line_is_not_late_while_others_are_answered() -> None:
-    patience = Patience(SECONDS)
+    patience = SilenceTimeout(SECONDS)
     with pair() as (here, there):
         asking = asyncio.create_task(patience.within(heard(here)))
         for number in range(10):
@@ -97,7 +97,7 @@ async def test_an_error_of_the_server_is_that_of_the_question() -> None:
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        await Patience(SECONDS).within(refuse())
+        await SilenceTimeout(SECONDS).within(refuse())
 
 
 @leakless
@@ -110,7 +110,7 @@ async def test_who_goes_takes_the_question_along() -> None:
         finally:
             stopped.set()
 
-    asking = asyncio.create_task(Patience(SECONDS).within(ask()))
+    asking = asyncio.create_task(SilenceTimeout(SECONDS).within(ask()))
     await turns()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -18,7 +18,7 @@ from tests.gateway import limits_worker
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits import worker_ipc
 from xenoglot.gateway.limits.limiter import MemoryLimiter
-from xenoglot.gateway.limits.worker_ipc import LONGEST, SharedLimiter, serving
+from xenoglot.gateway.limits.worker_ipc import LONGEST, SharedLimiter, serve_limiter
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
 
@@ -41,7 +41,7 @@ def path() -> Generator[str]:
 async def workers(path: str, count: int = 2) -> AsyncGenerator[tuple[MemoryLimiter, list[SharedLimiter]]]:
     """A parent's limits, and workers that ask it."""
     parent, those = MemoryLimiter(), [SharedLimiter(path) for _ in range(count)]
-    async with serving(parent, path):
+    async with serve_limiter(parent, path):
         yield parent, those
         for worker in those:
             await worker.aclose()
@@ -152,7 +152,7 @@ async def test_a_worker_without_its_parent_limits_alone(path: str) -> None:
     worker = SharedLimiter(path, clock=lambda: now[0])
     alone = [await tried(worker, PLACES) for _ in range(3)]
     assert [lease is not None for lease in alone] == [True, True, False]
-    async with serving(parent := MemoryLimiter(), path):
+    async with serve_limiter(parent := MemoryLimiter(), path):
         now[0] += 0.5
         assert await tried(worker, PLACES) is None
         now[0] += 0.5
@@ -172,7 +172,7 @@ async def test_the_loss_of_the_parent_is_told_once(path: str, caplog: pytest.Log
     for _ in range(3):
         await tried(worker, TOKENS)
         now[0] += 2.0
-    async with serving(MemoryLimiter(), path):
+    async with serve_limiter(MemoryLimiter(), path):
         await tried(worker, TOKENS)
         await worker.aclose()
     assert caplog.messages == [
@@ -184,7 +184,7 @@ async def test_the_loss_of_the_parent_is_told_once(path: str, caplog: pytest.Log
 @on_each_loop
 async def test_who_waits_when_the_parent_dies_is_let_in_alone(path: str) -> None:
     worker = SharedLimiter(path)
-    async with serving(MemoryLimiter(), path):
+    async with serve_limiter(MemoryLimiter(), path):
         leases = [await tried(worker, PLACES) for _ in range(2)]
         waiting = asyncio.ensure_future(worker.enter([PLACES], owner="a", tokens=0))
         await turns()
@@ -205,7 +205,7 @@ async def test_who_waits_when_the_parent_dies_is_let_in_alone(path: str) -> None
     ],
 )
 async def test_who_talks_nonsense_is_left(path: str, said: bytes) -> None:
-    async with serving(MemoryLimiter(), path):
+    async with serve_limiter(MemoryLimiter(), path):
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(said)
         writer.write_eof()
@@ -244,7 +244,7 @@ async def heard(worker: subprocess.Popen[str], count: int) -> list[str]:
 async def test_k15_a_worker_that_is_killed_gives_everything_back(path: str) -> None:
     scope = Scope("upstream:x", concurrency=3, tokens=(Window(1_000, 3_600.0),))
     parent = MemoryLimiter()
-    async with serving(parent, path):
+    async with serve_limiter(parent, path):
         with started(path, 2, scope) as one, started(path, 2, scope) as other:
             said = sorted([*await heard(one, 2), *await heard(other, 2)])
             assert said == ["in", "in", "in", "overloaded"]

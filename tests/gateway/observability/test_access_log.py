@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.gateway.observability.access_log import ACCESS, OURS, LineHandler, RedactingFormatter, listener
-from xenoglot.gateway.observability.request_log import Observer
+from xenoglot.gateway.observability.request_log import RequestLogger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -127,7 +127,7 @@ async def test_a_request_is_written_as_logging_would_write_it(
     handler: LineHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OURS, "handlers", [handler])  # for pytest's own are there by now
-    observer = Observer(lambda: 1.0)
+    observer = RequestLogger(lambda: 1.0)
     record = observer.record("POST")
     record.asked("naïve secret", stream=False)
     observer.write(record)

@@ -8,8 +8,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from tests.gateway.serving import PATIENCE
-from xenoglot.gateway.api.metrics import told_of_lag
-from xenoglot.gateway.observability.loop_lag import LATE_SECONDS, Lag, watched, whereabouts
+from xenoglot.gateway.api.metrics import lag_exposition
+from xenoglot.gateway.observability.loop_lag import LATE_SECONDS, LoopLag, current_location, watch_loop
 
 if TYPE_CHECKING:
     import pytest
@@ -31,17 +31,17 @@ class Told(logging.Handler):
 
 async def test_k16_a_loop_that_stands_still_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = threading.Event()
-    lag, handler = Lag(), Told()
+    lag, handler = LoopLag(), Told()
 
     def place(_frame: object) -> str:
         seen.set()
         return "xenoglot.somewhere:7"
 
-    monkeypatch.setattr("xenoglot.gateway.observability.loop_lag.whereabouts", place)
+    monkeypatch.setattr("xenoglot.gateway.observability.loop_lag.current_location", place)
     logger = logging.getLogger("xenoglot.gateway")
     logger.addHandler(handler)
     try:
-        with watched(lag):
+        with watch_loop(lag):
             assert seen.wait(PATIENCE)  # the loop stands still, until that is seen
             assert await asyncio.to_thread(handler.told.wait, PATIENCE)
     finally:
@@ -54,15 +54,15 @@ def test_the_place_is_that_of_our_own_code() -> None:
     frames = []
     space = {"__name__": "xenoglot.gateway.made_up", "look": lambda: frames.append(__import__("sys")._getframe())}
     exec("look()", space)  # noqa: S102  a frame of our own code
-    assert whereabouts(frames[0]) == "xenoglot.gateway.made_up:1"
-    assert whereabouts(None) == ""
+    assert current_location(frames[0]) == "xenoglot.gateway.made_up:1"
+    assert current_location(None) == ""
 
 
 def test_k16_it_is_among_the_metrics() -> None:
-    lag = Lag()
+    lag = LoopLag()
     lag.note(0.5, "")
     lag.note(0.001, "")
-    told = [row for row in told_of_lag(lag).decode().splitlines() if not row.startswith("#")]
+    told = [row for row in lag_exposition(lag).decode().splitlines() if not row.startswith("#")]
     assert told == [
         "xenoglot_gateway_loop_lag_seconds 0.001",
         "xenoglot_gateway_loop_worst_lag_seconds 0.5",

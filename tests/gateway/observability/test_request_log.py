@@ -15,8 +15,8 @@ from xenoglot.backends.sanitize import for_header, for_log
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import whereabouts
-from xenoglot.gateway.auth.keys import Client
-from xenoglot.gateway.observability.request_log import MAX_LOSSES, Observer, Record, line
+from xenoglot.gateway.auth.keys import Principal
+from xenoglot.gateway.observability.request_log import MAX_LOSSES, RequestLog, RequestLogger, line
 from xenoglot.gateway.routing.router import Route
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
@@ -46,15 +46,15 @@ NOTHING: JSONObject = {
 }
 
 
-def told(record: Record, now: float) -> JSONObject:
+def told(record: RequestLog, now: float) -> JSONObject:
     """Return what the log says of a record."""
     said: JSONObject = json.loads(encode_json(line(record, now)))
     return said
 
 
-def begun(now: float = 0.25) -> Record:
+def begun(now: float = 0.25) -> RequestLog:
     """Return a record that began at second 0, with a clock that stands at `now`."""
-    return Record(request_id="req_1", method="POST", started=0.0, clock=lambda: now)
+    return RequestLog(request_id="req_1", method="POST", started=0.0, clock=lambda: now)
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
@@ -65,7 +65,7 @@ def test_what_is_known_is_said() -> None:
     record = begun()
     losses = Losses()
     losses.dropped("$.sampling", "seed", "the target has none")
-    record.route, record.dialect, record.client = "/v1/messages", "messages", Client(tenant="research")
+    record.route, record.dialect, record.client = "/v1/messages", "messages", Principal(tenant="research")
     record.asked("gpt-4o", stream=True)
     record.routed(Route(backend="embedded", model="tiny", substituted=True))
     record.losses = losses
@@ -141,7 +141,7 @@ def test_a_client_that_left_before_its_answer() -> None:
 
 def test_c22_s14_a_hostile_request_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     times = count()
-    observer = Observer(lambda: float(next(times)))
+    observer = RequestLogger(lambda: float(next(times)))
     with caplog.at_level(logging.INFO, "xenoglot.access"):
         record = observer.record("GET\x1b[2J")
         record.asked('x\r\n{"request": "forged"}\x9b31m\u2028\u202e' + "y" * 10**6, stream=False)
@@ -154,7 +154,7 @@ def test_c22_s14_a_hostile_request_is_one_line(caplog: pytest.LogCaptureFixture)
 
 
 def test_request_ids_are_apart() -> None:
-    observer = Observer(float)
+    observer = RequestLogger(float)
     identifiers = {observer.record("GET").request_id for _ in range(1000)}
     assert len(identifiers) == 1000
     assert all(identifier.startswith("req_") and len(identifier) == 28 for identifier in identifiers)

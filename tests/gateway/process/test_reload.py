@@ -19,11 +19,11 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.config.settings import Keys, Server
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.config.settings import KeySettings, ServerSettings
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.config_source import FileSource
 from xenoglot.gateway.process.reload import Reloader
-from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.gateway.process.shared_resources import SharedResources
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish
 
@@ -123,7 +123,7 @@ async def test_k14_an_invalid_file_changes_nothing_and_tells_every_mistake(caplo
 @leakless
 async def test_k14_a_revoked_key_opens_nothing_from_then_on() -> None:
     def keyed(*names: str) -> Config:
-        return config_for("scripted", keys=Keys(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
+        return config_for("scripted", keys=KeySettings(env=names), secrets=Secrets({"A": "key-a", "B": "key-b"}))
 
     def asked(key: str) -> bytes:
         return post(PATH, CHAT, f"x-api-key: {key}", "Connection: close")
@@ -141,7 +141,7 @@ async def test_k14_a_revoked_key_opens_nothing_from_then_on() -> None:
 @leakless
 async def test_k14_what_cannot_be_changed_is_told(caplog: pytest.LogCaptureFixture) -> None:
     async with reloading(Scripted(HELLO), config_for("scripted")) as (stage, told, reloader):
-        told.config = config_for("scripted", server=Server(port=9999, workers=3, ping_interval=2.0))
+        told.config = config_for("scripted", server=ServerSettings(port=9999, workers=3, ping_interval=2.0))
         await done(reloader)
         server = stage.server.application.config.server
         assert (server.port, server.workers, server.ping_interval) == (8080, 1, 2.0)
@@ -165,7 +165,7 @@ async def test_k14_the_numbers_go_on() -> None:
 
 @leakless
 async def test_k14_what_is_configured_alike_is_shared() -> None:
-    shelf = Shelf()
+    shelf = SharedResources()
     plain = {
         "upstreams": {"main": {"dialect": "chat", "base_url": "http://upstream.invalid"}},
         "store": {"url": "memory"},
@@ -173,7 +173,7 @@ async def test_k14_what_is_configured_alike_is_shared() -> None:
     other = {**plain, "store": {"url": "memory", "max_age_days": 1.0}, "limits": {"output_tokens": 7}}
     async with AsyncExitStack() as stack:
         gateways = [
-            await stack.enter_async_context(assembled(check(said, {}, "the test"), shelf=shelf))
+            await stack.enter_async_context(build_gateway(check(said, {}, "the test"), shelf=shelf))
             for said in (plain, plain, other)
         ]
         assert gateways[0].keeper is gateways[1].keeper

@@ -23,10 +23,10 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config import settings
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Model
+from xenoglot.gateway.config.settings import ModelSettings
 from xenoglot.gateway.observability.access_log import RedactingFormatter
 from xenoglot.gateway.process.config_source import FileSource
-from xenoglot.gateway.process.serve import Server, Setup, bind, greeting, serve_at
+from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, greeting, serve_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
@@ -122,7 +122,7 @@ def test_k13_k14_a_sighup_while_things_are_loaded_is_heard_afterwards(tmp_path: 
         told.append("lets go")
 
     with bind("127.0.0.1", 0) as listener:
-        serve_at(listener, source.load(), lambda _: told.append("serves"), Setup(assemble, source))
+        serve_at(listener, source.load(), lambda _: told.append("serves"), ServeOptions(assemble, source))
     assert told[:3] == ["loads", "serves", "loads"]
     assert told.count("lets go") >= 1
 
@@ -147,7 +147,9 @@ def test_an_address_of_somebody_else() -> None:
         pytest.param(config_for("main"), None, "every model", id="upstream"),
         pytest.param(Config(), "tiny", "tiny, every model", id="embedded"),
         pytest.param(
-            config_for("main", models=(Model(name="a-*", upstream="main"), Model(name="b", upstream="main"))),
+            config_for(
+                "main", models=(ModelSettings(name="a-*", upstream="main"), ModelSettings(name="b", upstream="main"))
+            ),
             None,
             "b, a-*",
             id="named",
@@ -179,8 +181,8 @@ def test_r30_no_key_gets_into_the_log() -> None:
     ],
 )
 async def test_a_worker_is_hurried_by_its_supervisor_alone(signs: Sequence[signal.Signals], hurries: int) -> None:
-    config = config_for("scripted", server=settings.Server(drain_seconds=PATIENCE))
-    server = Server(Gateway(config, {"scripted": Scripted(HELLO)}), (signal.SIGINT,))
+    config = config_for("scripted", server=settings.ServerSettings(drain_seconds=PATIENCE))
+    server = GatewayServer(Gateway(config, {"scripted": Scripted(HELLO)}), (signal.SIGINT,))
     hurried: list[None] = []
     server.native.stop_now = lambda: hurried.append(None)  # type: ignore[method-assign]  # it only takes note
     with bind("127.0.0.1", 0) as listener:

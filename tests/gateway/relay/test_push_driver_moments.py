@@ -102,7 +102,7 @@ def test_another_gateway_takes_over(  # noqa: PLR0913, PLR0917  as above
     async def scene(play: Play) -> None:
         home, server = play.house, play.house.server.native
         caller = await MOMENTS[moment](play, client, upstream, streamed=streamed)
-        async with build.assembled(check(home._config(), os.environ, "the test")) as other:
+        async with build.build_gateway(check(home._config(), os.environ, "the test")) as other:
             other.inherit(home.gateway)
             server.exchange(other)
             over = asyncio.get_running_loop().create_task(home.gateway.over())

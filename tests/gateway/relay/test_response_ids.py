@@ -18,7 +18,7 @@ from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
-from xenoglot.gateway.config.settings import Server, Upstream
+from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
 from xenoglot.gateway.relay.response_ids import Identify
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.failure import Failure
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PATH = "/v1/responses"
 ASKED: JSONObject = {"model": "m", "input": "Hi", "store": False, "stream": True}
-QUICK = config_for("scripted", server=Server(ping_interval=0.01))
+QUICK = config_for("scripted", server=ServerSettings(ping_interval=0.01))
 LIVES = b"event: response.in_progress\n"
 
 
@@ -109,7 +109,7 @@ def test_an_answer_that_is_long_in_coming_begins(
 
 def test_an_answer_that_another_keeps_waits_for_its_name(gateway_server: Callable[..., Running]) -> None:
     backend = Slow(as_bytes=True)
-    native = Upstream(dialect="responses", base_url="http://upstream.invalid/v1", state="native")
+    native = UpstreamSettings(dialect="responses", base_url="http://upstream.invalid/v1", state="native")
     running = gateway_server({"scripted": backend}, replace(QUICK, upstreams={"scripted": native}))
     with running.connect() as connection:
         connection.sendall(post(PATH, ASKED | {"store": True}))

@@ -10,7 +10,7 @@ from tests.gateway.said import BEGUN, PATHS, Hanging
 from tests.gateway.serving import PATIENCE, Running, config_for, read_all, read_until
 from tests.gateway.test_faults import ERROR_EVENTS, FINAL_CHUNK, post
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.settings import Server
+from xenoglot.gateway.config.settings import ServerSettings
 from xenoglot.model.events import BlockEnded, Finished
 from xenoglot.model.response import Finish
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PINGS = {"/v1/chat/completions": b": ping\n\n", "/v1/messages": b'event: ping\ndata: {"type":"ping"}\n\n'}
 ENDING = (BlockEnded(), Finished(finish=Finish(reason="stop")))
-QUICK = config_for("scripted", server=Server(ping_interval=0.01))
+QUICK = config_for("scripted", server=ServerSettings(ping_interval=0.01))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=["U14-chat", "U14-messages"])

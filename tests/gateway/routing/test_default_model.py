@@ -11,10 +11,10 @@ from tests.gateway.said import HELLO, Backend
 from tests.gateway.serving import config_for, run
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.embedding import EmbeddingAnswer
-from xenoglot.gateway.auth.keys import EVERYBODY, Client
+from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.embedded import EMBEDDING, Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Model, Upstream
+from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
 from xenoglot.gateway.routing.default_model import sole_model
 from xenoglot.gateway.routing.router import Router, plans, single
 from xenoglot.model.embedding import Embeddings
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
 
 OWN, MAKER = "writer", "maker"
-ONE = {"main": Upstream(dialect="chat", base_url="http://one.example")}
+ONE = {"main": UpstreamSettings(dialect="chat", base_url="http://one.example")}
 MADE = single(MAKER, EMBEDDING)
-NAMED = Model(name="m", upstream="main")
-OTHER = Model(name="n", upstream="main")
-SAME = Model(name="n", upstream="main", model="m")
-PATTERN = Model(name="claude-*", upstream="main")
-INSTEAD = Model(name="claude-*", upstream="embedded")
+NAMED = ModelSettings(name="m", upstream="main")
+OTHER = ModelSettings(name="n", upstream="main")
+SAME = ModelSettings(name="n", upstream="main", model="m")
+PATTERN = ModelSettings(name="claude-*", upstream="main")
+INSTEAD = ModelSettings(name="claude-*", upstream="embedded")
 BESIDE = Embedded(models={"coder": EmbeddedModel(gguf="/models/coder.gguf")})
 
 
-def config(*models: Model) -> Config:
+def config(*models: ModelSettings) -> Config:
     """A configuration of one upstream."""
     return Config(upstreams=ONE, models=models)
 
@@ -67,7 +67,7 @@ def test_findings_f_the_only_model_is_meant(
     config: Config, own: str | None, allowed: Sequence[str], writes: str | None, embeds: str | None
 ) -> None:
     router = Router((*plans(config, own), MADE))
-    client = Client(models=tuple(allowed)) if allowed else EVERYBODY
+    client = Principal(models=tuple(allowed)) if allowed else EVERYBODY
     assert (sole_model(router, client), sole_model(router, client, embeds=True)) == (writes, embeds)
 
 
@@ -126,7 +126,7 @@ class Noting(Backend):
 
 @pytest.mark.parametrize(("path", "body", "field"), [*ASKED, *EMBEDDED])
 def test_findings_f_each_endpoint_answers_without_a_model(path: str, body: dict[str, object], field: str) -> None:
-    backend, models = Noting(), (Model(name="m", upstream="scripted"),)
+    backend, models = Noting(), (ModelSettings(name="m", upstream="scripted"),)
     with run({"scripted": backend}, config_for("scripted", models=models)) as running:
         answers = [running.request("POST", path, {**body, **said}) for said in ({}, {field: None}, {field: "m"})]
     assert [answer.status for answer in answers] == [200, 200, 200]
@@ -137,7 +137,7 @@ def test_findings_f_each_endpoint_answers_without_a_model(path: str, body: dict[
 def test_findings_f_where_several_could_be_meant_the_model_is_required(
     path: str, body: dict[str, object], field: str
 ) -> None:
-    models = (Model(name="m", upstream="scripted"), Model(name="n", upstream="scripted"))
+    models = (ModelSettings(name="m", upstream="scripted"), ModelSettings(name="n", upstream="scripted"))
     with run({"scripted": Backend()}, config_for("scripted", models=models)) as running:
         answer = running.request("POST", path, body)
     assert answer.status == 400
@@ -145,7 +145,7 @@ def test_findings_f_where_several_could_be_meant_the_model_is_required(
 
 
 def test_findings_d_the_tokenizer_of_several_models_is_nobodys() -> None:
-    models = (Model(name="m", upstream="scripted"), Model(name="n", upstream="scripted"))
+    models = (ModelSettings(name="m", upstream="scripted"), ModelSettings(name="n", upstream="scripted"))
     with run({"scripted": Backend()}, config_for("scripted", models=models)) as running:
         answers = [running.request("GET", f"/tokenizer_info{query}") for query in ("", "?model=m")]
     assert [(one.status, one.json["error"]["param"]) for one in answers] == [(400, "model"), (400, None)]

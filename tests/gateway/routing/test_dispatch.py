@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.limits import Limits
+from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.config.settings import UpstreamSettings
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.scopes import Scopes
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
 from xenoglot.gateway.routing.reservation import Demand, Dispatcher
 from xenoglot.gateway.routing.router import Plan, Route
@@ -57,10 +57,12 @@ class Stage:
         self.trace: list[object] = []
         self.waiting = asyncio.Event()
         self.answers = {name: [*outcomes] for name, outcomes in answers.items()}
-        upstreams = {name: Upstream(dialect="chat", base_url="http://x.invalid", key_env="K") for name in answers}
+        upstreams = {
+            name: UpstreamSettings(dialect="chat", base_url="http://x.invalid", key_env="K") for name in answers
+        }
         self.configure(upstreams)
 
-    def configure(self, upstreams: dict[str, Upstream]) -> None:
+    def configure(self, upstreams: dict[str, UpstreamSettings]) -> None:
         """Begin anew with these upstreams."""
         config = Config(upstreams=upstreams, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
@@ -97,7 +99,7 @@ class Stage:
         routes = tuple(Route(backend=name, model="m") for name in self.answers)
         return replace(Plan(name="m", routes=routes, strategy="ordered"), **settings)
 
-    async def run(self, plan: Plan | None = None, record: Record | None = None) -> tuple[str, Hold]:
+    async def run(self, plan: Plan | None = None, record: RequestLog | None = None) -> tuple[str, Hold]:
         """Send one request on its way."""
         plan = plan or self.plan()
         dispatch = Dispatch(self.dispatcher, Demand(plan, record or new_record()), self.ask)
@@ -116,9 +118,9 @@ class Stage:
         return sum(target.running for target in targets), sum(sum(target.busy) for target in targets)
 
 
-def new_record() -> Record:
+def new_record() -> RequestLog:
     """Return the record of a request."""
-    return Record(request_id="req_1", method="POST", started=0.0, clock=lambda: 0.0)
+    return RequestLog(request_id="req_1", method="POST", started=0.0, clock=lambda: 0.0)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ async def test_what_cannot_be_asked_of_one_costs_no_budget() -> None:
 
 async def test_who_is_left_alone_costs_no_budget() -> None:
     stage = Stage(a=["yes"], b=["yes"], c=["yes"])
-    upstream = Upstream(
+    upstream = UpstreamSettings(
         dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1, budget=1.0, budget_floor=0)
     )
     shut = replace(upstream, breaker=replace(upstream.breaker, failures=1, open_seconds=3_600.0))
@@ -222,15 +224,15 @@ async def test_a_bug_leaves_nothing_behind(error: Exception) -> None:
 async def test_k01_clients_are_told_once_nothing_more_can_be_afforded() -> None:
     stage = Stage(a=[BUSY])
     retry = Retry(budget=0.0, budget_floor=0)
-    stage.configure({"a": Upstream(dialect="chat", base_url="http://x.invalid", retry=retry)})
+    stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=retry)})
     assert await stage.fails() == replace(BUSY, futile=True)
     assert stage.trace.count("a") == 1
 
 
 async def test_no_further_try_waits_in_a_queue_beyond_its_patience() -> None:
     stage = Stage(a=[BUSY])
-    limits = Limits(concurrency=1, queue_seconds=600.0)
-    stage.configure({"a": Upstream(dialect="chat", base_url="http://x.invalid", limits=limits)})
+    limits = LimitSettings(concurrency=1, queue_seconds=600.0)
+    stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", limits=limits)})
 
     async def taken(seconds: float) -> None:
         stage.now += seconds
@@ -249,7 +251,7 @@ async def test_what_the_operator_wishes_goes_elsewhere() -> None:
 
 async def test_u40_a_refused_key_rests_and_the_next_is_used_at_once() -> None:
     stage = Stage(a=[REFUSED, "yes"])
-    stage.configure({"a": Upstream(dialect="chat", base_url="http://x.invalid", key_env="KK")})
+    stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", key_env="KK")})
     for _ in range(2):
         await stage.run()
     assert stage.trace == ["a", "a#1", "a#1"]
@@ -269,7 +271,7 @@ async def test_k03_a_target_that_keeps_failing_is_left_alone() -> None:
 
 async def test_k03_where_all_are_left_alone_clients_are_told_when_to_come() -> None:
     stage = Stage(a=[BUSY])
-    upstream = Upstream(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1))
+    upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1))
     stage.configure({"a": upstream})
     for _ in range(5):
         await stage.fails()
@@ -285,8 +287,8 @@ async def test_k03_where_all_are_left_alone_clients_are_told_when_to_come() -> N
 
 async def test_k03_a_probe_that_says_nothing_is_given_back() -> None:
     stage = Stage(a=[BUSY, "yes"])
-    breaker = replace(Upstream(dialect="chat", base_url="").breaker, failures=1)
-    upstream = Upstream(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1), breaker=breaker)
+    breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1)
+    upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=Retry(attempts=1), breaker=breaker)
     stage.configure({"a": upstream})
     await stage.fails()
     stage.now += 13
@@ -300,8 +302,8 @@ async def test_k03_a_probe_that_says_nothing_is_given_back() -> None:
 async def test_k01_an_outage_is_no_storm() -> None:
     stage = Stage(a=[BUSY])
     retry = Retry(attempts=5, base=0.0)
-    breaker = replace(Upstream(dialect="chat", base_url="").breaker, failures=1_000_000)
-    stage.configure({"a": Upstream(dialect="chat", base_url="http://x.invalid", retry=retry, breaker=breaker)})
+    breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1_000_000)
+    stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", retry=retry, breaker=breaker)})
     for _ in range(500):
         await stage.fails()
     assert stage.trace.count("a") == 500 + 0.2 * 500 + 10
@@ -356,8 +358,8 @@ async def test_what_this_process_refuses_is_not_asked_again() -> None:
 )
 async def test_the_end_of_an_answer_is_told_to_its_breaker(failure: str | None, finish: str | None, state: str) -> None:
     stage = Stage(a=["yes"])
-    breaker = replace(Upstream(dialect="chat", base_url="").breaker, failures=1)
-    stage.configure({"a": Upstream(dialect="chat", base_url="http://x.invalid", breaker=breaker)})
+    breaker = replace(UpstreamSettings(dialect="chat", base_url="").breaker, failures=1)
+    stage.configure({"a": UpstreamSettings(dialect="chat", base_url="http://x.invalid", breaker=breaker)})
     record = new_record()
     _, hold = await stage.run(record=record)
     record.failure, record.finish = failure, finish  # type: ignore[assignment]  # words of theirs
@@ -390,8 +392,8 @@ async def test_what_only_the_request_can_mend_is_not_gone_on_with(failure: Failu
 
 async def test_each_target_of_an_answer_keeps_the_tokens_that_it_used() -> None:
     stage = Stage(a=["Hel"], b=["lo"])
-    limits = Limits(tokens=("1000/1m",))
-    upstream = Upstream(dialect="chat", base_url="http://x.invalid", limits=limits)
+    limits = LimitSettings(tokens=("1000/1m",))
+    upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid", limits=limits)
     stage.configure({"a": upstream, "b": upstream})
     plan, record = stage.plan(), new_record()
     dispatch = Dispatch(stage.dispatcher, Demand(plan, record, lambda: 1000), stage.ask)
@@ -408,7 +410,7 @@ async def test_each_target_of_an_answer_keeps_the_tokens_that_it_used() -> None:
 
 
 def test_names_with_slashes_outlive_a_reload() -> None:
-    upstream = Upstream(dialect="chat", base_url="http://x.invalid")
+    upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid")
     before, after = (Ward(Config(upstreams={"a": upstream})) for _ in range(2))
     route = Route(backend="a", model="hf://owner/model")
     before.of(route).running = 3

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.limits import Limits
+from xenoglot.gateway.config.limits import LimitSettings
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Keys, Upstream
+from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.limits.scopes import Scopes
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
 from xenoglot.gateway.routing.reservation import Demand, Dispatcher
 from xenoglot.gateway.routing.router import Plan, Route
@@ -62,7 +62,7 @@ BUGS = (TypeError("x"), RecursionError("x"))
 class Asked:
     """One request: what became of it, and of each try."""
 
-    def __init__(self, record: Record, now: float) -> None:
+    def __init__(self, record: RequestLog, now: float) -> None:
         self.record = record
         self.began = now
         self.left = False
@@ -83,16 +83,16 @@ class DispatchMachine(RuleBasedStateMachine):
         self.sleeps: list[tuple[float, asyncio.Future[None]]] = []
         self.asked: list[Asked] = []
         self.counts: Counter[str] = Counter()
-        upstream = Upstream(
+        upstream = UpstreamSettings(
             dialect="chat",
             base_url="http://x.invalid",
             key_env="KK",
             retry=RETRY,
             breaker=BreakerSettings(failures=3, open_seconds=2.0),
         )
-        limits = Limits(concurrency=2, queue=2, queue_seconds=QUEUE_SECONDS)
+        limits = LimitSettings(concurrency=2, queue=2, queue_seconds=QUEUE_SECONDS)
         upstreams = {"a": upstream, "b": replace(upstream, limits=limits), "c": replace(upstream, key_env="K")}
-        keys = Keys(limits=Limits(concurrency=4, queue=1, queue_seconds=0.0))
+        keys = KeySettings(limits=LimitSettings(concurrency=4, queue=1, queue_seconds=0.0))
         config = Config(upstreams=upstreams, keys=keys, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
             ward=Ward(config),
@@ -124,7 +124,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def ask(self, count: int, start: int) -> None:
         """Requests come, some of which may go to fewer targets."""
         for _ in range(count):
-            record = Record(request_id="req_1", method="POST", started=0.0, clock=lambda: 0.0)
+            record = RequestLog(request_id="req_1", method="POST", started=0.0, clock=lambda: 0.0)
             one = Asked(record, self.now)
             one.task = self.loop.create_task(self.serve(one, self.plan.routes[start:]))
             self.asked.append(one)

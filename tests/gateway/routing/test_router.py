@@ -6,29 +6,29 @@ import pytest
 
 from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
 from xenoglot.gateway.config.load import Config
-from xenoglot.gateway.config.settings import Model, Upstream
+from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
 from xenoglot.gateway.routing.router import Route, Router, apply_defaults, plans, single
 from xenoglot.model.request import Request, Sampling
 
-ONE = {"main": Upstream(dialect="chat", base_url="http://one.example")}
-TWO = {**ONE, "other": Upstream(dialect="chat", base_url="http://two.example")}
+ONE = {"main": UpstreamSettings(dialect="chat", base_url="http://one.example")}
+TWO = {**ONE, "other": UpstreamSettings(dialect="chat", base_url="http://two.example")}
 OWN = "SmolLM2-135M-Instruct"
 
 DEFAULTS = Sampling(max_tokens=64, temperature=0.5)
 NAMED = Config(
     upstreams=TWO,
     models=(
-        Model(name="claude-*", upstream="main"),
-        Model(name="claude-*-haiku*", upstream="other", model="never reached"),
-        Model(name="claude-small", upstream="other", model="small", defaults=DEFAULTS, on_loss="refuse"),
-        Model(name="*-mini", upstream="other", model="mini"),
+        ModelSettings(name="claude-*", upstream="main"),
+        ModelSettings(name="claude-*-haiku*", upstream="other", model="never reached"),
+        ModelSettings(name="claude-small", upstream="other", model="small", defaults=DEFAULTS, on_loss="refuse"),
+        ModelSettings(name="*-mini", upstream="other", model="mini"),
     ),
 )
 
 BESIDE = Config(
     upstreams=ONE,
     embedded=Embedded(models={"coder": EmbeddedModel(gguf="/models/coder.gguf")}),
-    models=(Model(name="claude-*", upstream="embedded", model="coder", defaults=DEFAULTS),),
+    models=(ModelSettings(name="claude-*", upstream="embedded", model="coder", defaults=DEFAULTS),),
 )
 
 
@@ -80,13 +80,15 @@ BESIDE = Config(
             Config(upstreams=ONE), None, "../a/b", Route(backend="main", model="../a/b", named=True), id="S13-path-like"
         ),
         pytest.param(
-            Config(models=(Model(name="tiny", defaults=DEFAULTS),)),
+            Config(models=(ModelSettings(name="tiny", defaults=DEFAULTS),)),
             OWN,
             "tiny",
             Route(backend="embedded", model=OWN, defaults=DEFAULTS),
             id="alias-of-the-embedded-model",
         ),
-        pytest.param(Config(models=(Model(name="tiny"),)), OWN, "other", None, id="named-models-end-substitution"),
+        pytest.param(
+            Config(models=(ModelSettings(name="tiny"),)), OWN, "other", None, id="named-models-end-substitution"
+        ),
         pytest.param(BESIDE, OWN, "coder", Route(backend="embedded/models/coder", model="coder"), id="second-embedded"),
         pytest.param(BESIDE, OWN, OWN, Route(backend="embedded", model=OWN), id="usual-beside-a-second"),
         pytest.param(
@@ -109,15 +111,15 @@ def test_resolve(config: Config, own: str | None, model: str, route: Route | Non
 def test_a_model_preserves_as_it_says_or_as_its_upstream_does(
     *, upstream: bool, model: bool | None, preserved: bool
 ) -> None:
-    main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=upstream)
-    config = Config(upstreams={"main": main}, models=(Model(name="m", upstream="main", preserve=model),))
+    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=upstream)
+    config = Config(upstreams={"main": main}, models=(ModelSettings(name="m", upstream="main", preserve=model),))
     route = Router(plans(config, None)).resolve("m")
     assert route is not None
     assert route.preserve == preserved
 
 
 def test_a_lone_upstream_preserves_as_it_says() -> None:
-    main = Upstream(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
+    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
     config = Config(upstreams={"main": main}, embedded=Embedded(enabled=False))
     assert Router(plans(config, None)).resolve("any") == Route(backend="main", model="any", named=True, preserve=True)
 

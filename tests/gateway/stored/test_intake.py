@@ -13,7 +13,7 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys
+from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.response import Candidate, Finish
 
@@ -132,7 +132,7 @@ class TestAnswers:
 
     def test_r16_another_key_has_none_of_it(self, gateway_server: Callable[..., Running]) -> None:
         keys = Secrets({"KEYS": "alices-key bobs-key"})
-        config = config_for("scripted", keys=Keys(env=("KEYS",)), secrets=keys)
+        config = config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys)
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
         with client_of(running, "alices-key") as alice, client_of(running, "bobs-key") as bob:
             answer = alice.responses.create(model="m", input="Hi")
@@ -153,7 +153,7 @@ class TestAnswers:
 
     def test_r16_what_is_anothers_is_told_as_what_nobody_has(self, gateway_server: Callable[..., Running]) -> None:
         keys = Secrets({"KEYS": "alices-key bobs-key"})
-        config = config_for("scripted", keys=Keys(env=("KEYS",)), secrets=keys)
+        config = config_for("scripted", keys=KeySettings(env=("KEYS",)), secrets=keys)
         running = gateway_server({"scripted": Scripted(HELLO)}, config)
         with client_of(running, "alices-key") as alice:
             conversation = alice.conversations.create(items=[user("Hi")])

@@ -20,7 +20,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.stream_guard import Watch
-from xenoglot.gateway.config.settings import Server, Store, Upstream
+from xenoglot.gateway.config.settings import ServerSettings, StoreSettings, UpstreamSettings
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import SQLite
@@ -230,7 +230,7 @@ def test_k18_a_disk_that_is_full(gateway_server: Callable[..., Running], tmp_pat
 
 def test_off_keeps_nothing(gateway_server: Callable[..., Running]) -> None:
     scripted = Scripted(HELLO)
-    running = gateway_server({"scripted": scripted}, config_for("scripted", store=Store(url="off")))
+    running = gateway_server({"scripted": scripted}, config_for("scripted", store=StoreSettings(url="off")))
     answer = running.request("POST", "/v1/responses", ASK)
     told = running.request("GET", f"/v1/responses/{answer.json['id']}")
     assert (answer.status, told.status) == (200, 404)
@@ -250,14 +250,14 @@ def test_what_means_something_kept_is_refused_where_nothing_is(
     gateway_server: Callable[..., Running], more: JSONObject, status: int, param: str | None
 ) -> None:
     scripted = Scripted(HELLO)
-    running = gateway_server({"scripted": scripted}, config_for("scripted", store=Store(url="off")))
+    running = gateway_server({"scripted": scripted}, config_for("scripted", store=StoreSettings(url="off")))
     answer = running.request("POST", "/v1/responses", {**ASK, **more})
     assert (answer.status, answer.json["error"]["param"], scripted.requests) == (status, param, [])
 
 
 def test_a_history_may_be_no_larger_than_a_request(gateway_server: Callable[..., Running]) -> None:
     scripted = Scripted(HELLO)
-    running = gateway_server({"scripted": scripted}, config_for("scripted", server=Server(body_limit=1000)))
+    running = gateway_server({"scripted": scripted}, config_for("scripted", server=ServerSettings(body_limit=1000)))
     first = running.request("POST", "/v1/responses", {**ASK, "input": "x" * 700}).json["id"]
     further: JSONObject = {**ASK, "input": "y" * 700, "previous_response_id": first}
     answers = [running.request("POST", "/v1/responses", {**further, "background": later}) for later in (False, True)]
@@ -275,8 +275,8 @@ class TestUpstreamsOfTheSameDialect:
         return Bytes(*(THEIRS[place : place + 50] for place in range(0, len(THEIRS), 50)))
 
     @staticmethod
-    def config_of(**settings: str) -> Upstream:
-        return Upstream(dialect="responses", base_url="http://upstream.invalid/v1", **settings)  # type: ignore[arg-type]
+    def config_of(**settings: str) -> UpstreamSettings:
+        return UpstreamSettings(dialect="responses", base_url="http://upstream.invalid/v1", **settings)  # type: ignore[arg-type]
 
     def serve(self, gateway_server: Callable[..., Running], upstream: Bytes, **settings: str) -> Running:
         config = replace(config_for("scripted"), upstreams={"scripted": self.config_of(**settings)})
@@ -348,7 +348,9 @@ def test_what_opens_a_tools_server_is_not_kept(
 
 
 def test_what_is_too_old_is_forgotten_beside_new_answers(gateway_server: Callable[..., Running]) -> None:
-    running = gateway_server({"scripted": Scripted(HELLO)}, config_for("scripted", store=Store(max_age_days=1.0)))
+    running = gateway_server(
+        {"scripted": Scripted(HELLO)}, config_for("scripted", store=StoreSettings(max_age_days=1.0))
+    )
     keeper = running.gateway.keeper
     assert keeper is not None
     now = [1_000_000.0]

@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.said import BEGUN
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.errors import FailureError
-from xenoglot.gateway.config.targets import HoldBack
+from xenoglot.gateway.config.targets import StreamBuffer
 from xenoglot.gateway.upstream.first_event import begun
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
@@ -49,7 +49,7 @@ class Source:
 
 async def test_what_is_still_being_read_is_closed_with_the_rest() -> None:
     source = Source(BEGUN)
-    answer = await begun(source.answer, HoldBack(seconds=0.001))
+    answer = await begun(source.answer, StreamBuffer(seconds=0.001))
     before = asyncio.all_tasks()
     assert isinstance(answer, EventAnswer)
     assert await anext(answer.batches) == BEGUN
@@ -60,7 +60,7 @@ async def test_what_is_still_being_read_is_closed_with_the_rest() -> None:
 
 async def test_what_was_still_being_read_is_read_on() -> None:
     source = Source(BEGUN, (Failed(failure=CUT),))
-    answer = await begun(source.answer, HoldBack(seconds=0.001))
+    answer = await begun(source.answer, StreamBuffer(seconds=0.001))
     source.more.set()
     assert isinstance(answer, EventAnswer)
     assert [batch async for batch in answer.batches] == [BEGUN, (Failed(failure=CUT),)]
@@ -72,5 +72,5 @@ async def test_u13_what_fails_while_it_is_held_back_has_not_begun() -> None:
     source = Source(BEGUN, (Failed(failure=CUT),))
     source.more.set()
     with pytest.raises(FailureError) as caught:
-        await begun(source.answer, HoldBack(seconds=3600.0))
+        await begun(source.answer, StreamBuffer(seconds=3600.0))
     assert caught.value.failure == CUT

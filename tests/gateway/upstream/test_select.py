@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.said import HELLO
 from tests.gateway.serving import config_for
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.settings import Model, Upstream
+from xenoglot.gateway.config.settings import ModelSettings, UpstreamSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def test_what_only_loads_a_model_asks_none(
 
 
 def test_a_model_that_is_not_there_is_not_loaded(gateway_server: Callable[..., Running]) -> None:
-    config = config_for("scripted", models=(Model(name="m", upstream="scripted"),))
+    config = config_for("scripted", models=(ModelSettings(name="m", upstream="scripted"),))
     running = gateway_server({"scripted": Scripted(HELLO)}, config)
     assert running.request("POST", "/api/generate", {"model": "x"}).status == 404
 
@@ -56,7 +56,7 @@ def test_a_model_that_is_not_there_is_not_loaded(gateway_server: Callable[..., R
 @pytest.mark.parametrize("dialect", ["ollama", "ollama_generate"])
 def test_a_server_that_knows_such_requests_is_asked(gateway_server: Callable[..., Running], dialect: str) -> None:
     backend = Scripted(HELLO)
-    upstream = Upstream(dialect=dialect, base_url="http://upstream.invalid")
+    upstream = UpstreamSettings(dialect=dialect, base_url="http://upstream.invalid")
     running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
     with ollama.Client(host=running.url) as client:
         client.generate(model="m")
@@ -76,9 +76,12 @@ def test_a_question_is_asked(gateway_server: Callable[..., Running]) -> None:
 def test_the_tag_that_says_nothing(gateway_server: Callable[..., Running], asked: str, model: str) -> None:
     """Clients put `:latest` behind a name; a server of another dialect knows no tags."""
     backend = Scripted(HELLO)
-    named = (Model(name="small", upstream="up", model="tiny"), Model(name="own:latest", upstream="up", model="x"))
-    upstreams = {"up": Upstream(dialect="chat", base_url="http://up.example")}
-    config = config_for(upstreams=upstreams, models=(*named, Model(name="*", upstream="up")))
+    named = (
+        ModelSettings(name="small", upstream="up", model="tiny"),
+        ModelSettings(name="own:latest", upstream="up", model="x"),
+    )
+    upstreams = {"up": UpstreamSettings(dialect="chat", base_url="http://up.example")}
+    config = config_for(upstreams=upstreams, models=(*named, ModelSettings(name="*", upstream="up")))
     running = gateway_server({"up": backend}, config)
     with ollama.Client(host=running.url) as client:
         client.chat(model=asked, messages=[{"role": "user", "content": "Hi"}])

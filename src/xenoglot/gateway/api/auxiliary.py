@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.json import JSON
     from xenoglot.model.limits import RateLimits
 
 
-def named(body: JSON, variables: Mapping[str, str]) -> JSON:
+def with_path_model(body: JSON, variables: Mapping[str, str]) -> JSON:
     """Return the body with the model that stands in the path, where one does."""
     if isinstance(body, dict) and "model" in variables:
         return body | {"model": unquote(variables["model"])}
     return body
 
 
-def noted(record: Record, route: Route) -> Losses:
+def note_route(record: RequestLog, route: Route) -> Losses:
     """Note who answers, and return where to record what is lost on the way there."""
     record.routed(route)
     losses = Losses(strict=route.on_loss == "refuse")
@@ -34,7 +34,7 @@ def noted(record: Record, route: Route) -> Losses:
     return losses
 
 
-def told(record: Record, dialect: Dialect, limits: RateLimits | None = None) -> list[tuple[str, str]]:
+def report_headers(record: RequestLog, dialect: Dialect, limits: RateLimits | None = None) -> list[tuple[str, str]]:
     """Return the headers that tell what was lost, and what the upstream allows."""
     headers = [] if limits is None else [*dialect.encode_limits(limits, time.time())]
     if said := record.tell_losses():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.gateway.endpoint.context import RequestContext
-from xenoglot.gateway.endpoint.responses import advice, fail, send
+from xenoglot.gateway.endpoint.responses import fail, retry_headers, send
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT
 from xenoglot.gateway.http.head import FIELDS_TOO_LARGE, UNAVAILABLE
 from xenoglot.model.failure import Failure
@@ -14,8 +14,8 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.routes import Routes
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.http.head import Refused
-    from xenoglot.gateway.observability.request_log import Observer
+    from xenoglot.gateway.http.head import InvalidHeadError
+    from xenoglot.gateway.observability.request_log import RequestLogger
     from xenoglot.model.failure import FailureKind
 
 TEXT: Final = "text/plain; charset=utf-8"
@@ -24,7 +24,7 @@ RETRY_SECONDS: Final = 1.0
 _KINDS: Final[dict[int, FailureKind]] = {408: "timeout", FIELDS_TOO_LARGE: "too_large", UNAVAILABLE: "overloaded"}
 
 
-async def refuse(exchange: Exchange, refused: Refused, routes: Routes, observer: Observer) -> None:
+async def refuse(exchange: Exchange, refused: InvalidHeadError, routes: Routes, observer: RequestLogger) -> None:
     """Answer in the dialect of the path that was requested; as plain text if the path belongs to none."""
     record = observer.record(exchange.method)
     kind = _KINDS.get(refused.status, "invalid_request")
@@ -43,6 +43,6 @@ async def refuse(exchange: Exchange, refused: Refused, routes: Routes, observer:
             record.failed(failure)
             text = f"{refused}\n".encode()
             ctx = RequestContext(exchange, dialects.get(USUAL_DIALECT), record)
-            await send(ctx, refused.status, text, media_type=TEXT, more=advice(failure))
+            await send(ctx, refused.status, text, media_type=TEXT, more=retry_headers(failure))
     finally:
         observer.write(record)

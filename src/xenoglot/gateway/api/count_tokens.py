@@ -13,7 +13,7 @@ from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.api.auxiliary import noted, told
+from xenoglot.gateway.api.auxiliary import note_route, report_headers
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.default_model import with_model
@@ -63,12 +63,12 @@ class CountEndpoint(Struct, frozen=True):
             raise WireError(f"$.{dialect.model_field}", "required, expected str")
         record.asked(request.model, stream=False)
         plan = models.plan(request.model, dialect.default_tag, client=ctx.client)
-        losses = noted(record, plan.route)
+        losses = note_route(record, plan.route)
         headers = passed_on(exchange.headers, dialect)
         call = Call(request=request, losses=losses, dialect=dialect.name, headers=headers)
         with refusing():
             counted = await self._counted(ctx, plan, call)
-        more = [(COUNT, "estimate" if counted is None else "exact"), *told(record, dialect)]
+        more = [(COUNT, "estimate" if counted is None else "exact"), *report_headers(record, dialect)]
         if counted is None:
             counted = await offload(size, lambda: estimate(request))
         await send_json(ctx, encode(counted), more=more)

@@ -12,7 +12,7 @@ from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.invalid_request import refusing
 from xenoglot.codec.json.duplicate_keys import unambiguous
 from xenoglot.codec.json.json_io import encode_json, encode_large
-from xenoglot.gateway.api.auxiliary import named, noted, told
+from xenoglot.gateway.api.auxiliary import note_route, report_headers, with_path_model
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send
 from xenoglot.gateway.routing.default_model import with_model
@@ -55,11 +55,11 @@ class EmbeddingEndpoint(Struct, frozen=True):
             value = with_model(said, dialect.model_field, models.router, ctx.client, embeds=True)
             body = body if value is said else encode_large(value)
         else:
-            value = named(said, exchange.variables)
+            value = with_path_model(said, exchange.variables)
         request = await offload(len(body), lambda: form.decode_request(value))
         record.asked(request.model, stream=False)
         plan = models.embedding_plan(request.model, dialect.default_tag, client=ctx.client)
-        losses = noted(record, plan.route)
+        losses = note_route(record, plan.route)
         call = EmbeddingCall(
             request=request,
             losses=losses,
@@ -75,7 +75,7 @@ class EmbeddingEndpoint(Struct, frozen=True):
         if answer.embeddings.usage is not None:
             record.used(answer.embeddings.usage)
         hold.over(whole=True)
-        more = told(record, dialect, answer.limits)
+        more = report_headers(record, dialect, answer.limits)
         size = 0 if answer.body is not None else NUMBER_BYTES * sum(map(len, answer.embeddings.vectors))
         written = await offload(size, lambda: _written(answer, call, size))
         await send(ctx, 200, written, media_type="application/json", more=more)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.json.duplicate_keys import unambiguous
-from xenoglot.gateway.api.request_admission import entered
+from xenoglot.gateway.api.request_admission import admitted_context
 from xenoglot.gateway.relay.push_driver import Passage, PushServices
 from xenoglot.gateway.relay.push_sink import Attempt
 from xenoglot.gateway.relay.task_driver import decode_request, framing_of
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.gateway.api.request_admission import RequestAdmission
-    from xenoglot.gateway.endpoint.admission_cache import Entry
+    from xenoglot.gateway.endpoint.admission_cache import Admission
     from xenoglot.gateway.endpoint.request_runner import RequestRunner
     from xenoglot.gateway.http.application import PushExchange
-    from xenoglot.gateway.http.head import Head
+    from xenoglot.gateway.http.head import RequestHead
     from xenoglot.gateway.relay.task_driver import RelayEndpoint
     from xenoglot.model.request import Request
 
@@ -50,7 +50,7 @@ class FastPath:
         self._services = PushServices(relay, requests)
 
     @shortcut("callbacks")
-    def awaits_body(self, exchange: PushExchange, head: Head) -> bool:
+    def awaits_body(self, exchange: PushExchange, head: RequestHead) -> bool:
         """Whether a request that may come in is looked at when all of it is here: it may need no task then."""
         if head.waits or head.length is None or head.length >= LARGE:
             return False
@@ -72,7 +72,7 @@ class FastPath:
         return True
 
     @shortcut("callbacks")
-    def passage(self, exchange: PushExchange, entry: Entry) -> Passage | None:
+    def passage(self, exchange: PushExchange, entry: Admission) -> Passage | None:
         """Return the passage of a request let in by `entry`, to be started at once; `None` where it has none."""
         data = exchange.content()
         if not entry.generates or len(data) >= LARGE:
@@ -91,7 +91,7 @@ class FastPath:
             return None
 
     def _begun(
-        self, exchange: PushExchange, entry: Entry, request: Request, bytes_for: Callable[[bool], bytes]
+        self, exchange: PushExchange, entry: Admission, request: Request, bytes_for: Callable[[bool], bytes]
     ) -> Passage | None:
         """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held.
 
@@ -108,7 +108,7 @@ class FastPath:
         if keeper is not None and (may_lack(keeper, request, ahead.route.backend) or (request.sampling.n or 1) > 1):
             return None
         record = self._observer.record(exchange.method, exchange.since)
-        ctx = entered(entry, exchange, record)
+        ctx = admitted_context(entry, exchange, record)
         record.asked(request.model, stream=request.stream)
         record.framing = framing = framing_of(dialect, exchange.query)
         body = bytes_for(way.alike) if framing is dialect.framing or not request.stream else None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.endpoint.context import Handler, RequestContext
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.store.records import Place
 
 HEADER = "idempotency-key"
@@ -87,7 +87,7 @@ _MANY_TIMES = 3
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Entry(Struct, frozen=True, kw_only=True, array_like=True):
+class IdempotencyEntry(Struct, frozen=True, kw_only=True, array_like=True):
     """What is known of a key: a digest of what was `asked`, since when, and the answer, with a status if it is over.
 
     `mark` tells apart those who begin at the same time. A `spent` answer is over and not kept.
@@ -112,7 +112,7 @@ class Entry(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Entry).decode
+_unpack = msgspec.msgpack.Decoder(IdempotencyEntry).decode
 
 
 class Idempotency(Struct):
@@ -138,7 +138,7 @@ class Idempotency(Struct):
             await handler(replace(ctx, exchange=_Unguarded(exchange, data)))
             return
         place = (ctx.client.owner, sha256(key.encode()).hexdigest(), ONCE)
-        mark = Entry(mark=secrets.token_hex(8), asked=_digest(exchange, data), at=keeper.now())
+        mark = IdempotencyEntry(mark=secrets.token_hex(8), asked=_digest(exchange, data), at=keeper.now())
         try:
             found = await _begin(keeper, place, mark)
         except StoreError as error:
@@ -153,7 +153,7 @@ class Idempotency(Struct):
             await _again(exchange, found, record)
 
 
-async def _begin(keeper: Keeper, place: Place, mark: Entry) -> Entry | None:
+async def _begin(keeper: Keeper, place: Place, mark: IdempotencyEntry) -> IdempotencyEntry | None:
     """Put the mark where nothing is that counts; return what is there if it does.
 
     Raises:
@@ -171,7 +171,7 @@ async def _begin(keeper: Keeper, place: Place, mark: Entry) -> Entry | None:
     raise FailureError(UNDER_WAY)
 
 
-def _read(packed: bytes) -> Entry | None:
+def _read(packed: bytes) -> IdempotencyEntry | None:
     """Return what was kept; `None` where another version of the gateway wrote it otherwise."""
     try:
         return _unpack(packed)
@@ -188,7 +188,7 @@ async def _answer(handler: Handler, ctx: RequestContext, recording: _Recording) 
             await asyncio.shield(asyncio.ensure_future(recording.forget()))
 
 
-async def _again(exchange: Exchange, found: Entry, record: Record) -> None:
+async def _again(exchange: Exchange, found: IdempotencyEntry, record: RequestLog) -> None:
     """Give an answer again.
 
     Raises:
@@ -233,7 +233,7 @@ class _Unguarded(Reread):
 class _Recording(Reread):
     """An exchange whose answer is kept before its end leaves, in the place of the mark."""
 
-    def __init__(self, exchange: Exchange, body: bytes, keeper: Keeper, place: Place, mark: Entry) -> None:
+    def __init__(self, exchange: Exchange, body: bytes, keeper: Keeper, place: Place, mark: IdempotencyEntry) -> None:
         super().__init__(exchange, body)
         self.kept = False
         """Whether the answer is there, or may be: then its mark must stay."""
@@ -288,7 +288,7 @@ class _Recording(Reread):
             _logger.error("an answer with an idempotency key is not kept: %s", error)  # noqa: TRY400  no texts
         self._keeper.sweep()
 
-    async def _swap(self, after: Entry | None) -> None:
+    async def _swap(self, after: IdempotencyEntry | None) -> None:
         keeper = self._keeper
         packed = None if after is None else _pack(after)
         await keeper.within(keeper.store.swap(self._place, _pack(self._mark), packed, keeper.now()))
@@ -297,4 +297,4 @@ class _Recording(Reread):
 _OF_ONE_RESPONSE = frozenset(
     {"x-request-id", "request-id", "x-content-type-options", "access-control-allow-origin", "vary"}
 )
-"""Headers that `Record.headers` gives each response anew."""
+"""Headers that `RequestLog.headers` gives each response anew."""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.limits.limiter import Measures as LimitMeasures
-    from xenoglot.gateway.observability.loop_lag import Lag
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.limits.limiter import LimiterMetrics as LimitMeasures
+    from xenoglot.gateway.observability.loop_lag import LoopLag
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.routing.target_health import Measures as TargetMeasures
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -56,7 +56,7 @@ ENGINE = (
 """What is told of each embedded model."""
 
 
-class Tally:
+class RequestCounters:
     """Counts requests by what the route table, the configuration and HTTP call them: never by what a client wrote."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Tally:
         self._tokens: dict[str, list[int]] = {}
         """Of the input and of the output, by backends."""
 
-    def add(self, record: Record) -> None:
+    def add(self, record: RequestLog) -> None:
         """Count a request that is over."""
         place = (record.route, record.status)
         self._requests[place] = self._requests.get(place, 0) + 1
@@ -91,8 +91,8 @@ class Tally:
         )
 
 
-def exposition(
-    tally: Tally,
+def render_metrics(
+    tally: RequestCounters,
     running: int,
     backends: Mapping[str, Backend],
     limits: LimitMeasures | None = None,
@@ -115,7 +115,7 @@ def exposition(
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def told_of_lag(lag: Lag) -> bytes:
+def lag_exposition(lag: LoopLag) -> bytes:
     """Return how the event loop turns."""
     name = "xenoglot_gateway_loop"
     lines = [
@@ -126,7 +126,7 @@ def told_of_lag(lag: Lag) -> bytes:
     return "".join(f"{row}\n" for row in lines).encode()
 
 
-def merged(texts: Mapping[str, str]) -> bytes:
+def merge_texts(texts: Mapping[str, str]) -> bytes:
     """Return the metrics of several workers, by their numbers, as one text in which each sample names its worker."""
     families: dict[str, list[str]] = {}
     for worker, text in sorted(texts.items()):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from xenoglot.codec.reader import expected
 from xenoglot.errors import FailureError
 from xenoglot.gateway.config.provider_defaults import context_of
-from xenoglot.gateway.config.settings import Upstream
+from xenoglot.gateway.config.settings import UpstreamSettings
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.model_router import ModelRouter, unknown_model
@@ -37,7 +37,7 @@ class ModelsEndpoint(Struct, frozen=True):
 
     models: ModelRouter
     bodies: BodyReader
-    upstreams: Mapping[str, Upstream]
+    upstreams: Mapping[str, UpstreamSettings]
 
     async def list_models(self, ctx: RequestContext) -> None:
         """Tell all models that the client may ask for."""
@@ -80,12 +80,12 @@ class ModelsEndpoint(Struct, frozen=True):
 
     async def _allowed(self, ctx: RequestContext) -> Sequence[ModelInfo]:
         """Return the models that the client may ask for."""
-        models = await available(self.models.router, self.models.backends, self.upstreams)
+        models = await list_models(self.models.router, self.models.backends, self.upstreams)
         return [model for model in models if ctx.client.allows(model.id)]
 
 
-async def available(
-    router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, Upstream] | None = None
+async def list_models(
+    router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, UpstreamSettings] | None = None
 ) -> tuple[ModelInfo, ...]:
     """Return the models, the named ones first.
 
@@ -107,7 +107,7 @@ async def available(
     return tuple(_with_window(model, router, upstreams or {}) for model in found.values())
 
 
-def _with_window(model: ModelInfo, router: Router, upstreams: Mapping[str, Upstream]) -> ModelInfo:
+def _with_window(model: ModelInfo, router: Router, upstreams: Mapping[str, UpstreamSettings]) -> ModelInfo:
     route = router.resolve(model.id)
     if model.max_input_tokens is not None or route is None or route.backend not in upstreams:
         return model

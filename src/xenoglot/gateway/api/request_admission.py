@@ -9,9 +9,9 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.remote import hop_count
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import FailureError
-from xenoglot.gateway.auth.keys import Client
-from xenoglot.gateway.auth.request_checks import Refusal, check_host, check_media, check_origin
-from xenoglot.gateway.endpoint.admission_cache import Entry
+from xenoglot.gateway.auth.keys import Principal
+from xenoglot.gateway.auth.request_checks import Rejection, check_host, check_media, check_origin
+from xenoglot.gateway.endpoint.admission_cache import Admission
 from xenoglot.gateway.endpoint.authenticate import shows_key
 from xenoglot.gateway.endpoint.context import RequestContext
 from xenoglot.gateway.endpoint.responses import fail
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.api.idempotency import Idempotency
-    from xenoglot.gateway.config.settings import Server
+    from xenoglot.gateway.config.settings import ServerSettings
     from xenoglot.gateway.endpoint.authenticate import AuthService
-    from xenoglot.gateway.endpoint.routes import Endpoint, Found, Routes
-    from xenoglot.gateway.http.application import Seen
+    from xenoglot.gateway.endpoint.routes import EndpointMatch, EndpointRow, Routes
+    from xenoglot.gateway.http.application import HeadState
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
 
 METHOD_NOT_ALLOWED = 405
 UPGRADE_REQUIRED = 426
@@ -42,13 +42,13 @@ _HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,1000}")
 class RequestAdmission:
     """Finds the endpoint of a request and checks whether it may enter, by the settings of `server` and the keys."""
 
-    def __init__(self, routes: Routes, server: Server, auth: AuthService, idempotency: Idempotency) -> None:
+    def __init__(self, routes: Routes, server: ServerSettings, auth: AuthService, idempotency: Idempotency) -> None:
         self._routes = routes
         self._server = server
         self._auth = auth
         self._idempotency = idempotency
 
-    def find(self, path: str, headers: Sequence[tuple[str, str]]) -> tuple[Found, Dialect]:
+    def find(self, path: str, headers: Sequence[tuple[str, str]]) -> tuple[EndpointMatch, Dialect]:
         """Return what is served at `path`, and the dialect to answer in.
 
         That is the route's; that of the paths that begin alike; that of which the headers bear a mark; the usual one.
@@ -63,7 +63,7 @@ class RequestAdmission:
         near = None if found.rows else self._routes.nearest(path)
         return found, near or _marked(headers) or dialects.get(USUAL_DIALECT)
 
-    async def serve(self, ctx: RequestContext, rows: Mapping[str, Endpoint], seen: Seen | None) -> None:
+    async def serve(self, ctx: RequestContext, rows: Mapping[str, EndpointRow], seen: HeadState | None) -> None:
         """Check one request and hand it to its endpoint; if it may come in, that is noted in `seen`.
 
         Raises:
@@ -93,20 +93,20 @@ class RequestAdmission:
             entry = self._entry(exchange, row, ctx.dialect, record.client, exchange.variables)
             if seen is not None:
                 seen.entry = entry
-            await entry.handler(entered(entry, exchange, record))
+            await entry.handler(admitted_context(entry, exchange, record))
 
-    def known(self, seen: Seen | None) -> Entry | None:
+    def known(self, seen: HeadState | None) -> Admission | None:
         """Return the entry of a request whose head was let in before, if it may come in again; it is counted then."""
         entry = None if seen is None else seen.entry
-        return entry if isinstance(entry, Entry) and self._may_again(entry) else None
+        return entry if isinstance(entry, Admission) and self._may_again(entry) else None
 
-    def let_in(self, exchange: Exchange, seen: Seen | None) -> Entry | None:
+    def let_in(self, exchange: Exchange, seen: HeadState | None) -> Admission | None:
         """Return the entry of a request that may come in and means one row of a dialect; it is noted in `seen`.
 
         `None` where it is for `serve` to see, and to tell: nothing is counted then.
         """
         known = None if seen is None else seen.entry
-        if isinstance(known, Entry):
+        if isinstance(known, Admission):
             return known if known.leave is self and self._auth.is_let_in_again(known) else None
         found = self._routes.find(exchange.path)
         row = found.rows.get(exchange.method)
@@ -115,7 +115,7 @@ class RequestAdmission:
         if not self._may_come(exchange):
             return None
         client = self._auth.keyring.admit(exchange.headers, row.policy)
-        if not isinstance(client, Client):
+        if not isinstance(client, Principal):
             return None
         try:
             entry = self._entry(exchange, row, row.dialect, client, found.variables)
@@ -125,7 +125,7 @@ class RequestAdmission:
             seen.entry = entry
         return entry if self._may_again(entry) else None
 
-    def _may_again(self, entry: Entry) -> bool:
+    def _may_again(self, entry: Admission) -> bool:
         return entry.leave is self and self._auth.is_let_in_again(entry)
 
     def _may_come(self, exchange: Exchange) -> bool:
@@ -135,10 +135,10 @@ class RequestAdmission:
         return not (strange or _needs_upgrade(exchange) or shows_key(exchange.query))
 
     def _entry(
-        self, exchange: Exchange, row: Endpoint, dialect: Dialect, client: Client, variables: Mapping[str, str]
-    ) -> Entry:
+        self, exchange: Exchange, row: EndpointRow, dialect: Dialect, client: Principal, variables: Mapping[str, str]
+    ) -> Admission:
         handler = self._idempotency.once(row.handler, exchange.headers) if row.once else row.handler
-        return Entry(
+        return Admission(
             leave=self,
             route=row.path,
             handler=handler,
@@ -152,7 +152,7 @@ class RequestAdmission:
             passed=passed_on(exchange.headers, dialect),
         )
 
-    def _refusal(self, ctx: RequestContext, row: Endpoint | None) -> Refusal | None:
+    def _refusal(self, ctx: RequestContext, row: EndpointRow | None) -> Rejection | None:
         """Return why the request may not pass; what is not in the table is behind the key too."""
         exchange, record = ctx.exchange, ctx.record
         headers, server = exchange.headers, self._server
@@ -164,12 +164,12 @@ class RequestAdmission:
         if not preflight:
             client = self._auth.admitted(exchange, "key" if row is None else row.policy)
             if isinstance(client, Failure):
-                return Refusal(client)
+                return Rejection(client)
             record.client = client
         return check_media(headers, form=row.form) if exchange.method == "POST" and row is not None else None
 
 
-def entered(entry: Entry, exchange: Exchange, record: Record) -> RequestContext:
+def admitted_context(entry: Admission, exchange: Exchange, record: RequestLog) -> RequestContext:
     """Return the context of a request that may come in, all noted that is known by its head."""
     record.route = entry.route
     record.dialect = entry.dialect.name
@@ -209,7 +209,7 @@ async def _refuse(ctx: RequestContext, problem: str, status: int, header: tuple[
     await fail(ctx, failure, status=status, more=[header])
 
 
-async def _preflight(ctx: RequestContext, rows: Mapping[str, Endpoint]) -> None:
+async def _preflight(ctx: RequestContext, rows: Mapping[str, EndpointRow]) -> None:
     """Tell a browser what a page of an allowed origin may send (https://fetch.spec.whatwg.org/#http-cors-protocol)."""
     wanted = ctx.exchange.header("access-control-request-headers") or ""
     allowed = [

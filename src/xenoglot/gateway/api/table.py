@@ -19,7 +19,7 @@ from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
 from xenoglot.gateway.api.tokenize import TokensEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.endpoint.responses import send, send_json
-from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, Endpoint
+from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
@@ -84,46 +84,46 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     models: ModelsEndpoint
     status: StatusEndpoint
 
-    def rows(self) -> tuple[Endpoint, ...]:
+    def rows(self) -> tuple[EndpointRow, ...]:
         """Return the rows of the route table: those of each dialect installed, and the few that belong to none."""
         status, models = self.status, self.models
         rows = [
-            Endpoint(method="GET", path="/", policy="key", handler=status.about),
-            Endpoint(method="HEAD", path="/", policy="open", handler=status.nothing),
-            Endpoint(method="HEAD", path="/api/hello", policy="open", handler=status.nothing),
-            Endpoint(method="GET", path="/health", policy="open", handler=status.health),
-            Endpoint(method="GET", path="/health/ready", policy="open", handler=status.ready),
-            Endpoint(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
-            Endpoint(method="GET", path=MODELS, policy="key", handler=models.list_models),
-            Endpoint(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
-            Endpoint(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
+            EndpointRow(method="GET", path="/", policy="key", handler=status.about),
+            EndpointRow(method="HEAD", path="/", policy="open", handler=status.nothing),
+            EndpointRow(method="HEAD", path="/api/hello", policy="open", handler=status.nothing),
+            EndpointRow(method="GET", path="/health", policy="open", handler=status.health),
+            EndpointRow(method="GET", path="/health/ready", policy="open", handler=status.ready),
+            EndpointRow(method="GET", path="/metrics", policy="admin", handler=status.told_metrics),
+            EndpointRow(method="GET", path=MODELS, policy="key", handler=models.list_models),
+            EndpointRow(method="POST", path=PARSE, policy="key", handler=self.parse.serve),
+            EndpointRow(method="GET", path=f"{MODELS}/{{model}}", policy="key", handler=models.one_model),
         ]
         for dialect in map(dialects.get, dialects.names()):
             rows += self._rows(dialect)
-        by_place: dict[tuple[str, str], Endpoint] = {}  # dialects of one vendor may list their models at one place
+        by_place: dict[tuple[str, str], EndpointRow] = {}  # dialects of one vendor may list their models at one place
         for row in rows:
             by_place.setdefault((row.method, row.path), row)
         return tuple(by_place.values())
 
-    def _rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+    def _rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield what is served to the clients of one dialect."""
         answer = self.relay.serve if dialect.state is None else self.intake.serve
         for path in dict.fromkeys(filter(None, (dialect.path, dialect.stream_path, *dialect.aliases))):
-            yield Endpoint(
+            yield EndpointRow(
                 method="POST", path=path, policy="key", handler=answer, dialect=dialect, once=True, generates=True
             )
         if dialect.decode_count is not None and dialect.encode_count is not None:
             counting = partial(self.count.serve, dialect.decode_count, dialect.encode_count)
             for path in filter(None, (dialect.count_path, *dialect.count_aliases)):
-                yield Endpoint(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
+                yield EndpointRow(method="POST", path=path, policy="key", handler=counting, dialect=dialect)
         if dialect.models_path != MODELS:
             handler = self.models.list_models
-            yield Endpoint(method="GET", path=dialect.models_path, policy="key", handler=handler, dialect=dialect)
+            yield EndpointRow(method="GET", path=dialect.models_path, policy="key", handler=handler, dialect=dialect)
         yield from self.stored.rows(dialect)
         yield from self.batches.rows(dialect)
         yield from self._asides(dialect)
         for inquiry in dialect.inquiries:
-            yield Endpoint(
+            yield EndpointRow(
                 method=inquiry.method,
                 path=inquiry.path,
                 policy=inquiry.policy,
@@ -131,21 +131,21 @@ class Endpoints(Struct, frozen=True, kw_only=True):
                 dialect=dialect,
             )
 
-    def _asides(self, dialect: Dialect) -> Iterator[Endpoint]:
+    def _asides(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield where a dialect's clients ask a model for something else than words."""
         for form in dialect.embeddings:
             handler = partial(self.embedding.serve, form)
             for path in (form.path, *form.aliases):
-                yield Endpoint(method="POST", path=path, policy="key", handler=handler, dialect=dialect, once=True)
+                yield EndpointRow(method="POST", path=path, policy="key", handler=handler, dialect=dialect, once=True)
         if (tokens := dialect.tokens) is not None:
             to, back = partial(self.tokens.tokenize, tokens), partial(self.tokens.detokenize, tokens)
-            yield Endpoint(method="POST", path=tokens.path, policy="key", handler=to, dialect=dialect)
-            yield Endpoint(method="POST", path=tokens.back_path, policy="key", handler=back, dialect=dialect)
+            yield EndpointRow(method="POST", path=tokens.path, policy="key", handler=to, dialect=dialect)
+            yield EndpointRow(method="POST", path=tokens.back_path, policy="key", handler=back, dialect=dialect)
             info = partial(self.tokens.info, tokens)
-            yield Endpoint(method="GET", path=tokens.info_path, policy="key", handler=info, dialect=dialect)
+            yield EndpointRow(method="GET", path=tokens.info_path, policy="key", handler=info, dialect=dialect)
 
 
-def mirrors(rows: tuple[Endpoint, ...]) -> dict[str, list[Endpoint]]:
+def mirrors(rows: tuple[EndpointRow, ...]) -> dict[str, list[EndpointRow]]:
     """Return what is served behind other beginnings: what the usual dialect and its family have, models included."""
     usual = dialects.get(USUAL_DIALECT)
     lists = (MODELS, f"{MODELS}/{{model}}")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from xenoglot.backends.tokens import Tokenizer
 from xenoglot.codec.invalid_request import refusing
 from xenoglot.errors import FailureError, WireError
-from xenoglot.gateway.api.auxiliary import noted, told
+from xenoglot.gateway.api.auxiliary import note_route, report_headers
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.routing.default_model import sole_model, with_model
@@ -46,7 +46,7 @@ class TokensEndpoint(Struct, frozen=True):
         tokenizer = _tokenizer(self.models.backend(route), name)
         with refusing():
             found = await tokenizer.tokenize(replace(asked, request=replace(asked.request, model=route.model)), losses)
-        await send_json(ctx, form.encode_response(found), more=told(ctx.record, ctx.dialect))
+        await send_json(ctx, form.encode_response(found), more=report_headers(ctx.record, ctx.dialect))
 
     async def detokenize(self, form: TokensForm, ctx: RequestContext) -> None:
         """Tell the text of tokens.
@@ -85,7 +85,7 @@ class TokensEndpoint(Struct, frozen=True):
         """Return the route of a model, which is noted, and where to record what is lost on the way there."""
         ctx.record.asked(model, stream=False)
         route = self.models.route(model, ctx.dialect.default_tag, client=ctx.client)
-        return route, noted(ctx.record, route)
+        return route, note_route(ctx.record, route)
 
 
 def _tokenizer(backend: Backend, model: str) -> Tokenizer:

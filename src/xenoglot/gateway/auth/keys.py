@@ -45,7 +45,7 @@ NOBODYS = bytes(32)
 """What is compared where no key of ours stands: no digest is known that is like it."""
 
 
-class Client(Struct, frozen=True, kw_only=True):
+class Principal(Struct, frozen=True, kw_only=True):
     """Who asks.
 
     `owner` is whose the things are that it keeps, the same for all keys of a `tenant`; `models` are the names, or
@@ -64,7 +64,7 @@ class Client(Struct, frozen=True, kw_only=True):
         return not self.models or any(matches(pattern, model) for pattern in self.models)
 
 
-EVERYBODY = Client()
+EVERYBODY = Principal()
 """Who asks where nobody needs a key."""
 
 
@@ -73,9 +73,9 @@ class Keyring:
 
     __slots__ = ("_by_owner", "_by_place", "_has_admins", "_has_users", "_secret")
 
-    def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Client]] = ()) -> None:
+    def __init__(self, keys: Iterable[str] = (), clients: Iterable[tuple[bytes, Principal]] = ()) -> None:
         self._secret = secrets.token_bytes(32)
-        every = [*((digest_of(key), Client(owner=_owner_of(key))) for key in keys), *clients]
+        every = [*((digest_of(key), Principal(owner=_owner_of(key))) for key in keys), *clients]
         self._by_place = {self._place(digest): (digest, client) for digest, client in every}
         self._by_owner = {client.owner: client for _, client in every if client.uses} or {EVERYBODY.owner: EVERYBODY}
         self._has_users = any(client.uses for _, client in every)
@@ -94,7 +94,7 @@ class Keyring:
         """Return whether a route of this `policy` is closed to whoever shows no key."""
         return policy != "open" and (self._has_users or (policy == "admin" and self._has_admins))
 
-    def admit(self, headers: Sequence[tuple[str, str]], policy: Policy = "key") -> Client | Failure:
+    def admit(self, headers: Sequence[tuple[str, str]], policy: Policy = "key") -> Principal | Failure:
         """Return who sent `headers` (lower-case names, latin-1 values), or why it may not pass.
 
         Where no key is for the administration, those of users open its routes, too.
@@ -124,11 +124,11 @@ class Keyring:
         client = self._find(digest_of_wire(shown[0]))
         return _owner_of_bytes(shown[0].encode("latin-1")) if client is None else client.owner
 
-    def client_of(self, owner: str) -> Client | None:
+    def client_of(self, owner: str) -> Principal | None:
         """Return who may ask models and has the things of `owner`; `None` where no key of theirs is known any more."""
         return self._by_owner.get(owner)
 
-    def _find(self, digest: bytes) -> Client | None:
+    def _find(self, digest: bytes) -> Principal | None:
         ours, client = self._by_place.get(self._place(digest), (NOBODYS, None))
         return client if compare_digest(digest, ours) else None
 
@@ -136,19 +136,19 @@ class Keyring:
         return blake2b(digest, key=self._secret, digest_size=16).digest()
 
 
-def keyring(config: Config) -> Keyring:
+def build_keyring(config: Config) -> Keyring:
     """Return the keys of `config`: those of `[keys]`, of its administrators, and of its tenants."""
-    found: dict[bytes, Client] = {}
+    found: dict[bytes, Principal] = {}
     for name, tenant in config.tenants.items():
-        client = Client(owner=_digested(b"tenant\0" + name.encode()), tenant=name, models=tenant.models)
+        client = Principal(owner=_digested(b"tenant\0" + name.encode()), tenant=name, models=tenant.models)
         held = () if tenant.key_env is None else config.secrets[tenant.key_env].split()
         digests = [*(digest_of(key) for key in held), *(bytes.fromhex(digest) for digest in tenant.key_sha256)]
         found |= dict.fromkeys(digests, client)
     for key in config.client_keys:
-        found.setdefault(digest_of(key), Client(owner=_owner_of(key)))
+        found.setdefault(digest_of(key), Principal(owner=_owner_of(key)))
     for key in config.admin_keys:
         digest = digest_of(key)
-        found[digest] = replace(found.get(digest, Client(owner=_owner_of(key), uses=False)), admin=True)
+        found[digest] = replace(found.get(digest, Principal(owner=_owner_of(key), uses=False)), admin=True)
     return Keyring(clients=found.items())
 
 

@@ -18,7 +18,7 @@ from xenoglot.model.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.config.settings import Server
+    from xenoglot.gateway.config.settings import ServerSettings
 
 FORBIDDEN = 403
 UNSUPPORTED_MEDIA_TYPE = 415
@@ -29,19 +29,19 @@ _CURL = "application/x-www-form-urlencoded"
 _JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 
 
-class Refusal(Struct, frozen=True):
+class Rejection(Struct, frozen=True):
     """Why not; `status` where HTTP has a word of its own for it."""
 
     failure: Failure
     status: int | None = None
 
 
-def check_host(headers: Sequence[tuple[str, str]], server: Server) -> Refusal | None:
+def check_host(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Rejection | None:
     """Refuse a request without one lawful `host`; at a loopback address, also one for a host from elsewhere."""
     hosts = [value for name, value in headers if name == "host"]
     match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
     if match is None:
-        return Refusal(_invalid("the request needs one lawful `host` header"))
+        return Rejection(_invalid("the request needs one lawful `host` header"))
     name = match[1].lower()
     if server.loopback and not is_loopback(name) and name not in server.allowed_hosts:
         return _forbidden(
@@ -50,7 +50,7 @@ def check_host(headers: Sequence[tuple[str, str]], server: Server) -> Refusal | 
     return None
 
 
-def check_origin(headers: Sequence[tuple[str, str]], server: Server) -> Refusal | None:
+def check_origin(headers: Sequence[tuple[str, str]], server: ServerSettings) -> Rejection | None:
     """Refuse what a page of a foreign origin made a browser send."""
     for name, value in headers:
         if name == "origin" and value not in server.allowed_origins:
@@ -58,7 +58,7 @@ def check_origin(headers: Sequence[tuple[str, str]], server: Server) -> Refusal 
     return None
 
 
-def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Refusal | None:
+def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Rejection | None:
     """Refuse a body that is not plain JSON in UTF-8; one that says nothing of itself is taken for that.
 
     So is one of the type that `curl -d` sends, unless a browser may have sent it: browsers send `origin` with every
@@ -69,10 +69,10 @@ def check_media(headers: Sequence[tuple[str, str]], *, form: bool = False) -> Re
     """
     for name, value in headers:
         if name == "content-type" and (problem := _form_problem(value) if form else _media_problem(value, headers)):
-            return Refusal(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
+            return Rejection(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
         if name == "content-encoding" and value.strip().lower() not in ("", "identity"):
             problem = "the body is compressed: send it as it is, without `content-encoding`"
-            return Refusal(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
+            return Rejection(_invalid(problem), UNSUPPORTED_MEDIA_TYPE)
     return None
 
 
@@ -95,5 +95,5 @@ def _invalid(message: str) -> Failure:
     return Failure(kind="invalid_request", message=message)
 
 
-def _forbidden(message: str) -> Refusal:
-    return Refusal(Failure(kind="permission", message=message))
+def _forbidden(message: str) -> Rejection:
+    return Rejection(Failure(kind="permission", message=message))

@@ -15,13 +15,13 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.endpoint.authenticate import AuthService
 from xenoglot.gateway.endpoint.context import RequestContext
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.http.exchange import BodyTooLargeError
-from xenoglot.gateway.observability.request_log import Observer
+from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.store_service import Keeper
 from xenoglot.gateway.stored.background import BROKEN
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.features.batch import Batch
-    from xenoglot.gateway.endpoint.routes import Endpoint
+    from xenoglot.gateway.endpoint.routes import EndpointRow
     from xenoglot.model.json import JSON
     from xenoglot.store.batches import Request
 
@@ -52,12 +52,12 @@ class BatchServices(Struct, frozen=True, kw_only=True):
     """What it takes to have batches answered; after `drain_seconds` a gateway that stops waits no longer."""
 
     keeper: Keeper
-    settings: Batches
+    settings: BatchSettings
     drain_seconds: float
     dispatcher: Dispatcher
     bodies: BodyReader
     routes: Routes
-    observer: Observer
+    observer: RequestLogger
     auth: AuthService
 
 
@@ -179,7 +179,7 @@ def left(batch: Batch, number: int, name: str, why: Unanswered) -> bytes:
 
 
 async def _answered(
-    services: BatchServices, row: Endpoint | None, ctx: RequestContext, exchange: LineExchange, owner: str
+    services: BatchServices, row: EndpointRow | None, ctx: RequestContext, exchange: LineExchange, owner: str
 ) -> Outcome | Failure:
     """Have an endpoint answer; return the answer, or why there is none."""
     record = ctx.record
@@ -202,7 +202,7 @@ async def _answered(
     return failure
 
 
-async def _answer(services: BatchServices, row: Endpoint | None, ctx: RequestContext, owner: str) -> None:
+async def _answer(services: BatchServices, row: EndpointRow | None, ctx: RequestContext, owner: str) -> None:
     client = services.auth.keyring.client_of(owner)
     if client is None:
         raise FailureError(REVOKED)

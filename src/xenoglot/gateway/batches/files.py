@@ -10,7 +10,7 @@ from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.batches.queries import FILE, NAMELESS, ORDERS, size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.http.exchange import BodyTooLargeError, Flowing
+from xenoglot.gateway.http.exchange import BodyTooLargeError, StreamedBody
 from xenoglot.gateway.store_service import OFF
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import StoreError
@@ -168,7 +168,7 @@ async def _keep(asked: Asked, form: Form, name: str) -> int:
 
 
 async def _pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
-    if isinstance(exchange, Flowing):
+    if isinstance(exchange, StreamedBody):
         async with aclosing(exchange.pieces(limit)) as pieces:
             async for data in pieces:
                 yield data

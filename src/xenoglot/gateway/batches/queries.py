@@ -12,7 +12,7 @@ from xenoglot.store.records import Window
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xenoglot.gateway.config.batches import Batches
+    from xenoglot.gateway.config.batches import BatchSettings
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.endpoint.request_body import BodyReader
     from xenoglot.gateway.store_service import Keeper
@@ -34,7 +34,7 @@ _LONGEST_NUMBER = 9
 class Asked:
     """What is asked, by whom."""
 
-    def __init__(self, ctx: RequestContext, keeper: Keeper, bodies: BodyReader, settings: Batches) -> None:
+    def __init__(self, ctx: RequestContext, keeper: Keeper, bodies: BodyReader, settings: BatchSettings) -> None:
         self.ctx = ctx
         self.exchange = ctx.exchange
         self.dialect = ctx.dialect

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.endpoint.request_body import BodyReader
-from xenoglot.gateway.endpoint.routes import Endpoint
+from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.store_service import OFF, Keeper
 from xenoglot.model.failure import Failure
 
@@ -50,17 +50,17 @@ class BatchEndpoints(Struct, frozen=True):
 
     keeper: Keeper | None
     bodies: BodyReader
-    settings: Batches
+    settings: BatchSettings
     notify: Callable[[], object]
 
-    def rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+    def rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield what is served of a dialect's files and batches."""
         batching = dialect.batching
         if batching is None:
             return
         acts = _BATCH_ACTS if batching.files_path is not None else (*_BATCH_ACTS, *_OWN_RESULTS)
         for method, path, act in acts:
-            yield Endpoint(
+            yield EndpointRow(
                 method=method,
                 path=batching.path + path,
                 policy="key",
@@ -69,7 +69,7 @@ class BatchEndpoints(Struct, frozen=True):
                 once=act == "create",
             )
         for method, path, file_act in _FILE_ACTS if batching.files_path is not None else ():
-            yield Endpoint(
+            yield EndpointRow(
                 method=method,
                 path=f"{batching.files_path}{path}",
                 policy="key",

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 
-class Batches(Struct, frozen=True, kw_only=True):
+class BatchSettings(Struct, frozen=True, kw_only=True):
     """Files and batches that clients may bring."""
 
     enabled: bool = True

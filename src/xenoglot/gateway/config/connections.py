@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
 
-class Connections(Struct, frozen=True, kw_only=True):
+class ConnectionSettings(Struct, frozen=True, kw_only=True):
     """How many clients may be connected at once, and how slow each may be.
 
     Of more than `most` connections, those that have waited longest without a request are closed, then those whose

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xenoglot.providers.provider import Face, Provider
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class ModelOverrides(Struct, frozen=True, kw_only=True):
     """What is known of some models of an upstream, where it is not what is known of all of them."""
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     text_syntax: str | None = None
 
 
-class Also(Struct, frozen=True, kw_only=True):
+class ExtraEndpoint(Struct, frozen=True, kw_only=True):
     """A further dialect of an upstream. What is not set is that of the upstream."""
 
     dialect: str
@@ -44,14 +44,14 @@ class Also(Struct, frozen=True, kw_only=True):
     """Where requests are posted, if that is not the dialect's own path."""
     auth: AuthForm | None = None
     target: Target | None = None
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[ModelOverrides, ...] = ()
 
     def has(self, model: str | None) -> bool:
         """Return whether `model` is called in it; without a model, whether any is."""
         return model is None or not self.models or any(matches(pattern, model) for pattern in self.models)
 
 
-def usual(dialect: JSON, row: Provider | None = None) -> list[JSON]:
+def default_endpoints(dialect: JSON, row: Provider | None = None) -> list[JSON]:
     """Return the dialects beside the main one that no file has to name.
 
     Of a provider's dialects those for a single prompt count: a conversation is translated into the main dialect.
@@ -80,7 +80,7 @@ def moved(address: str, main: Face, other: Face) -> str:
     return urlunsplit((scheme, host, stem.removesuffix(ours) + theirs if stem.endswith(ours) else stem, query, ""))
 
 
-def check_also(main: str, also: Sequence[Also], path: str, problems: Problems) -> None:
+def check_extra_endpoints(main: str, also: Sequence[ExtraEndpoint], path: str, problems: Problems) -> None:
     """Note further dialects that do not exist or are set twice, and addresses that are none."""
     taken = {main}
     for index, one in enumerate(also):

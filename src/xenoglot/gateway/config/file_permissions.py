@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from xenoglot.gateway.config.schema import Problems
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.model.json import JSON, JSONObject
 
 _SECRET = re.compile(r"auth|cookie|credential|key|passw|secret|signature|token", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Secrets:
         return f"Secrets({', '.join(self._values)})"
 
 
-def check_file(path: Path, upstreams: Mapping[str, Upstream], problems: Problems) -> None:
+def check_file(path: Path, upstreams: Mapping[str, UpstreamSettings], problems: Problems) -> None:
     """Note who else may touch the file: whoever writes it says where keys are sent, whoever reads it has what it holds.
 
     Where files have no owners and modes there is nothing to note.
@@ -81,12 +81,12 @@ def _open_folder(path: Path) -> Path | None:
     return None
 
 
-def secret_places(upstreams: Mapping[str, Upstream]) -> list[str]:
+def secret_places(upstreams: Mapping[str, UpstreamSettings]) -> list[str]:
     """Return where something stands in the file itself that may be a secret, by its name."""
     return [f"upstreams.{name}.{place}" for name, upstream in upstreams.items() for place in _secrets_of(upstream)]
 
 
-def _secrets_of(upstream: Upstream) -> list[str]:
+def _secrets_of(upstream: UpstreamSettings) -> list[str]:
     headers = [f"headers.{name}" for name in upstream.headers if _SECRET.search(name)]
     query = (upstream.base_url or "").partition("?")[2]
     named = any(_SECRET.search(pair.partition("=")[0]) for pair in query.split("&"))

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 
-class Fetch(Struct, frozen=True, kw_only=True):
+class FetchSettings(Struct, frozen=True, kw_only=True):
     """Whether pictures are fetched, at which ports, and how much of them: bytes each, how many, seconds for all."""
 
     enabled: bool = False

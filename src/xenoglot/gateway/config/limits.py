@@ -23,7 +23,7 @@ OUTPUT_TOKENS = 1024
 SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class LimitSettings(Struct, frozen=True, kw_only=True):
     """At most so many requests and tokens in any window, and so many requests at once; who may wait, and how long."""
 
     requests: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     queue_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
 
 
-class Counting(Struct, frozen=True, kw_only=True):
+class LimitBackend(Struct, frozen=True, kw_only=True):
     """Where what is limited is counted: here, or by a server that gateways share (`url_env` holds one with a password).
 
     `output_tokens` are expected of an answer for which the request names no limit.
@@ -55,7 +55,7 @@ def window(text: str) -> Window | None:
     return Window(int(match[1]), float(seconds)) if 0 < seconds <= LONGEST_WINDOW else None
 
 
-def check_limits(limits: Limits | None, path: str, problems: Problems) -> None:
+def check_limits(limits: LimitSettings | None, path: str, problems: Problems) -> None:
     """Note what is wrong with limits."""
     if limits is None:
         return
@@ -65,7 +65,7 @@ def check_limits(limits: Limits | None, path: str, problems: Problems) -> None:
                 problems.add(f"{join(join(path, 'limits'), key)}[{index}]", f"found {shown(text)}; {EXPECTED}")
 
 
-def check_counting(counting: Counting, url: str, problems: Problems) -> None:
+def check_limit_backend(counting: LimitBackend, url: str, problems: Problems) -> None:
     """Note what is wrong with the place where things are counted; nothing of a URL is repeated."""
     where = "limits.url" if counting.url_env is None else "limits.url_env"
     if counting.url_env is None and "@" in counting.url:

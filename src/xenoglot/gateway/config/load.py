@@ -45,16 +45,24 @@ from msgspec import Struct, field
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.batches import Batches
+from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.config.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
-from xenoglot.gateway.config.image_fetch import Fetch
-from xenoglot.gateway.config.limits import Counting, check_counting, check_limits
-from xenoglot.gateway.config.provider_defaults import check_provided, provided
+from xenoglot.gateway.config.image_fetch import FetchSettings
+from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
+from xenoglot.gateway.config.provider_defaults import check_provider, with_provider_defaults
 from xenoglot.gateway.config.proxies import check_proxy
 from xenoglot.gateway.config.schema import Problems, join, read, shown
-from xenoglot.gateway.config.settings import ClientDialect, Keys, Model, OnLoss, Server, Store, Upstream
+from xenoglot.gateway.config.settings import (
+    ClientDialect,
+    KeySettings,
+    ModelSettings,
+    OnLoss,
+    ServerSettings,
+    StoreSettings,
+    UpstreamSettings,
+)
 from xenoglot.gateway.config.targets import ModelTarget, check_defaults, check_target
 from xenoglot.gateway.config.tenants import Tenant, check_tenants, wanted
 from xenoglot.gateway.config.validators import header_problem, origin_problem, url_problem
@@ -72,17 +80,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Config(Struct, frozen=True, kw_only=True):
     """The whole configuration; what `load` and `check` give has been checked."""
 
-    server: Server = Server()
-    keys: Keys = Keys()
+    server: ServerSettings = ServerSettings()
+    keys: KeySettings = KeySettings()
     tenants: dict[str, Tenant] = field(default_factory=dict)
     clients: dict[str, ClientDialect] = field(default_factory=dict)
-    upstreams: dict[str, Upstream] = field(default_factory=dict)
+    upstreams: dict[str, UpstreamSettings] = field(default_factory=dict)
     embedded: Embedded | None = None
-    models: tuple[Model, ...] = ()
-    store: Store = Store()
-    batches: Batches = Batches()
-    fetch: Fetch = Fetch()
-    limits: Counting = Counting()
+    models: tuple[ModelSettings, ...] = ()
+    store: StoreSettings = StoreSettings()
+    batches: BatchSettings = BatchSettings()
+    fetch: FetchSettings = FetchSettings()
+    limits: LimitBackend = LimitBackend()
     on_loss: OnLoss = "warn"
     secrets: Secrets = Secrets({})
 
@@ -96,7 +104,7 @@ class Config(Struct, frozen=True, kw_only=True):
         """The keys of those who administer; none means that every client may see what they see."""
         return tuple(key for name in self.keys.admin_env for key in self.secrets[name].split())
 
-    def upstream_keys(self, upstream: Upstream) -> tuple[str, ...]:
+    def upstream_keys(self, upstream: UpstreamSettings) -> tuple[str, ...]:
         """Return our keys for a server, in the order in which they are named; none where it needs none."""
         return tuple(key for name in upstream.key_names for key in self.secrets[name].split())
 
@@ -129,17 +137,17 @@ class Config(Struct, frozen=True, kw_only=True):
 class _File(Struct, frozen=True, kw_only=True):
     """What may stand in the file: a `Config` but for its secrets."""
 
-    server: Server = Server()
-    keys: Keys = Keys()
+    server: ServerSettings = ServerSettings()
+    keys: KeySettings = KeySettings()
     tenants: dict[str, Tenant] = field(default_factory=dict)
     clients: dict[str, ClientDialect] = field(default_factory=dict)
-    upstreams: dict[str, Upstream] = field(default_factory=dict)
+    upstreams: dict[str, UpstreamSettings] = field(default_factory=dict)
     embedded: Embedded | None = None
-    models: tuple[Model, ...] = ()
-    store: Store = Store()
-    batches: Batches = Batches()
-    fetch: Fetch = Fetch()
-    limits: Counting = Counting()
+    models: tuple[ModelSettings, ...] = ()
+    store: StoreSettings = StoreSettings()
+    batches: BatchSettings = BatchSettings()
+    fetch: FetchSettings = FetchSettings()
+    limits: LimitBackend = LimitBackend()
     on_loss: OnLoss = "warn"
 
 
@@ -184,7 +192,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         ConfigurationError: it is none; the text has a line for each thing that is wrong.
     """
     problems = Problems(names or {})
-    file = read(_File, provided(plain, environ, problems), "", problems) or _File()
+    file = read(_File, with_provider_defaults(plain, environ, problems), "", problems) or _File()
     config = Config(
         server=file.server,
         keys=file.keys,
@@ -213,7 +221,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
             check_syntax(name, path, problems)
     _check_models(config, plain, problems)
     _check_store(config, problems)
-    check_counting(config.limits, config.limits_url, problems)
+    check_limit_backend(config.limits, config.limits_url, problems)
     _raise(problems, where)
     return config
 
@@ -288,7 +296,7 @@ def _check_clients(config: Config, problems: Problems) -> None:
             )
 
 
-def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems) -> None:
+def _check_upstream(name: str, upstream: UpstreamSettings, path: str, problems: Problems) -> None:
     if name == EMBEDDED or not _NAME.fullmatch(name):
         problems.add(path, f"found {shown(name)}; a name is letters, digits and `.`, `_`, `-`, and not `{EMBEDDED}`")
     if upstream.dialect not in dialects.names():
@@ -300,7 +308,7 @@ def _check_upstream(name: str, upstream: Upstream, path: str, problems: Problems
         if problem := header_problem(key, value):
             problems.add(join(join(path, "headers"), key), problem)
     check_syntax(upstream.text_syntax, path, problems)
-    check_provided(upstream, path, problems)
+    check_provider(upstream, path, problems)
     check_emulate(upstream.emulate, path, problems)
     check_limits(upstream.limits, path, problems)
     for key in ("connect", "first_byte", "idle", "total"):
@@ -335,7 +343,7 @@ def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None
         _check_model(model, path, backends, problems)
 
 
-def _check_model(model: Model, path: str, backends: tuple[str, ...], problems: Problems) -> None:
+def _check_model(model: ModelSettings, path: str, backends: tuple[str, ...], problems: Problems) -> None:
     if not model.name or not model.name.isprintable():
         problems.add(f"{path}.name", f"found {shown(model.name)}; expected a name of printable characters")
     for key in ("upstream", "model"):

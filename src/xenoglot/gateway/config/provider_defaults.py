@@ -12,7 +12,7 @@ from xenoglot.backends.remote.target_rules import Rule, Targets
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.emulate import check_syntax
-from xenoglot.gateway.config.extra_endpoints import check_also, moved, tables, usual
+from xenoglot.gateway.config.extra_endpoints import check_extra_endpoints, default_endpoints, moved, tables
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.providers import catalog
 from xenoglot.providers.endpoint_urls import base_url, face_of, needed, value_of
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.config.extra_endpoints import Also, Facts
+    from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
     from xenoglot.gateway.config.schema import Problems
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.providers.provider import Face, Models, Provider
 
@@ -32,7 +32,7 @@ _NOWHERE = {"dialect": "chat", "base_url": "http://127.0.0.1"}
 """What stands for an upstream whose provider is a mistake, so that nothing else is complained of."""
 
 
-def provided(plain: JSONObject, environ: Mapping[str, str], problems: Problems) -> JSONObject:
+def with_provider_defaults(plain: JSONObject, environ: Mapping[str, str], problems: Problems) -> JSONObject:
     """Return the data of a file, each upstream that names a provider filled from its row."""
     upstreams = plain.get("upstreams")
     if not isinstance(upstreams, dict):
@@ -64,7 +64,7 @@ def _upstream(said: JSON, path: str, environ: Mapping[str, str], problems: Probl
         return _NOWHERE | said
     table = _Table(said, row, path, environ, problems)
     filled = _filled(said, row, face, _address(table, face))
-    named = said.get("also", usual(face.dialect, row))
+    named = said.get("also", default_endpoints(face.dialect, row))
     if isinstance(named, list) and named:
         filled["also"] = [_spoken(one, table, face) if isinstance(one, dict) else one for one in tables(named)]
     return filled
@@ -154,7 +154,7 @@ def _facts(models: Models, row: Provider, face: Face, told: JSONObject) -> JSONO
 
 
 def _with_facts(said: JSONObject) -> JSONObject:
-    named = said.get("also", usual(said.get("dialect")))
+    named = said.get("also", default_endpoints(said.get("dialect")))
     more: JSONObject = {"also": tables(named)} if isinstance(named, list) and named else {}
     if "facts" in said:
         more["facts"] = _own_facts(said, _sound(_table(said, "target")))
@@ -183,11 +183,11 @@ def _table(said: JSONObject, key: str) -> JSONObject:
     return value if isinstance(value, dict) else {}
 
 
-def check_provided(upstream: Upstream, path: str, problems: Problems) -> None:
+def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) -> None:
     """Note paths of a server that are none, further dialects that do not exist, and unknown text syntaxes."""
     _check_path(upstream.models_path, join(path, "models_path"), problems)
     _check_path(upstream.path, join(path, "path"), problems, upstream.dialect)
-    check_also(upstream.dialect, upstream.also, path, problems)
+    check_extra_endpoints(upstream.dialect, upstream.also, path, problems)
     for index, also in enumerate(upstream.also):
         _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
     for index, facts in enumerate(upstream.facts):
@@ -203,7 +203,7 @@ def _check_path(value: str | None, path: str, problems: Problems, dialect: str =
         problems.add(path, f"the paths of {dialect} cannot be others")
 
 
-def spoken(upstream: Upstream, also: Also) -> Upstream:
+def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> UpstreamSettings:
     """Return an upstream as clients of a further dialect find it: what `also` sets, and else what the upstream does."""
     facts = upstream.facts if also.target is None and not also.facts else also.facts
     return replace(
@@ -219,7 +219,7 @@ def spoken(upstream: Upstream, also: Also) -> Upstream:
     )
 
 
-def dialect_of(upstream: Upstream) -> Dialect:
+def dialect_of(upstream: UpstreamSettings) -> Dialect:
     """Return the dialect of a server, with the paths that are its own."""
     dialect = dialects.get(upstream.dialect)
     own = {"path": upstream.path, "models_path": upstream.models_path}
@@ -227,12 +227,12 @@ def dialect_of(upstream: Upstream) -> Dialect:
     return replace(dialect, **told) if told else dialect
 
 
-def targets_of(upstream: Upstream) -> Targets:
+def targets_of(upstream: UpstreamSettings) -> Targets:
     """Return what is known of a server and of its models."""
     return Targets(upstream.target, [Rule(names=facts.names, target=facts.target) for facts in upstream.facts])
 
 
-def syntax_of(facts: Iterable[Facts], model: str, usual: str) -> str:
+def syntax_of(facts: Iterable[ModelOverrides], model: str, usual: str) -> str:
     """Return how `model` writes calls and thoughts in text, which is the `usual` way where the facts do not tell."""
     for one in facts:
         if one.text_syntax is not None and any(matches(pattern, model) for pattern in one.names):
@@ -240,7 +240,7 @@ def syntax_of(facts: Iterable[Facts], model: str, usual: str) -> str:
     return usual
 
 
-def context_of(facts: Iterable[Facts], model: str) -> int | None:
+def context_of(facts: Iterable[ModelOverrides], model: str) -> int | None:
     """Return the most tokens that `model` takes, prompt and answer together; `None` where the facts do not tell."""
     for one in facts:
         if one.context is not None and any(matches(pattern, model) for pattern in one.names):

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.config.file_permissions import Secrets
     from xenoglot.gateway.config.schema import Problems
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
 
 
-def check_proxy(upstream: Upstream, environ: Mapping[str, str], path: str, problems: Problems) -> None:
+def check_proxy(upstream: UpstreamSettings, environ: Mapping[str, str], path: str, problems: Problems) -> None:
     """Note a proxy that is none, one said twice, and one whose password stands in the file."""
     said, variable = upstream.proxy, upstream.proxy_env
     if said is not None and variable is not None:
@@ -37,7 +37,7 @@ def _try(read: Callable[[], object], path: str, problems: Problems) -> None:
         problems.add(path, str(error))
 
 
-def proxy_of(upstream: Upstream, secrets: Secrets, environ: Mapping[str, str]) -> Proxy | None:
+def proxy_of(upstream: UpstreamSettings, secrets: Secrets, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy through which a server is asked, `None` where it is asked itself.
 
     Raises:

@@ -11,11 +11,11 @@ from msgspec import Meta, Struct, field
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
-from xenoglot.gateway.config.connections import Connections
+from xenoglot.gateway.config.connections import ConnectionSettings
 from xenoglot.gateway.config.emulate import Emulate
-from xenoglot.gateway.config.extra_endpoints import Also, Facts
-from xenoglot.gateway.config.limits import Limits
-from xenoglot.gateway.config.targets import Affinity, Caps, HoldBack, ModelTarget
+from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
+from xenoglot.gateway.config.limits import LimitSettings
+from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.failure_policy import Reason
@@ -33,7 +33,7 @@ Preserve: TypeAlias = bool | Literal["translated"]
 """For which clients what they strip is kept: for all, for none, or for those whose requests are translated."""
 
 
-class Server(Struct, frozen=True, kw_only=True):
+class ServerSettings(Struct, frozen=True, kw_only=True):
     """Where the gateway listens; the body's limit in bytes, the others in seconds."""
 
     host: str = "127.0.0.1"
@@ -55,7 +55,7 @@ class Server(Struct, frozen=True, kw_only=True):
     """Whether the file is read anew when it changes, and not at a signal alone."""
     log_losses: Literal["summary", "all"] = "summary"
     """How the log names harmless losses: as a summary after the losses that matter, or each of them."""
-    connections: Connections = Connections()
+    connections: ConnectionSettings = ConnectionSettings()
     """What a client's connection may cost."""
 
     @property
@@ -69,17 +69,17 @@ class Server(Struct, frozen=True, kw_only=True):
         return self.loopback if self.metrics is None else self.metrics
 
 
-class Keys(Struct, frozen=True, kw_only=True):
+class KeySettings(Struct, frozen=True, kw_only=True):
     """Where the clients' keys are: environment variables, each with one key or several parted by white space."""
 
     env: tuple[str, ...] = ()
     admin_env: tuple[str, ...] = ()
     """Where the keys of those who administer are; these open what is told of the gateway itself, and nothing else."""
-    limits: Limits | None = None
+    limits: LimitSettings | None = None
     """What each client may do; all of them together where nobody needs a key."""
 
 
-class Upstream(Struct, frozen=True, kw_only=True):
+class UpstreamSettings(Struct, frozen=True, kw_only=True):
     """A server that answers.
 
     `key_env` is the environment variable that holds our key for it, or several of them; one may hold several keys,
@@ -91,7 +91,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = field(default_factory=dict)
     """What stands in the braces of the provider's address."""
     dialect: str
-    also: tuple[Also, ...] = ()
+    also: tuple[ExtraEndpoint, ...] = ()
     """What else it speaks: clients of these dialects are answered in them."""
     base_url: str
     path: str | None = None
@@ -108,7 +108,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     """The environment variable with the proxy's URL, where that has a password in it."""
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[ModelOverrides, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
     """Who keeps the answers of this server, for clients of its own dialect."""
     preserve: Preserve | None = None
@@ -120,7 +120,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     emulate: Emulate = Emulate()
     retry: Retry = Retry()
     breaker: BreakerSettings = BreakerSettings()
-    limits: Limits | None = None
+    limits: LimitSettings | None = None
 
     def speaks(self, dialect: str, model: str | None = None) -> bool:
         """Return whether clients of `dialect` are answered in it; with `model`, whether that one answers them so."""
@@ -132,7 +132,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
         return (self.key_env,) if isinstance(self.key_env, str) else self.key_env or ()
 
 
-class Model(Struct, frozen=True, kw_only=True):
+class ModelSettings(Struct, frozen=True, kw_only=True):
     """A name that clients may ask for, or a pattern of names, and what answers to it: one target, or several."""
 
     name: str
@@ -146,7 +146,7 @@ class Model(Struct, frozen=True, kw_only=True):
     that begins alike where it names none, or nothing."""
     fallback_on: tuple[Reason, ...] = ()
     """Failures of the request itself for which another target is asked all the same."""
-    hold_back: HoldBack = HoldBack()
+    hold_back: StreamBuffer = StreamBuffer()
     continues: bool = False
     """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
     patience_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
@@ -157,7 +157,7 @@ class Model(Struct, frozen=True, kw_only=True):
     preserve: Preserve | None = None
     text_syntax: str | None = None
     emulate: Emulate | None = None
-    limits: Limits | None = None
+    limits: LimitSettings | None = None
 
 
 class ClientDialect(Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class ClientDialect(Struct, frozen=True, kw_only=True):
     """Which housekeeping requests are answered here, without a model."""
 
 
-class Store(Struct, frozen=True, kw_only=True):
+class StoreSettings(Struct, frozen=True, kw_only=True):
     """Where answers and conversations are kept, and for how long; `url_env` holds a URL that has a password in it."""
 
     url: str = "sqlite"

@@ -48,7 +48,7 @@ class Caps(Struct, frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=1)] | None = None
 
 
-class HoldBack(Struct, frozen=True, kw_only=True):
+class StreamBuffer(Struct, frozen=True, kw_only=True):
     """For how long, and how much of, a stream is held back so that another target can still take its place."""
 
     seconds: Annotated[float, Meta(ge=0, le=0.75)] = 0.0

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.gateway.auth.keys import Client
+from xenoglot.gateway.auth.keys import Principal
 from xenoglot.gateway.endpoint.context import Handler
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Admission(Struct, frozen=True, kw_only=True):
     """A request that was let in by the gateway whose `leave` it is, to the `route` that `handler` serves.
 
     `generates` is whether the handler does nothing but have a model answer, so that it may be left out.
@@ -32,7 +32,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     generates: bool
     variables: Mapping[str, str]
     dialect: Dialect
-    client: Client
+    client: Principal
     origin: str | None
     source: str | None
     hops: int

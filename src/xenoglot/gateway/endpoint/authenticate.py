@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Client
+from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Principal
 from xenoglot.model.failure import Failure
 from xenoglot.policy.auth_throttle import Throttle, source_of
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.gateway.auth.keys import Keyring, Policy
-    from xenoglot.gateway.endpoint.admission_cache import Entry
+    from xenoglot.gateway.endpoint.admission_cache import Admission
     from xenoglot.gateway.http.exchange import Exchange
 
 KEY_PARAMETERS = frozenset({*KEY_HEADERS, "access_token", "api_key", "apikey", "authorization", "key", "token"})
@@ -35,7 +35,7 @@ class AuthService:
         self.throttle = Throttle()
         self.clock = clock
 
-    def admitted(self, exchange: Exchange, policy: Policy) -> Client | Failure:
+    def admitted(self, exchange: Exchange, policy: Policy) -> Principal | Failure:
         """Return who sent the request, or why it may not pass a route of this `policy`. It changes only counts."""
         keyring = self.keyring
         if not keyring.needs_key(policy):
@@ -44,13 +44,13 @@ class AuthService:
             return IN_URL
         found = keyring.admit(exchange.headers, policy)
         source, now, wait = source_of(exchange.peer), self.clock(), 0.0
-        if source is not None and isinstance(found, Client):
+        if source is not None and isinstance(found, Principal):
             wait = self.throttle.taken(source, found.owner, now)
         elif source is not None and found == WRONG:
             wait = self.throttle.refused(source, now)
         return Failure(kind="rate_limit", message=TOO_MANY, retry_after=wait) if wait else found
 
-    def is_let_in_again(self, entry: Entry) -> bool:
+    def is_let_in_again(self, entry: Admission) -> bool:
         """Return whether a request with the head of one that was let in may come in as that did, counting it too."""
         source = entry.source
         return source is None or not self.throttle.taken(source, entry.client.owner, self.clock())

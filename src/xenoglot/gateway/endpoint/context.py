@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.gateway.http.exchange import Exchange
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.observability.request_log import RequestLog
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.auth.keys import Client
+    from xenoglot.gateway.auth.keys import Principal
 
 
 class RequestContext(Struct):
@@ -23,11 +23,11 @@ class RequestContext(Struct):
 
     exchange: Exchange
     dialect: Dialect
-    record: Record
+    record: RequestLog
     hops: int = 0
 
     @property
-    def client(self) -> Client:
+    def client(self) -> Principal:
         """Who sent it."""
         return self.record.client
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway.endpoint.responses import break_off, fail
-from xenoglot.gateway.http.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.endpoint.responses import abort_stream, fail
+from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from xenoglot.gateway.endpoint.context import RequestContext
-    from xenoglot.gateway.http.application import Push
-    from xenoglot.gateway.observability.request_log import Observer
+    from xenoglot.gateway.http.application import PushHandler
+    from xenoglot.gateway.observability.request_log import RequestLogger
     from xenoglot.model.limits import RateLimits
 
 INTERNAL = Failure(
@@ -38,10 +38,10 @@ _logger = logging.getLogger("xenoglot.gateway")
 class RequestRunner:
     """Serves requests, in tasks and without. Whatever ends one is answered or aborted, and written to the log."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: RequestLogger) -> None:
         self.observer = observer
         self.tasks: set[asyncio.Task[object] | None] = set()
-        self.passages: set[Push] = set()
+        self.passages: set[PushHandler] = set()
         """The requests that are served without a task."""
         self._all_passed = asyncio.Event()
         self._stopping = False
@@ -61,7 +61,7 @@ class RequestRunner:
             self.tasks.discard(task)
             self.observer.write(ctx.record)
 
-    def passed(self, passage: Push) -> None:
+    def passed(self, passage: PushHandler) -> None:
         """Note that a request is served without a task no longer."""
         self.passages.discard(passage)
         if not self.passages:
@@ -109,11 +109,11 @@ class RequestRunner:
                 await self._give_up(ctx, invalid(error))
             case BodyTooLargeError():
                 await self._give_up(ctx, Failure(kind="too_large", message=str(error)))
-            case BodyBrokenError():
+            case InvalidBodyError():
                 broken = Failure(kind="invalid_request", message=str(error))
                 failure = STOPPING if error.status == UNAVAILABLE else broken
                 await self._give_up(ctx, failure, status=error.status)
-            case ClientGoneError():
+            case ClientDisconnectedError():
                 ctx.record.failed(CANCELLED)
             case _:
                 raise error
@@ -137,7 +137,7 @@ class RequestRunner:
         try:
             async with asyncio.timeout(LAST_WORD_SECONDS):
                 if ctx.record.stream and ctx.record.status == OK:
-                    await break_off(ctx, STOPPING)
+                    await abort_stream(ctx, STOPPING)
                 else:
                     await self._give_up(ctx, STOPPING)
         except TimeoutError:

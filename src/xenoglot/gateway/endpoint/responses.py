@@ -71,10 +71,10 @@ async def fail(
     ctx.record.failed(failure)
     told = replace(failure, request_id=ctx.record.request_id, status=status or failure.status)
     usual, body = ctx.dialect.encode_error(told)
-    await send_json(ctx, body, status or usual, (*advice(failure), *more))
+    await send_json(ctx, body, status or usual, (*retry_headers(failure), *more))
 
 
-async def break_off(ctx: RequestContext, failure: Failure) -> None:
+async def abort_stream(ctx: RequestContext, failure: Failure) -> None:
     """Say in the middle of a stream that it failed, in the dialect's own event, and end it as nothing whole ends."""
     exchange, dialect, record = ctx.exchange, ctx.dialect, ctx.record
     record.failed(failure)
@@ -86,7 +86,7 @@ async def break_off(ctx: RequestContext, failure: Failure) -> None:
     exchange.abort()
 
 
-def advice(failure: Failure) -> Headers:
+def retry_headers(failure: Failure) -> Headers:
     """Return the headers that tell a client when to come again, or that it need not."""
     wait = failure.retry_after
     if wait is None and failure.kind == "rate_limit":

@@ -29,7 +29,7 @@ USUAL_DIALECT: Final = "chat"
 """Whose errors and lists are written where nothing tells which a client speaks."""
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class EndpointRow(Struct, frozen=True, kw_only=True):
     """A row of the table. `dialect` is that of the route, where it has one; errors are written in it.
 
     `policy` says who may: everybody (`open`), whoever shows a client's key, where any is configured (`key`), or whoever
@@ -47,14 +47,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     generates: bool = False
 
 
-class Found(Struct, frozen=True):
+class EndpointMatch(Struct, frozen=True):
     """What is served at a path: the rows by their methods, and what stands in the place of the template's braces."""
 
-    rows: Mapping[str, Endpoint]
+    rows: Mapping[str, EndpointRow]
     variables: Mapping[str, str]
 
 
-NOTHING = Found({}, {})
+NOTHING = EndpointMatch({}, {})
 
 
 class Routes:
@@ -64,15 +64,17 @@ class Routes:
     fit, the one with the longest text of its own counts. Behind the beginnings of `mirrors`, their rows are served too.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], mirrors: Mapping[str, Sequence[Endpoint]] | None = None) -> None:
+    def __init__(
+        self, endpoints: Sequence[EndpointRow], mirrors: Mapping[str, Sequence[EndpointRow]] | None = None
+    ) -> None:
         self.endpoints = tuple(endpoints)
-        self._exact: dict[str, Found] = {}
-        templates: dict[str, dict[str, Endpoint]] = {}
-        rows: dict[str, dict[str, Endpoint]] = {}
+        self._exact: dict[str, EndpointMatch] = {}
+        templates: dict[str, dict[str, EndpointRow]] = {}
+        rows: dict[str, dict[str, EndpointRow]] = {}
         for endpoint in endpoints:
             table = templates if _VARIABLE.search(endpoint.path) else rows
             table.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        self._exact = {path: Found(found, {}) for path, found in rows.items()}
+        self._exact = {path: EndpointMatch(found, {}) for path, found in rows.items()}
         self._templates = [
             (_pattern(path), templates[path])
             for path in sorted(templates, key=lambda path: len(_VARIABLE.sub("", path)), reverse=True)
@@ -92,7 +94,7 @@ class Routes:
                 return self._beginnings[beginning]
         return None
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> EndpointMatch:
         """Return what is served at `path`; no rows if there is no such path.
 
         `path` is as it came, escapes and all: `/v1//models` and `/v1/%2e%2e/health` are paths that nobody serves.
@@ -104,22 +106,22 @@ class Routes:
                     return found
         return self._mirrored(path) or self._find_template(path)
 
-    def _mirrored(self, path: str) -> Found | None:
+    def _mirrored(self, path: str) -> EndpointMatch | None:
         """Return what is served at a path that mirrors another."""
         for beginning, routes in self._mirrors.items():
             if path.startswith(beginning):
                 return routes.find(f"{VERSION}/{path.removeprefix(beginning)}")
         return None
 
-    def _find_template(self, path: str) -> Found:
+    def _find_template(self, path: str) -> EndpointMatch:
         for spelled in (path, VERSION + path):
             for pattern, rows in self._templates:
                 if fits := pattern.fullmatch(spelled):
-                    return Found(rows, fits.groupdict())
+                    return EndpointMatch(rows, fits.groupdict())
         return NOTHING
 
 
-def _beginnings(endpoints: Sequence[Endpoint]) -> dict[str, Dialect | None]:
+def _beginnings(endpoints: Sequence[EndpointRow]) -> dict[str, Dialect | None]:
     """Return whose paths begin how; `None` where dialects share a beginning that write errors differently."""
     found: dict[str, Dialect | None] = {}
     for endpoint in endpoints:

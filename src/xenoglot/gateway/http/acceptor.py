@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
-from xenoglot.gateway.http.connection import Connection, Host
+from xenoglot.gateway.http.connection import ClientConnection, ConnectionHost
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,10 +33,10 @@ _NOBODY: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR, errno.ECONNABORT
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class AcceptorHost(Host, Protocol):
+class AcceptorHost(ConnectionHost, Protocol):
     """What an acceptor needs of the server."""
 
-    connections: set[Connection]
+    connections: set[ClientConnection]
     crowded: bool
     """Whether accepting has stopped until a connection closes or becomes idle."""
 
@@ -143,13 +143,13 @@ class Acceptor:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._server.make_room()
         peer = str(address[0]) if isinstance(address, tuple) else ""
-        protocol = Connection(self._server, peer, overflow=self._server.full)
+        protocol = ClientConnection(self._server, peer, overflow=self._server.full)
         self._server.connections.add(protocol)
         task = self._loop.create_task(self._connect(protocol, connection))
         self._coming.add(task)
         task.add_done_callback(self._coming.discard)
 
-    async def _connect(self, protocol: Connection, connection: socket.socket) -> None:
+    async def _connect(self, protocol: ClientConnection, connection: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: protocol, connection)
         except OSError:

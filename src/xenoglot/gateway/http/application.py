@@ -11,11 +11,11 @@ from xenoglot.gateway.http.exchange import Exchange
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from xenoglot.gateway.config.connections import Connections
-    from xenoglot.gateway.http.head import Head, Refused
+    from xenoglot.gateway.config.connections import ConnectionSettings
+    from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
 
 
-class Seen(Struct):
+class HeadState(Struct):
     """What an application has found out from a request's head.
 
     A server may keep one beside a head, and pass it with each request that has the same. `entry` is the application's.
@@ -24,7 +24,7 @@ class Seen(Struct):
     entry: object = None
 
 
-class Push(Protocol):
+class PushHandler(Protocol):
     """A request that is served by callbacks, without a task, as its client's connection sees it."""
 
     def left(self) -> None:
@@ -47,11 +47,11 @@ class Push(Protocol):
 class PushExchange(Exchange, Protocol):
     """An exchange that can be served without a task once all of its body is here."""
 
-    passage: Push | None
+    passage: PushHandler | None
     """What serves it without a task."""
     gone: bool
     """Whether the client has disconnected."""
-    seen: Seen | None
+    seen: HeadState | None
     """What is known of its head."""
     since: float | None
     """When its head came, by the application's clock, if the application looks at it again later."""
@@ -97,11 +97,11 @@ class Application(Protocol):
     """Whether no new requests are admitted; those under way are completed."""
 
     @property
-    def connections(self) -> Connections:
+    def connections(self) -> ConnectionSettings:
         """Limits and timeouts of the server's connections."""
         ...
 
-    def awaits_body(self, exchange: PushExchange, head: Head) -> bool:
+    def awaits_body(self, exchange: PushExchange, head: RequestHead) -> bool:
         """Return whether to call `start` for this request, or `handle`, only when all of its body is here."""
         ...
 
@@ -109,11 +109,11 @@ class Application(Protocol):
         """Serve a request whose body is here without a task; return whether that is done. Else `handle` serves it."""
         ...
 
-    def handle(self, exchange: Exchange, seen: Seen | None = None, since: float | None = None) -> Awaitable[None]:
+    def handle(self, exchange: Exchange, seen: HeadState | None = None, since: float | None = None) -> Awaitable[None]:
         """Serve a request, whose head came at the time `since`, or now. It raises nothing but its cancellation."""
         ...
 
-    def refuse(self, exchange: Exchange, refused: Refused) -> Awaitable[None]:
+    def refuse(self, exchange: Exchange, refused: InvalidHeadError) -> Awaitable[None]:
         """Answer bytes that are no valid request, or a request for which there is no room."""
         ...
 

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xenoglot.backends.sanitize import for_header
-from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -180,7 +180,7 @@ class ASGIExchange:
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise ClientGoneError("the client left before its request was complete")
+            raise ClientDisconnectedError("the client left before its request was complete")
         return {"body": message.get("body", b""), "more_body": message.get("more_body", False)}
 
     async def _linger(self) -> None:
@@ -191,7 +191,7 @@ class ASGIExchange:
                 while left > 0:
                     message = await self._next()
                     left = left - len(message["body"]) if message["more_body"] else 0
-        except (TimeoutError, ClientGoneError):
+        except (TimeoutError, ClientDisconnectedError):
             return
 
     def _watch(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from xenoglot.gateway.http.head import FIELDS, Refused
+from xenoglot.gateway.http.head import FIELDS, InvalidHeadError
 from xenoglot.gateway.http.limits import CHUNK_EXCESS, CHUNK_LINE, TRAILER_BYTES
 
 CRLF: Final = b"\r\n"
@@ -31,7 +31,7 @@ class Body(Protocol):
         ...
 
 
-class SizedBody:
+class FixedLengthBody:
     """A body of `left` bytes."""
 
     __slots__ = ("done", "left", "rest")
@@ -91,7 +91,7 @@ class ChunkedBody:
             return at + size
         ending = data[at : at + self._left]
         if not CRLF.startswith(ending):
-            raise Refused("a chunk of the body does not end where its size says")
+            raise InvalidHeadError("a chunk of the body does not end where its size says")
         if len(ending) < len(CRLF):
             self._line = ending
             return len(data)
@@ -103,11 +103,11 @@ class ChunkedBody:
         if end < 0:
             self._line = data[at:]
             if len(self._line) > (CHUNK_LINE if self._trailer is None else TRAILER_BYTES):
-                raise Refused("a line between the chunks of the body is too long")
+                raise InvalidHeadError("a line between the chunks of the body is too long")
             return len(data)
         line = data[at : end + 1]
         if not line.endswith(CRLF):
-            raise Refused("a line between the chunks of the body does not end in CRLF")
+            raise InvalidHeadError("a line between the chunks of the body does not end in CRLF")
         if self._trailer is None:
             self._begin_chunk(line)
         else:
@@ -117,11 +117,11 @@ class ChunkedBody:
     def _begin_chunk(self, line: bytes) -> None:
         found = _SIZE.fullmatch(line[: -len(CRLF)])
         if found is None or len(line) > CHUNK_LINE:
-            raise Refused("the size of a chunk of the body is malformed")
+            raise InvalidHeadError("the size of a chunk of the body is malformed")
         size = int(found[1], 16)
         self._excess = max(0, self._excess + len(line) - min(size, CHUNK_EXCESS) - SMALL_CHUNK)
         if self._excess > CHUNK_EXCESS:
-            raise Refused("the body is more framing than body")
+            raise InvalidHeadError("the body is more framing than body")
         if size:
             self._left = size + len(CRLF)
         else:
@@ -133,10 +133,10 @@ class ChunkedBody:
             return
         self._trailer = (self._trailer or 0) + len(line)
         if self._trailer > TRAILER_BYTES or not FIELDS.fullmatch(line.decode("latin-1")):
-            raise Refused("the trailer behind the body is malformed or too large")
+            raise InvalidHeadError("the trailer behind the body is malformed or too large")
 
 
-WHOLE: Final[Body] = SizedBody(0)
+WHOLE: Final[Body] = FixedLengthBody(0)
 """A body of which all is here: nothing more is fed to it."""
 
 
@@ -144,4 +144,4 @@ def body_of(length: int | None) -> Body:
     """Return what reads a body of `length` bytes, or in chunks."""
     if length == 0:
         return WHOLE
-    return ChunkedBody() if length is None else SizedBody(length)
+    return ChunkedBody() if length is None else FixedLengthBody(length)

@@ -17,13 +17,21 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from xenoglot.gateway.http.application import Seen
-from xenoglot.gateway.http.connection_exchange import REQUEST_TIMEOUT, NativeExchange, too_slow
-from xenoglot.gateway.http.exchange import BodyBrokenError
-from xenoglot.gateway.http.head import BAD_REQUEST, HANDSHAKE, UNAVAILABLE, Head, Refused, decode_head, find_end
-from xenoglot.gateway.http.head_cache import Repeated, is_kept
+from xenoglot.gateway.http.application import HeadState
+from xenoglot.gateway.http.connection_exchange import REQUEST_TIMEOUT, ConnectionExchange, too_slow
+from xenoglot.gateway.http.exchange import InvalidBodyError
+from xenoglot.gateway.http.head import (
+    BAD_REQUEST,
+    HANDSHAKE,
+    UNAVAILABLE,
+    InvalidHeadError,
+    RequestHead,
+    decode_head,
+    find_end,
+)
+from xenoglot.gateway.http.head_cache import HeadCache, is_cacheable
 from xenoglot.gateway.http.limits import HIGH_WATER, SLOW_BYTES, SLOW_SECONDS
-from xenoglot.gateway.http.write_side import Outflow, OutflowHost
+from xenoglot.gateway.http.write_side import WriteSide, WriteSideHost
 
 if TYPE_CHECKING:
     import asyncio
@@ -43,7 +51,7 @@ MOST_STRANGE: Final = 4
 _EMPTY_LINES = re.compile(rb"\A(?:\r\n)+")  # RFC 9112 section 2.2: some clients send one behind a body
 
 
-class Host(OutflowHost, Protocol):
+class ConnectionHost(WriteSideHost, Protocol):
     """What a connection needs of the server."""
 
     draining: bool
@@ -56,27 +64,27 @@ class Host(OutflowHost, Protocol):
         """What answers the requests."""
         ...
 
-    def waits(self, connection: Connection) -> None:
+    def waits(self, connection: ClientConnection) -> None:
         """It has no request."""
         ...
 
-    def busy(self, connection: Connection) -> None:
+    def busy(self, connection: ClientConnection) -> None:
         """It has one."""
         ...
 
-    def receives(self, connection: Connection) -> None:
+    def receives(self, connection: ClientConnection) -> None:
         """The body of its request is on its way, and comes fast enough."""
         ...
 
-    def received(self, connection: Connection) -> None:
+    def received(self, connection: ClientConnection) -> None:
         """No body is expected from it any more."""
         ...
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Return whether a connection beyond the most may be served by now."""
         ...
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """It is closed."""
         ...
 
@@ -84,21 +92,21 @@ class Host(OutflowHost, Protocol):
         """The socket of an evicted connection is closed."""
         ...
 
-    def handle(self, exchange: NativeExchange) -> Awaitable[None]:
+    def handle(self, exchange: ConnectionExchange) -> Awaitable[None]:
         """Answer one request."""
         ...
 
 
-class Connection(Outflow):
+class ClientConnection(WriteSide):
     """A connection that a client made to the server."""
 
-    server: Host
+    server: ConnectionHost
 
-    def __init__(self, server: Host, peer: str = "", *, overflow: bool = False) -> None:
+    def __init__(self, server: ConnectionHost, peer: str = "", *, overflow: bool = False) -> None:
         super().__init__(server)
         self._peer = peer
         self._overflow = overflow
-        self._last: Repeated | None = None
+        self._last: HeadCache | None = None
         """The last head, if the next may be like it."""
         self._strange = 0
         """How many heads, one after another, were not like the one before."""
@@ -107,7 +115,7 @@ class Connection(Outflow):
         self._seen = 0
         self._goes_on = False
         """Whether it is about to be looked what request is in the buffer."""
-        self._exchange: NativeExchange | None = None
+        self._exchange: ConnectionExchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._awaits = False
         """Whether the request is looked at when all of its body is here."""
@@ -218,7 +226,7 @@ class Connection(Outflow):
         elif self._exchange is not None:
             self._look_at_body(self._exchange, now)
         elif self._buffer:
-            self._refuse(Refused("the request's head does not come in time", REQUEST_TIMEOUT))
+            self._refuse(InvalidHeadError("the request's head does not come in time", REQUEST_TIMEOUT))
         else:
             self.close()
 
@@ -249,7 +257,7 @@ class Connection(Outflow):
         if self._exchange is None:
             self.close()
         elif not self._exchange.body.done and not self._deaf:
-            self._give_up_body(self._exchange, BodyBrokenError("the gateway is stopping", UNAVAILABLE))
+            self._give_up_body(self._exchange, InvalidBodyError("the gateway is stopping", UNAVAILABLE))
 
     def retire(self) -> None:
         """Close if there is no request, nor the beginning of one."""
@@ -283,7 +291,7 @@ class Connection(Outflow):
                 return
             begun = bytes(whole[:end])
             head = decode_head(begun)
-        except Refused as refused:
+        except InvalidHeadError as refused:
             self._refuse(refused)
             return
         rest = bytes(whole[end:])
@@ -291,14 +299,14 @@ class Connection(Outflow):
         self._seen = 0
         self._begin(head, rest, self._keep(begun, head))
 
-    def _keep(self, data: bytes, head: Head) -> Seen | None:
+    def _keep(self, data: bytes, head: RequestHead) -> HeadState | None:
         """Keep a head for the next to be compared with; not any more where each is another."""
         self._last = None
-        if self._strange == MOST_STRANGE or not is_kept(data, head):
+        if self._strange == MOST_STRANGE or not is_cacheable(data, head):
             return None
         self._strange += 1
-        seen = Seen()
-        self._last = Repeated(data, head, seen)
+        seen = HeadState()
+        self._last = HeadCache(data, head, seen)
         return seen
 
     def _wait_for_head(self, begun: bytes | bytearray) -> None:
@@ -307,15 +315,15 @@ class Connection(Outflow):
             self._head_end = self.due = min(self._head_end, self._clock() + self.server.bounds.head_seconds)
         self._seen = len(self._buffer)
 
-    def _begin(self, head: Head, rest: bytes, seen: Seen | None) -> None:
+    def _begin(self, head: RequestHead, rest: bytes, seen: HeadState | None) -> None:
         """Have a request served; `rest` came behind its head."""
         if self._overflow and self.server.admit(self):
             self._overflow = False
         if self._overflow and head.path != HEALTH:
             problem = "the gateway has as many connections as it takes; try again"
-            self._refuse(Refused(problem, UNAVAILABLE, method=head.method, path=head.path))
+            self._refuse(InvalidHeadError(problem, UNAVAILABLE, method=head.method, path=head.path))
             return
-        exchange = self._exchange = NativeExchange(self, head, self._peer, seen)
+        exchange = self._exchange = ConnectionExchange(self, head, self._peer, seen)
         exchange.close = head.close or self._overflow
         self.server.busy(self)
         self.due = inf
@@ -335,18 +343,18 @@ class Connection(Outflow):
         if not self._awaits:
             self._start(exchange)
 
-    def _start(self, exchange: NativeExchange) -> None:
+    def _start(self, exchange: ConnectionExchange) -> None:
         """Have a request served: without a task, if it can be sent on its way at once."""
         self._awaits = False
         if not exchange.body.done or not self.server.application.start(exchange):
             self.have_served(exchange, partial(self.server.handle, exchange))
 
-    def have_served(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
+    def have_served(self, exchange: ConnectionExchange, work: Callable[[], Awaitable[None]]) -> None:
         """Have a task do what is to be done for `exchange`."""
         self._task = task = self.loop.create_task(self._serve(exchange, work))
         self.server.tasks.add(task)
 
-    async def _serve(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
+    async def _serve(self, exchange: ConnectionExchange, work: Callable[[], Awaitable[None]]) -> None:
         exchange.begun = True
         task = self._task
         try:
@@ -356,7 +364,7 @@ class Connection(Outflow):
             self._task = None
             self.served(exchange)
 
-    def served(self, exchange: NativeExchange) -> None:
+    def served(self, exchange: ConnectionExchange) -> None:
         """Go on, the request being answered, or given up."""
         self._exchange = None
         if not exchange.body.done:
@@ -394,11 +402,11 @@ class Connection(Outflow):
         self.due = self._clock() + self.server.bounds.idle_seconds
         self.server.waits(self)
 
-    def _read_body(self, exchange: NativeExchange, data: bytes) -> None:
+    def _read_body(self, exchange: ConnectionExchange, data: bytes) -> None:
         try:
             exchange.feed(data)
-        except Refused as refused:
-            self._give_up_body(exchange, BodyBrokenError(str(refused), BAD_REQUEST))
+        except InvalidHeadError as refused:
+            self._give_up_body(exchange, InvalidBodyError(str(refused), BAD_REQUEST))
             return
         if exchange.body.done:
             self._need_nothing()
@@ -410,15 +418,15 @@ class Connection(Outflow):
         if not self._reads or exchange.size > HIGH_WATER or self._buffer:
             self.regulate()
 
-    def _refuse(self, refused: Refused) -> None:
+    def _refuse(self, refused: InvalidHeadError) -> None:
         """Answer what is no request, and close: what follows it could be anything."""
-        head = Head(refused.method or "GET", refused.path, "", [], close=True)
-        exchange = self._exchange = NativeExchange(self, head, self._peer)
+        head = RequestHead(refused.method or "GET", refused.path, "", [], close=True)
+        exchange = self._exchange = ConnectionExchange(self, head, self._peer)
         self.server.busy(self)
         self._deafen(exchange)
         self.have_served(exchange, partial(self.server.application.refuse, exchange, refused))
 
-    def _deafen(self, exchange: NativeExchange) -> None:
+    def _deafen(self, exchange: ConnectionExchange) -> None:
         exchange.close = True
         self._deaf = True
         self._buffer.clear()
@@ -436,18 +444,18 @@ class Connection(Outflow):
         if not self.paused:
             self.due = inf
 
-    def _expect_body(self, exchange: NativeExchange) -> None:
+    def _expect_body(self, exchange: ConnectionExchange) -> None:
         self._progress = exchange.size
         self.due = self._clock() + BODY_SECONDS
 
-    def _look_at_body(self, exchange: NativeExchange, now: float) -> None:
+    def _look_at_body(self, exchange: ConnectionExchange, now: float) -> None:
         enough = exchange.size - self._progress >= self.server.bounds.body_rate * BODY_SECONDS
         if (enough and now < self._body_end) or not self._reads:
             self._expect_body(exchange)
             return
         self._give_up_body(exchange, too_slow())
 
-    def _give_up_body(self, exchange: NativeExchange, problem: BodyBrokenError) -> None:
+    def _give_up_body(self, exchange: ConnectionExchange, problem: InvalidBodyError) -> None:
         exchange.fail(problem)
         self._deafen(exchange)
         if self._awaits:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from xenoglot.backends.sanitize import LONGEST_HEADER, for_header
 from xenoglot.gateway.http.body import WHOLE, body_of
-from xenoglot.gateway.http.exchange import BodyBrokenError, BodyTooLargeError, ClientGoneError
+from xenoglot.gateway.http.exchange import BodyTooLargeError, ClientDisconnectedError, InvalidBodyError
 from xenoglot.gateway.http.limits import HIGH_WATER
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
-    from xenoglot.gateway.http.application import Push, Seen
-    from xenoglot.gateway.http.head import Head
+    from xenoglot.gateway.http.application import HeadState, PushHandler
+    from xenoglot.gateway.http.head import RequestHead
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -66,16 +66,16 @@ class ExchangeConnection(Protocol):
         """Wait until the client has taken enough of what was sent."""
         ...
 
-    def have_served(self, exchange: NativeExchange, work: Callable[[], Awaitable[None]]) -> None:
+    def have_served(self, exchange: ConnectionExchange, work: Callable[[], Awaitable[None]]) -> None:
         """Have a task do `work` for the exchange."""
         ...
 
-    def served(self, exchange: NativeExchange) -> None:
+    def served(self, exchange: ConnectionExchange) -> None:
         """Go on: the response is complete, or aborted."""
         ...
 
 
-class NativeExchange:
+class ConnectionExchange:
     """A request whose head is here, and its response; what is `seen` of the head is the connection's to keep."""
 
     __slots__ = (
@@ -108,7 +108,9 @@ class NativeExchange:
     )
     reads_behind_upgrade = True
 
-    def __init__(self, connection: ExchangeConnection, head: Head, peer: str, seen: Seen | None = None) -> None:
+    def __init__(
+        self, connection: ExchangeConnection, head: RequestHead, peer: str, seen: HeadState | None = None
+    ) -> None:
         self.method = head.method
         self.path = head.path
         self.query = head.query
@@ -129,7 +131,7 @@ class NativeExchange:
         """Bytes of the body that have come."""
         self.gone = False
         """Whether the client has left."""
-        self.passage: Push | None = None
+        self.passage: PushHandler | None = None
         """Who serves it without a task."""
         self._head = head
         self._waits = head.waits
@@ -180,7 +182,7 @@ class NativeExchange:
         """Yield the body as it comes; what nobody takes stays in the network.
 
         Raises:
-            BodyTooLargeError: as above. `BodyBrokenError` and `ClientGoneError` alike.
+            BodyTooLargeError: as above. `InvalidBodyError` and `ClientDisconnectedError` alike.
         """
         self._limit = limit
         self._flows = True
@@ -237,7 +239,7 @@ class NativeExchange:
         server = connection.server
         if not self.body.done or server.draining:
             self.close = True
-        fields = fields_of(headers)
+        fields = render_fields(headers)
         if status <= LAST_INFORMATIONAL or status in BODILESS:
             self._bodiless = True
         elif (promised := _promised(headers)) is not None:
@@ -322,7 +324,7 @@ class NativeExchange:
     def leave(self) -> None:
         """Note that the client is gone."""
         self.over = self.gone = True
-        self._problem = ClientGoneError("the client left before its request was complete")
+        self._problem = ClientDisconnectedError("the client left before its request was complete")
         self._pieces.clear()
         self._wake()
 
@@ -351,7 +353,7 @@ class NativeExchange:
         self._connection.send(data)
 
 
-def fields_of(headers: Sequence[tuple[str, str]]) -> str:
+def render_fields(headers: Sequence[tuple[str, str]]) -> str:
     """Return the lines of `headers`; nothing in a value can end its line, or be more than visible ASCII (C22)."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
     if (
@@ -383,9 +385,9 @@ def _too_large(limit: int) -> BodyTooLargeError:
     return BodyTooLargeError(f"the request's body is larger than {limit} bytes")
 
 
-def too_slow() -> BodyBrokenError:
+def too_slow() -> InvalidBodyError:
     """The body does not come as fast as it must."""
-    return BodyBrokenError("the request's body comes too slowly", REQUEST_TIMEOUT)
+    return InvalidBodyError("the request's body comes too slowly", REQUEST_TIMEOUT)
 
 
 REQUEST_TIMEOUT: Final = 408

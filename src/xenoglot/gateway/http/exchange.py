@@ -14,7 +14,7 @@ class BodyTooLargeError(XenoglotError):
     """The request's body is larger than allowed; it was not read to its end."""
 
 
-class BodyBrokenError(XenoglotError):
+class InvalidBodyError(XenoglotError):
     """The request's body is malformed, or does not come in time; `status` is how HTTP says that."""
 
     def __init__(self, problem: str, status: int) -> None:
@@ -22,12 +22,12 @@ class BodyBrokenError(XenoglotError):
         self.status = status
 
 
-class ClientGoneError(XenoglotError):
+class ClientDisconnectedError(XenoglotError):
     """The client closed its connection; whoever is at work for it should stop."""
 
 
 @runtime_checkable
-class Flowing(Protocol):
+class StreamedBody(Protocol):
     """An exchange whose body can be taken piece by piece."""
 
     def pieces(self, limit: int) -> AsyncGenerator[bytes]:

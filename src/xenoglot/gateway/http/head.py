@@ -35,7 +35,7 @@ _LENGTH = re.compile(rf"[0-9]{{1,{LENGTH_DIGITS}}}")
 _BLANKS: Final = " \t"
 
 
-class Refused(XenoglotError):  # noqa: N818  not a mistake of ours: an answer with this status
+class InvalidHeadError(XenoglotError):
     """The bytes are no request that can be served; `status` says how that is told, `path` what was asked, if known."""
 
     def __init__(self, problem: str, status: int = BAD_REQUEST, *, method: str = "", path: str = "") -> None:
@@ -45,7 +45,7 @@ class Refused(XenoglotError):  # noqa: N818  not a mistake of ours: an answer wi
         self.path = path
 
 
-class Head(Struct, gc=False):
+class RequestHead(Struct, gc=False):
     """The head of a request. `length` is that of the body in bytes, `None` where it comes in chunks.
 
     `close` says that nothing follows on this connection, `plain` that the client knows no chunks (HTTP/1.0), `waits`
@@ -74,13 +74,13 @@ def find_end(data: bytes | bytearray, begin: int) -> int:
     if 0 <= end <= HEAD_BYTES:
         return end + len(END)
     if end > 0 or len(data) > HEAD_BYTES:
-        raise Refused(f"the request's head is larger than {HEAD_BYTES} bytes", FIELDS_TOO_LARGE)
+        raise InvalidHeadError(f"the request's head is larger than {HEAD_BYTES} bytes", FIELDS_TOO_LARGE)
     if _BARE_LF.search(data, max(0, begin - 1)):
-        raise Refused("a line of the request's head does not end in CRLF")
+        raise InvalidHeadError("a line of the request's head does not end in CRLF")
     return 0
 
 
-def decode_head(data: bytes) -> Head:
+def decode_head(data: bytes) -> RequestHead:
     """Return the head in `data`, which ends in an empty line.
 
     Raises:
@@ -90,34 +90,34 @@ def decode_head(data: bytes) -> Head:
     head = _first_line(first, data)
     try:
         return _with_fields(head, fields[:-2])
-    except Refused as refused:
+    except InvalidHeadError as refused:
         refused.method, refused.path = head.method, head.path
         raise
 
 
-def _first_line(line: str, data: bytes) -> Head:
+def _first_line(line: str, data: bytes) -> RequestHead:
     found = _FIRST.fullmatch(line)
     if found is None:
-        raise Refused("the first line is not that of an HTTP/1.1 request")
+        raise InvalidHeadError("the first line is not that of an HTTP/1.1 request")
     method, target, major, minor = found.groups()
     if data.startswith(PREFACE) or major != "1" or minor not in "01":
-        raise Refused("the gateway speaks HTTP/1.1 alone", VERSION_NOT_SUPPORTED)
+        raise InvalidHeadError("the gateway speaks HTTP/1.1 alone", VERSION_NOT_SUPPORTED)
     if not target.startswith("/") or "#" in target:
         if target == "*" and method == "OPTIONS":  # RFC 9112 section 3.2.4
-            return Head(method, target, "", [])
+            return RequestHead(method, target, "", [])
         # A proxy is asked with a whole URL, or by CONNECT; this is none, and the host in it would have to be believed.
-        raise Refused("the request's target must be a path", method=method)
+        raise InvalidHeadError("the request's target must be a path", method=method)
     path, _, query = target.partition("?")
-    return Head(method, path, query, [], plain=minor == "0")
+    return RequestHead(method, path, query, [], plain=minor == "0")
 
 
-def _with_fields(head: Head, block: str) -> Head:
+def _with_fields(head: RequestHead, block: str) -> RequestHead:
     if not FIELDS.fullmatch(block):
-        raise Refused(_field_problem(block))
+        raise InvalidHeadError(_field_problem(block))
     lines = block.split("\r\n")
     lines.pop()
     if len(lines) > HEAD_FIELDS:
-        raise Refused(f"the request has more than {HEAD_FIELDS} header fields", FIELDS_TOO_LARGE)
+        raise InvalidHeadError(f"the request has more than {HEAD_FIELDS} header fields", FIELDS_TOO_LARGE)
     headers = head.headers
     for line in lines:
         name, _, value = line.partition(":")
@@ -130,37 +130,37 @@ def _with_fields(head: Head, block: str) -> Head:
     return head
 
 
-def _body_length(head: Head, names: list[str]) -> int | None:
+def _body_length(head: RequestHead, names: list[str]) -> int | None:
     """Return the length of the body by RFC 9112 section 6.3, where that leaves no doubt."""
     codings = "transfer-encoding" in names
     lengths = names.count("content-length")
     if codings:
         if lengths:
-            raise Refused("the request has both `content-length` and `transfer-encoding`")
+            raise InvalidHeadError("the request has both `content-length` and `transfer-encoding`")
         if head.plain:
-            raise Refused("a request of HTTP/1.0 has no `transfer-encoding`")
+            raise InvalidHeadError("a request of HTTP/1.0 has no `transfer-encoding`")
         if [value.lower() for value in _values(head, "transfer-encoding")] != ["chunked"]:
-            raise Refused("the only `transfer-encoding` taken is `chunked`, once")
+            raise InvalidHeadError("the only `transfer-encoding` taken is `chunked`, once")
         return None
     if not lengths:
         return 0
     value = _values(head, "content-length")[0]
     if lengths > 1 or not _LENGTH.fullmatch(value):
-        raise Refused("the request needs one lawful `content-length`")
+        raise InvalidHeadError("the request needs one lawful `content-length`")
     return int(value)
 
 
-def _waits(head: Head) -> bool:
+def _waits(head: RequestHead) -> bool:
     if _words(head, "expect") != ["100-continue"]:
-        raise Refused("the only `expect` known is `100-continue`", EXPECTATION_FAILED)
+        raise InvalidHeadError("the only `expect` known is `100-continue`", EXPECTATION_FAILED)
     return not head.plain and head.length != 0
 
 
-def _values(head: Head, name: str) -> list[str]:
+def _values(head: RequestHead, name: str) -> list[str]:
     return [value for field, value in head.headers if field == name]
 
 
-def _words(head: Head, name: str) -> list[str]:
+def _words(head: RequestHead, name: str) -> list[str]:
     """Return the members of a list, in lower case."""
     return [word.strip(_BLANKS).lower() for value in _values(head, name) for word in value.split(",")]
 

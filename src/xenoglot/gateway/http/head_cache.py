@@ -16,8 +16,8 @@ from xenoglot.gateway.http.limits import LENGTH_DIGITS
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.http.application import Seen
-    from xenoglot.gateway.http.head import Head
+    from xenoglot.gateway.http.application import HeadState
+    from xenoglot.gateway.http.head import RequestHead
 
 LONGEST: Final = 4096
 """Bytes of a head that is kept for as long as its connection lasts."""
@@ -25,12 +25,12 @@ LONGEST: Final = 4096
 _LENGTH: Final = "content-length"
 
 
-class Repeated:
+class HeadCache:
     """A head that was read from `data`, and what is `seen` of all that repeat it."""
 
     __slots__ = ("_after", "_before", "_digits", "_place", "head", "seen")
 
-    def __init__(self, data: bytes, head: Head, seen: Seen) -> None:
+    def __init__(self, data: bytes, head: RequestHead, seen: HeadState) -> None:
         self.head = head
         """The head, with the length that it had last."""
         self.seen = seen
@@ -67,7 +67,7 @@ class Repeated:
 
 
 @shortcut("heads")
-def is_kept(data: bytes, head: Head) -> bool:
+def is_cacheable(data: bytes, head: RequestHead) -> bool:
     """Whether the head in `data` is one to keep: it is not too long, and its length tells nothing but a length."""
     return len(data) <= LONGEST and not head.waits
 

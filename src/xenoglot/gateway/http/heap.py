@@ -14,7 +14,7 @@ IDLE_SECONDS: Final = 5.0
 """How long no request must have been in progress: a short gap between two requests is no end of a peak."""
 
 
-class PeakWatch:
+class PeakDetector:
     """Decides when a peak of requests has ended. Pure: the time is an argument."""
 
     __slots__ = ("_idle_since", "_trimmed_at", "_used")

@@ -40,7 +40,7 @@ def raise_limit(wanted: int) -> int | None:
     return soft
 
 
-def open_now() -> int:
+def count_open() -> int:
     """Return how many descriptors the process has open; 0 where the system does not list them."""
     try:
         return len(os.listdir("/dev/fd"))  # noqa: PTH208  the number is all that is wanted
@@ -53,7 +53,7 @@ def needed(most: int, used: int) -> int:
     return used + RESERVE + PER_CONNECTION * most
 
 
-def fitted(most: int, used: int, limit: int | None) -> int:
+def fit_connections(most: int, used: int, limit: int | None) -> int:
     """Return for how many of `most` connections `limit` descriptors are enough; at least one."""
     if limit is None or needed(most, used) <= limit:
         return most

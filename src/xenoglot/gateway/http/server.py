@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Sequence
 
-    from xenoglot.gateway.config.connections import Connections
-    from xenoglot.gateway.http.connection import Connection
-    from xenoglot.gateway.http.connection_exchange import NativeExchange
-    from xenoglot.gateway.http.write_side import Outflow
+    from xenoglot.gateway.config.connections import ConnectionSettings
+    from xenoglot.gateway.http.connection import ClientConnection
+    from xenoglot.gateway.http.connection_exchange import ConnectionExchange
+    from xenoglot.gateway.http.write_side import WriteSide
 
 Application_ = TypeVar("Application_", bound=Application)
 
@@ -38,18 +38,18 @@ _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-class NativeServer(Generic[Application_]):
+class HTTPServer(Generic[Application_]):
     """Answers with an `application`, which may be exchanged for another at any time.
 
     It belongs to one event loop: `open` begins, `drain` ends it.
     """
 
-    def __init__(self, application: Application_, bounds: Connections | None = None) -> None:
+    def __init__(self, application: Application_, bounds: ConnectionSettings | None = None) -> None:
         self.application = application
         self.former: set[Application_] = set()
         """Those before it that still have requests."""
         self.bounds = bounds or application.connections
-        self.connections: set[Connection] = set()
+        self.connections: set[ClientConnection] = set()
         self.tasks: set[asyncio.Task[None] | None] = set()
         """Those that serve a request, clients that are gone included."""
         self.draining = False
@@ -58,15 +58,15 @@ class NativeServer(Generic[Application_]):
         self.loop: asyncio.AbstractEventLoop
         self.gathers = False
         """Whether the writes of a turn of the loop are made together at its end, so that their readers wake up once."""
-        self._gathered: list[Outflow] = []
-        self._waiting: dict[Connection, None] = {}
-        self._receiving: dict[Connection, None] = {}
+        self._gathered: list[WriteSide] = []
+        self._waiting: dict[ClientConnection, None] = {}
+        self._receiving: dict[ClientConnection, None] = {}
         """Those whose request's body is not whole, the longest without progress first."""
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
-        self._peaks = heap.PeakWatch()
+        self._peaks = heap.PeakDetector()
         self._files = 0
         """Descriptors that were open before the first connection."""
         self.crowded = False
@@ -78,7 +78,7 @@ class NativeServer(Generic[Application_]):
         """Begin to let clients in."""
         self.loop = asyncio.get_running_loop()
         self.gathers = not type(self.loop).__module__.startswith("uvloop")  # which does that by itself
-        self._files = open_files.open_now()
+        self._files = open_files.count_open()
         self.bounds = self._fitted(self.bounds)
         self._sweep()
         self._acceptors = [Acceptor(self, listener) for listener in listeners]
@@ -86,7 +86,7 @@ class NativeServer(Generic[Application_]):
             acceptor.start()
         self.application.take_up()
 
-    def handle(self, exchange: NativeExchange) -> Awaitable[None]:
+    def handle(self, exchange: ConnectionExchange) -> Awaitable[None]:
         """Answer one request."""
         return self.application.handle(exchange, exchange.seen, exchange.since)
 
@@ -142,7 +142,7 @@ class NativeServer(Generic[Application_]):
 
     # What connections tell.
 
-    def gather(self, connection: Outflow) -> None:
+    def gather(self, connection: WriteSide) -> None:
         """Have it write what it holds when this turn of the loop is over."""
         if not self._gathered:
             self.loop.call_soon(self._write)
@@ -153,26 +153,26 @@ class NativeServer(Generic[Application_]):
         for connection in gathered:
             connection.flush()
 
-    def waits(self, connection: Connection) -> None:
+    def waits(self, connection: ClientConnection) -> None:
         """It has no request."""
         self._waiting[connection] = None
         if self.crowded:
             self._accept_again()
 
-    def busy(self, connection: Connection) -> None:
+    def busy(self, connection: ClientConnection) -> None:
         """It has one."""
         self._waiting.pop(connection, None)
 
-    def receives(self, connection: Connection) -> None:
+    def receives(self, connection: ClientConnection) -> None:
         """The body of its request is on its way, and comes fast enough."""
         self._receiving.pop(connection, None)
         self._receiving[connection] = None
 
-    def received(self, connection: Connection) -> None:
+    def received(self, connection: ClientConnection) -> None:
         """No body is expected from it any more."""
         self._receiving.pop(connection, None)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """It is gone."""
         self._waiting.pop(connection, None)
         self._receiving.pop(connection, None)
@@ -204,7 +204,7 @@ class NativeServer(Generic[Application_]):
         if self.full:
             self.drop_oldest()
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Return whether one that came beyond the most may be served: there is room by now, or an idle one makes it."""
         self.busy(connection)
         return len(self.connections) <= self.bounds.most or self.drop_oldest()
@@ -230,7 +230,7 @@ class NativeServer(Generic[Application_]):
         """The socket of an evicted connection is closed."""
         self._closing -= 1
 
-    def _oldest(self, number: int) -> list[Connection]:
+    def _oldest(self, number: int) -> list[ClientConnection]:
         """Return connections on which no work has begun: the longest idle first, then those with a slow body."""
         found = list(islice(self._waiting, number))
         if len(found) < number:
@@ -245,10 +245,10 @@ class NativeServer(Generic[Application_]):
         for connection in [*self._waiting, *(one for one in self._receiving if one.is_slow(now))]:
             connection.stop_waiting()
 
-    def _fitted(self, bounds: Connections) -> Connections:
+    def _fitted(self, bounds: ConnectionSettings) -> ConnectionSettings:
         """Raise the limit on open files for `bounds`, or fit `bounds` to it."""
         limit = open_files.raise_limit(open_files.needed(bounds.most, self._files))
-        most = open_files.fitted(bounds.most, self._files, limit)
+        most = open_files.fit_connections(bounds.most, self._files, limit)
         if most == bounds.most:
             return bounds
         _logger.warning(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from xenoglot.gateway.http.limits import HIGH_WATER, LINGER_BYTES, LINGER_SECONDS
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.config.connections import Connections
+    from xenoglot.gateway.config.connections import ConnectionSettings
 
 PROGRESS_BYTES: Final = 1024
 """What a slow client must take in `stall_seconds`."""
@@ -21,26 +21,26 @@ LINGER_NOT: Final = struct.pack("ii", 1, 0)
 """The option by which a socket that is closed says that it breaks off."""
 
 
-class OutflowHost(Protocol):
+class WriteSideHost(Protocol):
     """What the write side of a connection needs of the server."""
 
     loop: asyncio.AbstractEventLoop
-    bounds: Connections
+    bounds: ConnectionSettings
     """Limits and timeouts."""
     gathers: bool
     """Whether the writes of a turn of the loop are made together at its end."""
 
-    def gather(self, connection: Outflow) -> None:
+    def gather(self, connection: WriteSide) -> None:
         """Flush the connection at the end of this turn of the loop."""
         ...
 
 
-class Outflow(asyncio.Protocol):
+class WriteSide(asyncio.Protocol):
     """The side of a connection on which we write."""
 
     transport: asyncio.Transport
 
-    def __init__(self, server: OutflowHost) -> None:
+    def __init__(self, server: WriteSideHost) -> None:
         self.server = server
         self.loop = server.loop
         self._clock = server.loop.time

@@ -56,7 +56,7 @@ class Limiter(Protocol):
         """Let a request in if that can be decided now; `None`, and nothing happened, where `enter` has to be asked."""
         ...
 
-    def measures(self) -> Measures:
+    def measures(self) -> LimiterMetrics:
         """Return what it has to tell."""
         ...
 
@@ -65,7 +65,7 @@ class Limiter(Protocol):
         ...
 
 
-class Measures:
+class LimiterMetrics:
     """What limiters count, by the kind of scope (`key`, `upstream`, `model`)."""
 
     __slots__ = ("refused", "waiting")
@@ -162,10 +162,10 @@ class MemoryLimiter:
         if decided or self._futures or self._timer is not None:
             self._tell(decided)
 
-    def measures(self) -> Measures:
+    def measures(self) -> LimiterMetrics:
         """Return who waits, and who was refused."""
         waiting = Counter(kind for one in self._room for kind in {name.partition(":")[0] for name in one.lacking})
-        return Measures(waiting, self._refused)
+        return LimiterMetrics(waiting, self._refused)
 
     async def aclose(self) -> None:
         """Call nobody any more."""

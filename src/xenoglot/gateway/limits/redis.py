@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import redis_scripts as script
 from xenoglot.gateway.limits.limiter import UNLIMITED, MemoryLimiter
-from xenoglot.gateway.limits.redis_timeout import Patience
+from xenoglot.gateway.limits.redis_timeout import SilenceTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from xenoglot.gateway.limits.limiter import Lease, Measures
-    from xenoglot.gateway.limits.redis_scripts import Asked
+    from xenoglot.gateway.limits.limiter import Lease, LimiterMetrics
+    from xenoglot.gateway.limits.redis_scripts import LimitRequest
     from xenoglot.policy.limits.admission_queue import Applicant
     from xenoglot.policy.limits.scope import Scope
     from xenoglot.policy.limits.usage_ledger import Lack, Taken
@@ -57,7 +57,7 @@ class RedisLease:
 
     __slots__ = ("asked", "limiter", "name", "since", "taken", "tokens")
 
-    def __init__(self, limiter: RedisLimiter, name: str, one: Applicant, asked: Asked, taken: Taken) -> None:
+    def __init__(self, limiter: RedisLimiter, name: str, one: Applicant, asked: LimitRequest, taken: Taken) -> None:
         self.limiter = limiter
         self.name = name
         self.asked = asked
@@ -94,7 +94,7 @@ class RedisLimiter:
         retry_seconds: float = RETRY_SECONDS,
         timeout: float = TIMEOUT,
     ) -> None:
-        self._server = Server(url, timeout)
+        self._server = RedisClient(url, timeout)
         self._local = MemoryLimiter(clock=clock)
         self._server_clock = server_clock
         self._retry_seconds = retry_seconds
@@ -102,7 +102,7 @@ class RedisLimiter:
         self._process = secrets.token_hex(8)
         self._number = 0
         self._leases: dict[str, RedisLease] = {}
-        self._owed: deque[tuple[str, Asked]] = deque(maxlen=MOST_OWED)
+        self._owed: deque[tuple[str, LimitRequest]] = deque(maxlen=MOST_OWED)
         self._is_lost = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._returning: asyncio.Task[None] | None = None
@@ -119,7 +119,7 @@ class RedisLimiter:
             return UNLIMITED
         one = self._local.applicant(scopes, owner, tokens, patience)
         taken = await self._local.admit(one)
-        asked = script.asked(scopes, tokens)
+        asked = script.limit_request(scopes, tokens)
         self._number += 1
         lease = RedisLease(self, f"{self._process}-{self._number}", one, asked, taken)
         while not self._is_lost:
@@ -153,7 +153,7 @@ class RedisLimiter:
             return None
         return self._start(self._leave(lease, changed))
 
-    def measures(self) -> Measures:
+    def measures(self) -> LimiterMetrics:
         """Return who waits here, and who was refused."""
         return self._local.measures()
 
@@ -182,7 +182,7 @@ class RedisLimiter:
         if len(answer) == 1:
             lease.since = int(answer[0])
             return []
-        return script.lacks(answer, one, self._local.clock(), POLL_SECONDS)
+        return script.read_shortages(answer, one, self._local.clock(), POLL_SECONDS)
 
     def _granted_in_vain(self, lease: RedisLease, asking: asyncio.Task[list[Any]]) -> None:
         """Have the server take back what it granted to somebody who had gone."""
@@ -207,7 +207,7 @@ class RedisLimiter:
             self._owe(lease.name, lease.asked)
             self._lose(error)
 
-    def _owe(self, name: str, asked: Asked) -> None:
+    def _owe(self, name: str, asked: LimitRequest) -> None:
         """Note a place that the server is to be told of when it is back."""
         if asked.place_keys:
             self._owed.append((name, asked))
@@ -231,7 +231,7 @@ class RedisLimiter:
             await self._server.renew(script.renew(still, self._server_clock(), self._lasts))
             for key, name in still:
                 if name not in self._leases:  # it left while it was vouched for
-                    self._owe(name, script.Asked((), (), (), (key,)))
+                    self._owe(name, script.LimitRequest((), (), (), (key,)))
         await self._settle()
 
     async def _settle(self) -> None:
@@ -268,8 +268,8 @@ class RedisLimiter:
         return task
 
 
-class Server:
-    """The questions to the server, each answered or raising one of `errors`; `timeout` is for `Patience`."""
+class RedisClient:
+    """The questions to the server, each answered or raising one of `errors`; `timeout` is for `SilenceTimeout`."""
 
     def __init__(self, url: str, timeout: float) -> None:
         try:
@@ -284,12 +284,12 @@ class Server:
         pool = redis.BlockingConnectionPool.from_url(
             _spelled(url),
             max_connections=CONNECTIONS,
-            timeout=None,  # how long to wait is for us to say: see `Patience`
+            timeout=None,  # how long to wait is for us to say: see `SilenceTimeout`
             socket_timeout=None,
             socket_connect_timeout=None,
             retry=Retry(NoBackoff(), 0),
         )
-        self._patience = Patience(timeout)
+        self._patience = SilenceTimeout(timeout)
         self._redis = redis.Redis.from_pool(pool)
         self._enter, self._leave, self._renew = (
             self._redis.register_script(text) for text in (script.ENTER, script.LEAVE, script.RENEW)

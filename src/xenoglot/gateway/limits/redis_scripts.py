@@ -150,7 +150,7 @@ return 1
 """Has leases last longer; those that lapsed, or that the server never heard of, are there again."""
 
 
-class WindowAsked(Struct, frozen=True):
+class WindowRequest(Struct, frozen=True):
     """A window, as `ENTER` wants it; `grain` is 0 where each use is kept by itself."""
 
     scope: int
@@ -165,14 +165,14 @@ class WindowAsked(Struct, frozen=True):
         return name if not self.grain else f"s{now // self.grain}"
 
 
-class PlaceAsked(Struct, frozen=True):
+class SlotRequest(Struct, frozen=True):
     """Places, as `ENTER` wants them."""
 
     scope: int
     limit: int
 
 
-class WindowLeft(Struct, frozen=True):
+class WindowRelease(Struct, frozen=True):
     """A window, as `LEAVE` wants it: `owed` is what was used beyond what was reserved, below 0 what comes back."""
 
     entry: str
@@ -181,12 +181,12 @@ class WindowLeft(Struct, frozen=True):
     grain: int
 
 
-class Asked(Struct, frozen=True):
+class LimitRequest(Struct, frozen=True):
     """What a request wants of a server: the windows and places of its scopes, and the keys of both in that order."""
 
-    windows: tuple[WindowAsked, ...]
+    windows: tuple[WindowRequest, ...]
     window_keys: tuple[str, ...]
-    places: tuple[PlaceAsked, ...]
+    places: tuple[SlotRequest, ...]
     place_keys: tuple[str, ...]
 
     def enter(self, name: str, now: int, lasts: int) -> tuple[Sequence[str], bytes]:
@@ -201,7 +201,7 @@ class Asked(Struct, frozen=True):
         for index, owed in changed:
             window = self.windows[index]
             keys += self.window_keys[2 * index : 2 * index + 2]
-            windows.append(WindowLeft(window.entry(name, since), owed, window.span, window.grain))
+            windows.append(WindowRelease(window.entry(name, since), owed, window.span, window.grain))
         return (*keys, *self.place_keys), json.encode({"now": now, "id": name, "windows": windows})
 
     def owed(self, reserved: int, used: int | None, *, asked: bool) -> list[tuple[int, int]]:
@@ -214,11 +214,11 @@ class Asked(Struct, frozen=True):
         return [(index, owed) for index, owed in changes if owed]
 
 
-def asked(scopes: Sequence[Scope], tokens: int) -> Asked:
+def limit_request(scopes: Sequence[Scope], tokens: int) -> LimitRequest:
     """Return what a request of so many tokens wants of a server."""
-    windows: list[WindowAsked] = []
+    windows: list[WindowRequest] = []
     window_keys: list[str] = []
-    places: list[PlaceAsked] = []
+    places: list[SlotRequest] = []
     place_keys: list[str] = []
     for number, scope in enumerate(scopes):
         for why, each, amount in (("requests", scope.requests, 1), ("tokens", scope.tokens, tokens)):
@@ -227,9 +227,9 @@ def asked(scopes: Sequence[Scope], tokens: int) -> Asked:
                 stem = f"{PREFIX}{scope.name}/{why}/{windows[-1].span}"
                 window_keys += (stem, f"{stem}/amounts")
         if scope.concurrency is not None:
-            places.append(PlaceAsked(number, scope.concurrency))
+            places.append(SlotRequest(number, scope.concurrency))
             place_keys.append(f"{PREFIX}{scope.name}/places")
-    return Asked(tuple(windows), tuple(window_keys), tuple(places), tuple(place_keys))
+    return LimitRequest(tuple(windows), tuple(window_keys), tuple(places), tuple(place_keys))
 
 
 def renew(leases: Sequence[tuple[str, str]], now: int, lasts: int) -> tuple[Sequence[str], bytes]:
@@ -238,7 +238,7 @@ def renew(leases: Sequence[tuple[str, str]], now: int, lasts: int) -> tuple[Sequ
     return [key for key, _ in leases], json.encode({"now": now, "lasts": lasts, "ids": names})
 
 
-def lacks(answer: Sequence[Any], one: Applicant, now: float, poll: float) -> list[Lack]:
+def read_shortages(answer: Sequence[Any], one: Applicant, now: float, poll: float) -> list[Lack]:
     """Return what `ENTER` says is missing; `now` is ours. After `poll` seconds others may have given back something."""
     found: dict[int, Lack] = {}
     for index, why, wait in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
@@ -259,7 +259,7 @@ def _worse(lack: Lack, other: Lack | None) -> Lack:
     return other if lack.why == "places" or (other.until, other.tokens) >= (lack.until, lack.tokens) else lack
 
 
-def _window(scope: int, why: str, amount: int, window: Window) -> WindowAsked:
+def _window(scope: int, why: str, amount: int, window: Window) -> WindowRequest:
     span = round(window.seconds * MICROSECONDS)
     grain = 0 if window.amount <= MOST_ENTRIES else -(-span // MOST_ENTRIES)
-    return WindowAsked(scope, why, window.amount, amount, span, grain)
+    return WindowRequest(scope, why, window.amount, amount, span, grain)

@@ -18,7 +18,7 @@ TURNS: Final = 8
 """Turns of the event loop in which an answer that has arrived already is read, and handed on to whoever waits."""
 
 
-class Patience:
+class SilenceTimeout:
     """Waits for answers; the server is silent while nobody gets one for `seconds`.
 
     A timer fires whenever the process runs again, and before what has arrived meanwhile is read: so after it fires,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from xenoglot.gateway.config.limits import OUTPUT_TOKENS, Limits, window
+from xenoglot.gateway.config.limits import OUTPUT_TOKENS, LimitSettings, window
 from xenoglot.policy.limits.scope import Scope
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def expected_tokens(request: Request, prompt: int, output: int = OUTPUT_TOKENS) 
 
 
 @lru_cache(maxsize=4096)
-def scoped(name: str, limits: Limits) -> Scope:
+def scoped(name: str, limits: LimitSettings) -> Scope:
     """Return limits as those of `name`."""
     return Scope(
         name,

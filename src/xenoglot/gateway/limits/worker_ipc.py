@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import MsgspecError, Struct, msgpack
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.limits.limiter import UNLIMITED, Measures, MemoryLimiter
+from xenoglot.gateway.limits.limiter import UNLIMITED, LimiterMetrics, MemoryLimiter
 from xenoglot.model.failure import Failure
 from xenoglot.policy.limits.scope import Scope
 
@@ -37,7 +37,7 @@ RETRY_SECONDS = 1.0
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Enter(Struct, frozen=True, tag=True):
+class AcquireMessage(Struct, frozen=True, tag=True):
     """A request wants in."""
 
     number: int
@@ -47,7 +47,7 @@ class Enter(Struct, frozen=True, tag=True):
     patience: float | None
 
 
-class Leave(Struct, frozen=True, tag=True):
+class ReleaseMessage(Struct, frozen=True, tag=True):
     """A request is over, or, if it did not come in yet, wants in no more."""
 
     number: int
@@ -55,28 +55,28 @@ class Leave(Struct, frozen=True, tag=True):
     asked: bool
 
 
-class Entered(Struct, frozen=True, tag=True):
+class AcquiredMessage(Struct, frozen=True, tag=True):
     """A request is in."""
 
     number: int
 
 
-class Refused(Struct, frozen=True, tag=True):
+class RejectedMessage(Struct, frozen=True, tag=True):
     """A request is refused."""
 
     number: int
     failure: Failure
 
 
-Asked: TypeAlias = Enter | Leave
-Answered: TypeAlias = Entered | Refused
+RequestMessage: TypeAlias = AcquireMessage | ReleaseMessage
+ReplyMessage: TypeAlias = AcquiredMessage | RejectedMessage
 
 _encoder = msgpack.Encoder()
-_asked: msgpack.Decoder[Asked] = msgpack.Decoder(Asked)
-_answered: msgpack.Decoder[Answered] = msgpack.Decoder(Answered)
+_asked: msgpack.Decoder[RequestMessage] = msgpack.Decoder(RequestMessage)
+_answered: msgpack.Decoder[ReplyMessage] = msgpack.Decoder(ReplyMessage)
 
 
-def frame(message: Asked | Answered) -> bytes:
+def frame(message: RequestMessage | ReplyMessage) -> bytes:
     """Return a message as it is sent."""
     body = _encoder.encode(message)
     return len(body).to_bytes(HEAD, "big") + body
@@ -98,7 +98,7 @@ async def read(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def serving(limiter: Limiter, path: str) -> AsyncGenerator[None]:
+async def serve_limiter(limiter: Limiter, path: str) -> AsyncGenerator[None]:
     """Let workers share `limiter`, at a unix socket at `path`, until the end."""
     workers: set[asyncio.Task[None]] = set()
 
@@ -136,31 +136,31 @@ class _Worker:
             self._writer.transport.abort()
             await self._drop()
 
-    def _hear(self, message: Asked) -> None:
+    def _hear(self, message: RequestMessage) -> None:
         match message:
-            case Enter():
+            case AcquireMessage():
                 task = asyncio.get_running_loop().create_task(self._enter(message))
                 self._waiting[message.number] = task
                 task.add_done_callback(lambda _: self._waiting.pop(message.number, None))
-            case Leave(number=number, used=used, asked=asked):
+            case ReleaseMessage(number=number, used=used, asked=asked):
                 lease = self._leases.pop(number, None)
                 if lease is not None:
                     lease.drop(used, asked=asked)
                 elif (task_ := self._waiting.get(number)) is not None:
                     task_.cancel()
 
-    async def _enter(self, asked: Enter) -> None:
+    async def _enter(self, asked: AcquireMessage) -> None:
         try:
             lease = await self._limiter.enter(
                 asked.scopes, owner=asked.owner, tokens=asked.tokens, patience=asked.patience
             )
         except FailureError as error:
-            self._say(Refused(asked.number, error.failure))
+            self._say(RejectedMessage(asked.number, error.failure))
         else:
             self._leases[asked.number] = lease
-            self._say(Entered(asked.number))
+            self._say(AcquiredMessage(asked.number))
 
-    def _say(self, message: Answered) -> None:
+    def _say(self, message: ReplyMessage) -> None:
         if not self._writer.transport.is_closing():
             self._writer.write(frame(message))
 
@@ -199,7 +199,7 @@ class _Link:
         self._writer = writer
         self._number = 0
         self._held: set[int] = set()
-        self._waiting: dict[int, asyncio.Future[Answered | None]] = {}
+        self._waiting: dict[int, asyncio.Future[ReplyMessage | None]] = {}
         self._reading = asyncio.get_running_loop().create_task(self._read(reader))
 
     @property
@@ -217,7 +217,7 @@ class _Link:
         self._number = number = self._number + 1
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         self._held.add(number)
-        self._writer.write(frame(Enter(number, tuple(scopes), owner, tokens, patience)))
+        self._writer.write(frame(AcquireMessage(number, tuple(scopes), owner, tokens, patience)))
         try:
             said = await answer
         except asyncio.CancelledError:
@@ -227,7 +227,7 @@ class _Link:
             del self._waiting[number]
         if said is None:
             return None
-        if isinstance(said, Refused):
+        if isinstance(said, RejectedMessage):
             self._held.discard(number)
             raise FailureError(said.failure)
         return SharedLease(self, number)
@@ -235,7 +235,7 @@ class _Link:
     def leave(self, number: int, used: int | None, *, asked: bool) -> None:
         """Leave, once."""
         if number in self._held and not self.is_broken:
-            self._writer.write(frame(Leave(number, used, asked)))
+            self._writer.write(frame(ReleaseMessage(number, used, asked)))
         self._held.discard(number)
 
     async def aclose(self) -> None:
@@ -292,11 +292,11 @@ class SharedLimiter:
         """Let in what nothing limits; all else the parent has to be asked for."""
         return None if scopes else UNLIMITED
 
-    def measures(self) -> Measures:
+    def measures(self) -> LimiterMetrics:
         """Return who waits, and who was refused, of this worker; all under the word `shared`."""
         alone = self._alone.measures()
         waiting = 0 if self._link is None else self._link.waiting
-        return Measures({**alone.waiting, "shared": waiting}, self._refused + Counter(alone.refused))
+        return LimiterMetrics({**alone.waiting, "shared": waiting}, self._refused + Counter(alone.refused))
 
     async def aclose(self) -> None:
         """Part from the parent."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.http.dns import Resolve
-    from xenoglot.gateway.config.image_fetch import Fetch
+    from xenoglot.gateway.config.image_fetch import FetchSettings
 
 OK: Final = 200
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -30,7 +30,11 @@ class Fetcher:
     """Fetches pictures. `resolve` gives the addresses of a host, `transport` makes what connects to them."""
 
     def __init__(
-        self, settings: Fetch, *, resolve: Resolve | None = None, transport: Callable[..., Transport] = Transport
+        self,
+        settings: FetchSettings,
+        *,
+        resolve: Resolve | None = None,
+        transport: Callable[..., Transport] = Transport,
     ) -> None:
         self._settings = settings
         self._resolve = resolve or Lookup()

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
     from xenoglot.backends.remote.backend import Remote as Server
     from xenoglot.codec.loss import Losses
-    from xenoglot.gateway.config.image_fetch import Fetch
+    from xenoglot.gateway.config.image_fetch import FetchSettings
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.content import Inline, Part
     from xenoglot.model.request import Message
 
 
 @asynccontextmanager
-async def fetching(settings: Fetch) -> AsyncGenerator[Fetcher | None]:
+async def fetching(settings: FetchSettings) -> AsyncGenerator[Fetcher | None]:
     """Give what fetches, and let go of it at the end; `None` where nothing is to be fetched."""
     if not settings.enabled:
         yield None

@@ -31,7 +31,7 @@ PACKAGE: Final = "xenoglot"
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Lag(Struct):
+class LoopLag(Struct):
     """How late the loop was: when last asked, at worst so far, and how often too late; seconds."""
 
     last: float = 0.0
@@ -50,7 +50,7 @@ class Lag(Struct):
 class Watchdog(threading.Thread):
     """Watches the running loop, of the current thread, until it is stopped."""
 
-    def __init__(self, lag: Lag, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, lag: LoopLag, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name="watchdog", daemon=True)
         self._lag = lag
         self._clock = clock
@@ -70,7 +70,7 @@ class Watchdog(threading.Thread):
             except RuntimeError:  # the loop is closed
                 return
             while not self._answered.wait(LATE_SECONDS) and not self._over.is_set():
-                place = place or whereabouts(sys._current_frames().get(self._watched))  # noqa: SLF001  documented
+                place = place or current_location(sys._current_frames().get(self._watched))  # noqa: SLF001  documented
             if not self._over.is_set():
                 self._lag.note(self._clock() - asked, place)
 
@@ -81,7 +81,7 @@ class Watchdog(threading.Thread):
 
 
 @contextmanager
-def watched(lag: Lag) -> Generator[None]:
+def watch_loop(lag: LoopLag) -> Generator[None]:
     """Watch the running loop in the meantime."""
     watchdog = Watchdog(lag)
     watchdog.start()
@@ -91,7 +91,7 @@ def watched(lag: Lag) -> Generator[None]:
         watchdog.stop()
 
 
-def whereabouts(frame: FrameType | None) -> str:
+def current_location(frame: FrameType | None) -> str:
     """Return the place in our code that is being worked at, from the innermost frame outwards; no values, no texts."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

@@ -15,7 +15,7 @@ from xenoglot.codec.framing.formats import Framing
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Loss
 from xenoglot.codec.losses.harmless import divide, summary
-from xenoglot.gateway.auth.keys import EVERYBODY, Client
+from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.observability.access_log import ACCESS, listener
 from xenoglot.model.failure import FailureKind
 from xenoglot.model.fold import merge_usage
@@ -49,7 +49,7 @@ ID_BYTES = 12
 IDS_AT_ONCE = 256
 
 
-class Target(Protocol):
+class LoggedTarget(Protocol):
     """What is written down of a target: the backend, its name for the model, and whether another was asked for."""
 
     @property
@@ -68,7 +68,7 @@ class Target(Protocol):
         ...
 
 
-class Record(Struct):
+class RequestLog(Struct):
     """One request as the log will tell of it; whoever learns something says it here.
 
     Times are in seconds of `clock`. `route` is the row of the route table, never the path as it came. `model` is what
@@ -104,7 +104,7 @@ class Record(Struct):
     failure: FailureKind | None = None
     answer_id: str | None = None
     """The id of an answer that is kept, whatever the upstream calls it: items get theirs from it."""
-    client: Client = EVERYBODY
+    client: Principal = EVERYBODY
     """Who asks."""
     origin: str | None = None
     """The browser origin that may read the answer, where one asked and is allowed."""
@@ -114,7 +114,7 @@ class Record(Struct):
         self.model = model
         self.stream = stream
 
-    def routed(self, target: Target) -> None:
+    def routed(self, target: LoggedTarget) -> None:
         """Note who will answer."""
         self.backend = target.backend
         self.target = target.model
@@ -124,7 +124,7 @@ class Record(Struct):
         """Note that no target is called: the request is of a `kind` that the gateway answers itself."""
         self.backend, self.target, self.substituted, self.local = "local", kind, False, True
 
-    def tried(self, target: Target) -> None:
+    def tried(self, target: LoggedTarget) -> None:
         """Note who is asked now."""
         self.routed(target)
         self.tries += 1
@@ -172,30 +172,30 @@ class Record(Struct):
         return named
 
 
-class Observer:
+class RequestLogger:
     """Begins records and writes them down. `clock` gives seconds, from any beginning, and never goes back.
 
     With `all_losses` the log names each harmless loss instead of a summary. `count` gets every record that is over.
     """
 
     def __init__(
-        self, clock: Callable[[], float], *, all_losses: bool = False, count: Callable[[Record], object] = bool
+        self, clock: Callable[[], float], *, all_losses: bool = False, count: Callable[[RequestLog], object] = bool
     ) -> None:
         self.clock = clock
         self.all_losses = all_losses
         self.count = count
 
-    def inherit(self, other: Observer) -> None:
+    def inherit(self, other: RequestLogger) -> None:
         """Count where `other` counted; from now on, both write as this one does."""
         self.clock, self.count = other.clock, other.count
         other.all_losses = self.all_losses
 
-    def record(self, method: str, since: float | None = None) -> Record:
+    def record(self, method: str, since: float | None = None) -> RequestLog:
         """Return the record of a request that came at the time `since`, or now, with an id that nobody can guess."""
         clock = self.clock
-        return Record(identifier(), method, clock() if since is None else since, clock)
+        return RequestLog(identifier(), method, clock() if since is None else since, clock)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: RequestLog) -> None:
         """Write the one line of a request that is over, and count it."""
         self.count(record)
         if ACCESS.isEnabledFor(logging.INFO):
@@ -221,7 +221,7 @@ def identifier() -> str:
     return f"req_{_drawn.pop()}"
 
 
-class Line(Struct):
+class LogLine(Struct):
     """What the log says of a request; times in milliseconds."""
 
     request: str
@@ -238,13 +238,13 @@ class Line(Struct):
     status: int | None
     ttfb_ms: float | None
     total_ms: float
-    usage: Spent | None
+    usage: LoggedUsage | None
     finish: FinishReason | None
     failure: FailureKind | None
     losses: list[str]
 
 
-class Spent(Struct, omit_defaults=True):
+class LoggedUsage(Struct, omit_defaults=True):
     """The usage in a line; that it is estimated is said where it is."""
 
     input_tokens: int | None
@@ -255,12 +255,12 @@ class Spent(Struct, omit_defaults=True):
     estimated: bool = False
 
 
-def line(record: Record, now: float, *, all_losses: bool = False) -> Line:
+def line(record: RequestLog, now: float, *, all_losses: bool = False) -> LogLine:
     """Return what the log says of `record` at the time `now`; `all_losses` names harmless losses too."""
     status, usage, model, target = record.status, record.usage, record.model, record.target
     if status is None and record.failure == "cancelled":
         status = CLIENT_GONE
-    return Line(
+    return LogLine(
         record.request_id,
         for_log(record.method),
         record.route,
@@ -282,8 +282,8 @@ def line(record: Record, now: float, *, all_losses: bool = False) -> Line:
     )
 
 
-def _spent(usage: Usage) -> Spent:
-    return Spent(
+def _spent(usage: Usage) -> LoggedUsage:
+    return LoggedUsage(
         usage.input_tokens,
         usage.output_tokens,
         usage.cache_read,

@@ -13,13 +13,13 @@ from msgspec.structs import asdict, replace
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote, Spoken
 from xenoglot.gateway.app import Gateway, keeper_of
-from xenoglot.gateway.auth.keys import keyring
+from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded
-from xenoglot.gateway.config.provider_defaults import dialect_of, spoken, targets_of
+from xenoglot.gateway.config.provider_defaults import dialect_of, targets_of, upstream_of_endpoint
 from xenoglot.gateway.config.proxies import proxy_of
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.gateway.media.inline_images import fetching, inlined
-from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.gateway.process.shared_resources import SharedResources
 from xenoglot.providers.auth import authorizer
 from xenoglot.store.location import OFF, open_store
 from xenoglot.store.memory import Memory
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.limits.limiter import Limiter
     from xenoglot.gateway.store_service import Keeper
 
 
 @asynccontextmanager
-async def assembled(
-    config: Config, *, ready: bool = True, limiter: Limiter | None = None, shelf: Shelf | None = None
+async def build_gateway(
+    config: Config, *, ready: bool = True, limiter: Limiter | None = None, shelf: SharedResources | None = None
 ) -> AsyncGenerator[Gateway]:
     """Give a gateway with all its backends, and let go of them at the end.
 
@@ -49,25 +49,25 @@ async def assembled(
         ConfigurationError: a backend cannot be made.
         EngineError: the embedded model cannot be had; the message says what to do.
     """
-    config = discreet(config)
-    shelf = shelf or Shelf()
+    config = with_private_caches(config)
+    shelf = shelf or SharedResources()
     async with AsyncExitStack() as stack:
         backends: dict[str, Backend] = {}
         fetcher = await stack.enter_async_context(fetching(config.fetch))
         for name, upstream in config.upstreams.items():
             proxy = proxy_of(upstream, config.secrets, os.environ)
-            transport = Transport(deadlines=endless(upstream.deadlines), proxy=proxy)
+            transport = Transport(deadlines=without_deadline(upstream.deadlines), proxy=proxy)
             stack.push_async_callback(transport.aclose)
-            backends[name] = inlined(remote(name, upstream, transport, config), fetcher)
+            backends[name] = inlined(build_remote(name, upstream, transport, config), fetcher)
         model = None
         if config.has_embedded:
-            from xenoglot.gateway.process.engines import engines  # noqa: PLC0415  most gateways have none, and it is a lot
+            from xenoglot.gateway.process.engines import open_engines  # noqa: PLC0415  most gateways have none, and it is a lot
 
-            backends |= await stack.enter_async_context(engines(config.embedded or Embedded(), shelf, ready=ready))
+            backends |= await stack.enter_async_context(open_engines(config.embedded or Embedded(), shelf, ready=ready))
             model = backends[EMBEDDED].name
         if limiter is None:
             counted = ("limiter", config.limits.store, config.limits_url)  # by whom; how many is said with each request
-            limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(limiter_of(config))))
+            limiter = await stack.enter_async_context(shelf.hold(counted, lambda: aclosing(build_limiter(config))))
         key = ("store", msgspec.json.encode(config.store), config.store_url)
         keeper = await stack.enter_async_context(shelf.hold(key, lambda: _keeper(config)))
         gateway = Gateway(config, backends, embedded_model=model, keeper=keeper, limiter=limiter)
@@ -85,12 +85,12 @@ async def _keeper(config: Config) -> AsyncGenerator[Keeper | None]:
         yield keeper
 
 
-def discreet(config: Config) -> Config:
+def with_private_caches(config: Config) -> Config:
     """Return the configuration with the embedded models' memory parted where there are several clients (S10).
 
     A prompt that begins as another client's did is answered sooner, which tells what others ask.
     """
-    if not keyring(config).several:
+    if not build_keyring(config).several:
         return config
     told = config.embedded or Embedded()
     models = {name: replace(one, share_cache=one.share_cache or False) for name, one in told.models.items()}
@@ -100,7 +100,7 @@ def discreet(config: Config) -> Config:
     )
 
 
-def limiter_of(config: Config) -> Limiter:
+def build_limiter(config: Config) -> Limiter:
     """Return what counts the requests that are limited.
 
     Raises:
@@ -113,10 +113,10 @@ def limiter_of(config: Config) -> Limiter:
     return RedisLimiter(config.limits_url)
 
 
-def remote(name: str, upstream: Upstream, transport: Transport, config: Config) -> Remote:
+def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, config: Config) -> Remote:
     """Return the backend of one upstream."""
     dialect = dialect_of(upstream)
-    also = [_spoken(name, spoken(upstream, one), transport, config, one.models) for one in upstream.also]
+    also = [_spoken(name, upstream_of_endpoint(upstream, one), transport, config, one.models) for one in upstream.also]
     return Remote(
         name,
         dialect,
@@ -131,10 +131,12 @@ def remote(name: str, upstream: Upstream, transport: Transport, config: Config) 
     )
 
 
-def _spoken(name: str, upstream: Upstream, transport: Transport, config: Config, models: tuple[str, ...]) -> Spoken:
-    return Spoken(dialect_of(upstream), remote(name, upstream, transport, config), models)
+def _spoken(
+    name: str, upstream: UpstreamSettings, transport: Transport, config: Config, models: tuple[str, ...]
+) -> Spoken:
+    return Spoken(dialect_of(upstream), build_remote(name, upstream, transport, config), models)
 
 
-def endless(deadlines: Deadlines) -> Deadlines:
+def without_deadline(deadlines: Deadlines) -> Deadlines:
     """Return the deadlines, those that TOML writes as `inf` being none at all."""
     return replace(deadlines, **{name: None for name, value in asdict(deadlines).items() if value and isinf(value)})

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config.embedded import EmbeddedModel
-    from xenoglot.gateway.process.shared_resources import Shelf
+    from xenoglot.gateway.process.shared_resources import SharedResources
 
 M = TypeVar("M", Engine, EmbeddingEngine)
 
 
 @asynccontextmanager
-async def engines(settings: Embedded, shelf: Shelf, *, ready: bool) -> AsyncGenerator[dict[str, Backend]]:
+async def open_engines(
+    settings: Embedded, shelf: SharedResources, *, ready: bool
+) -> AsyncGenerator[dict[str, Backend]]:
     """Give the embedded models by the names of their backends.
 
     Raises:
@@ -47,12 +49,12 @@ async def engines(settings: Embedded, shelf: Shelf, *, ready: bool) -> AsyncGene
             await engine.start()
         backends: dict[str, Backend] = {EMBEDDED: engine}
         embeds = await stack.enter_async_context(
-            shelf.hold((EMBEDDING, _encoded(maker)), lambda: _made(partial(embedding, settings)))
+            shelf.hold((EMBEDDING, _encoded(maker)), lambda: _made(partial(build_embedding_engine, settings)))
         )
         for name, one in settings.models.items():
             if name in {engine.name, embeds.name}:
                 raise ConfigurationError(f"{join(MODELS, name)}: found the name of another embedded model")
-            make = partial(_made, partial(beside, name, one))
+            make = partial(_made, partial(build_extra_engine, name, one))
             other: Engine = await stack.enter_async_context(shelf.hold((name, _encoded(one)), make))
             backends[backend_of(name)] = other
             if ready and one.ready:
@@ -63,7 +65,7 @@ async def engines(settings: Embedded, shelf: Shelf, *, ready: bool) -> AsyncGene
 
 @asynccontextmanager
 async def _engine(settings: Embedded) -> AsyncGenerator[Engine]:
-    async with aclosing(Transport()) as transport, aclosing(await embedded(settings, transport)) as engine:
+    async with aclosing(Transport()) as transport, aclosing(await build_engine(settings, transport)) as engine:
         yield engine
 
 
@@ -78,15 +80,15 @@ def _encoded(settings: Embedded | EmbeddedModel) -> bytes:
     return msgspec.json.encode(settings)
 
 
-async def embedded(settings: Embedded, transport: Transport) -> Engine:
+async def build_engine(settings: Embedded, transport: Transport) -> Engine:
     """Return the backend of the embedded model, its weights fetched where this machine has none yet."""
     found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
     if found is None:
         found = await asyncio.to_thread(weights.fetch, progress=_tell)
-    return Engine(found, shape_of(settings, "embedded"), transport=transport, name=settings.name)
+    return Engine(found, engine_settings(settings, "build_engine"), transport=transport, name=settings.name)
 
 
-def beside(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
+def build_extra_engine(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
     """Return the backend of another embedded model.
 
     Raises:
@@ -94,10 +96,10 @@ def beside(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
     """
     place = f"embedded.models.{name}"
     found = weights.from_path(settings.gguf, f"{place}.gguf")
-    return Engine(found, shape_of(settings, place), transport=transport, name=name)
+    return Engine(found, engine_settings(settings, place), transport=transport, name=name)
 
 
-def shape_of(settings: Embedded | EmbeddedModel, place: str) -> Settings:
+def engine_settings(settings: Embedded | EmbeddedModel, place: str) -> Settings:
     """Return the shape of an engine.
 
     Raises:
@@ -121,7 +123,7 @@ def shape_of(settings: Embedded | EmbeddedModel, place: str) -> Settings:
     )
 
 
-def embedding(settings: Embedded, transport: Transport) -> EmbeddingEngine:
+def build_embedding_engine(settings: Embedded, transport: Transport) -> EmbeddingEngine:
     """Return the backend of the model for embeddings; its weights are fetched when it is first asked.
 
     Raises:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.dialect_registry import get
 from xenoglot.gateway.api.embeddings import embed
-from xenoglot.gateway.api.models import available
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.single_backend import alone
+from xenoglot.gateway.api.models import list_models
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.single_backend import single_backend
 from xenoglot.gateway.relay.envelope import Telling
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.upstream.call import Asking, passed_on
@@ -36,7 +36,9 @@ USUAL = "chat"
 
 
 @asynccontextmanager
-async def routed(config: Config, *, ready: bool = True, own: Backend | None = None) -> AsyncGenerator[Backend]:
+async def open_gateway_backend(
+    config: Config, *, ready: bool = True, own: Backend | None = None
+) -> AsyncGenerator[Backend]:
     """Give a backend that answers as the gateway of `config` does, and let go of all that it opened.
 
     A backend of the caller's `own` takes the place of the embedded model, which is then not loaded.
@@ -45,11 +47,11 @@ async def routed(config: Config, *, ready: bool = True, own: Backend | None = No
         ConfigurationError: one of its backends cannot be made.
         EngineError: the embedded model cannot be had.
     """
-    async with assembled(config, ready=ready) if own is None else alone(own)(config) as gateway:
-        yield Routed(gateway)
+    async with build_gateway(config, ready=ready) if own is None else single_backend(own)(config) as gateway:
+        yield GatewayBackend(gateway)
 
 
-class Routed:
+class GatewayBackend:
     """Answers a call as its gateway answers a request; `name` is the model that is meant where nobody says which."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -103,7 +105,7 @@ class Routed:
     async def models(self) -> Sequence[ModelInfo]:
         """Return what can be asked for."""
         gateway = self._gateway
-        return await available(gateway.router, gateway.backends, gateway.config.upstreams)
+        return await list_models(gateway.router, gateway.backends, gateway.config.upstreams)
 
     async def aclose(self) -> None:
         """Nothing is held: the gateway belongs to whoever assembled it."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.http.server import NativeServer
+    from xenoglot.gateway.http.server import HTTPServer
 
 FIXED: Final = ("host", "port", "workers")
 """What of `[server]` stays as it is until the next start."""
@@ -55,7 +55,7 @@ class Reloader:
 
     def __init__(
         self,
-        server: NativeServer[Gateway],
+        server: HTTPServer[Gateway],
         source: Source | None,
         assemble: Callable[[Config], AbstractAsyncContextManager[Gateway]],
         stack: AsyncExitStack,

@@ -20,12 +20,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.http.server import NativeServer
+from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.observability.access_log import configure_logging
-from xenoglot.gateway.observability.loop_lag import watched
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.observability.loop_lag import watch_loop
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.reload import Reloader
-from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.gateway.process.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -50,14 +50,14 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Server:
+class GatewayServer:
     """Serves a gateway in the current event loop until it is told to stop, by a signal or by `should_exit`.
 
     Told again by a signal of `at_once`, it does not wait for what is being answered.
     """
 
     def __init__(self, gateway: Gateway, at_once: Sequence[signal.Signals] = STOP_SIGNALS) -> None:
-        self.native = NativeServer(gateway)
+        self.native = HTTPServer(gateway)
         self._at_once = at_once
         self.reload: Callable[[], object] = lambda: None
         """What SIGHUP does."""
@@ -146,18 +146,20 @@ def serve(
     """
     listener = bind(config.server.host, config.server.port)
     with contextlib.closing(listener):
-        serve_at(listener, config, say, Setup(assemble or partial(assembled, shelf=Shelf()), source))
+        serve_at(
+            listener, config, say, ServeOptions(assemble or partial(build_gateway, shelf=SharedResources()), source)
+        )
 
 
-class Setup(NamedTuple):
-    """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is that of the `Server`."""
+class ServeOptions(NamedTuple):
+    """How a process serves: `assemble` makes gateways, `source` is reloaded, `at_once` is as in `GatewayServer`."""
 
     assemble: Assembly
     source: Source | None = None
     at_once: Sequence[signal.Signals] = STOP_SIGNALS
 
 
-def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: Setup) -> None:
+def serve_at(listener: socket.socket, config: Config, say: Callable[[str], object], setup: ServeOptions) -> None:
     """Serve at an address that is bound.
 
     Raises:
@@ -167,11 +169,11 @@ def serve_at(listener: socket.socket, config: Config, say: Callable[[str], objec
         runner.run(_serve(config, listener, say, setup))
 
 
-async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: Setup) -> None:
+async def _serve(config: Config, listener: socket.socket, say: Callable[[str], object], setup: ServeOptions) -> None:
     assemble, source, at_once = setup
     reload_asked = _hear_reloads()
     async with contextlib.AsyncExitStack() as stack:
-        server = Server(await stack.enter_async_context(assemble(config)), at_once)
+        server = GatewayServer(await stack.enter_async_context(assemble(config)), at_once)
         reloader = Reloader(server.native, source, assemble, stack.pop_all())
         stack.push_async_callback(reloader.aclose)
         server.reload = reloader.reload
@@ -185,7 +187,7 @@ async def _serve(config: Config, listener: socket.socket, say: Callable[[str], o
             if reload_asked.is_set():
                 reloader.reload()
 
-        with watched(server.native.application.lag):
+        with watch_loop(server.native.application.lag):
             await server.serve([listener], begun)
 
 

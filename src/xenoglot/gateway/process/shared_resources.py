@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Shelf:
+class SharedResources:
     """Things by what they are made from. One asks for things at a time."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
 
 
-def alone(backend: Backend) -> Callable[[Config], AbstractAsyncContextManager[Gateway]]:
+def single_backend(backend: Backend) -> Callable[[Config], AbstractAsyncContextManager[Gateway]]:
     """Return what assembles a gateway of `backend` alone; it stands where the embedded model would."""
 
     @asynccontextmanager

@@ -22,11 +22,11 @@ import msgspec
 from xenoglot.engine.server.lifecycle import Backoff
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.limits import worker_ipc
-from xenoglot.gateway.process.build import limiter_of
+from xenoglot.gateway.process.build import build_limiter
 from xenoglot.gateway.process.listen_socket import reserve
 from xenoglot.gateway.process.serve import GRACE_SECONDS, STOP_SIGNALS
 from xenoglot.gateway.process.worker import AT_ONCE
-from xenoglot.gateway.process.worker_env import VARIABLE, Post
+from xenoglot.gateway.process.worker_env import VARIABLE, WorkerEnv
 
 if TYPE_CHECKING:
     import socket
@@ -45,7 +45,7 @@ class Supervisor:
     def __init__(
         self,
         command: Sequence[str],
-        posts: Sequence[Post],
+        posts: Sequence[WorkerEnv],
         backoff: Backoff | None = None,
         grace: float = GRACE_SECONDS,
         listener: socket.socket | None = None,
@@ -104,7 +104,7 @@ class Supervisor:
         with suppress(ProcessLookupError):
             self.processes[number].send_signal(sign)
 
-    async def _start(self, post: Post) -> str:
+    async def _start(self, post: WorkerEnv) -> str:
         """Start a worker and return the line it says when it serves.
 
         Raises:
@@ -133,7 +133,7 @@ class Supervisor:
             self._send(post.number, signal.SIGHUP)
         return line
 
-    async def _keep(self, post: Post) -> None:
+    async def _keep(self, post: WorkerEnv) -> None:
         """Start a worker again whenever it ends unasked."""
         loop = asyncio.get_running_loop()
         crashes = 0
@@ -181,7 +181,7 @@ def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], obj
         tempfile.TemporaryDirectory(prefix="xenoglot-") as folder,  # mode 0700
     ):
         listener.set_inheritable(True)
-        posts = [Post(listener.fileno(), number, folder) for number in range(config.server.workers)]
+        posts = [WorkerEnv(listener.fileno(), number, folder) for number in range(config.server.workers)]
         grace = config.server.drain_seconds + GRACE_SECONDS
         asyncio.run(
             _supervise(config, Supervisor(command, posts, grace=grace, listener=listener), posts[0].limits, say)
@@ -189,5 +189,5 @@ def supervise(config: Config, arguments: Sequence[str], say: Callable[[str], obj
 
 
 async def _supervise(config: Config, supervisor: Supervisor, path: str, say: Callable[[str], object]) -> None:
-    async with aclosing(limiter_of(config)) as limiter, worker_ipc.serving(limiter, path):
+    async with aclosing(build_limiter(config)) as limiter, worker_ipc.serve_limiter(limiter, path):
         await supervisor.run(say)

@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.gateway.api.metrics import merged
+from xenoglot.gateway.api.metrics import merge_texts
 from xenoglot.gateway.limits.worker_ipc import SharedLimiter
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.listen_socket import line_at
-from xenoglot.gateway.process.serve import Setup, serve_at
-from xenoglot.gateway.process.shared_resources import Shelf
+from xenoglot.gateway.process.serve import ServeOptions, serve_at
+from xenoglot.gateway.process.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.process.reload import Source
-    from xenoglot.gateway.process.worker_env import Post
+    from xenoglot.gateway.process.worker_env import WorkerEnv
 
 AT_ONCE: Final = (signal.SIGINT,)
 """How the supervisor says not to wait any more. SIGTERM also comes from whoever stops a whole group of processes."""
@@ -36,21 +36,21 @@ POST_SECONDS: Final = 1.0
 """How often each tells the others its numbers."""
 
 
-def work(config: Config, post: Post, source: Source | None) -> None:
+def run_worker(config: Config, post: WorkerEnv, source: Source | None) -> None:
     """Serve until told to stop, or until the supervisor is gone."""
     threading.Thread(target=_stop_with_parent, args=(post,), name="parent", daemon=True).start()
     limiter = SharedLimiter(post.limits)
     with line_at(socket.socket(fileno=post.descriptor)) as listener:
-        shelf = Shelf()
+        shelf = SharedResources()
         numbers = _Numbers(post)
 
         @asynccontextmanager
         async def assemble(config: Config) -> AsyncGenerator[Gateway]:
-            async with assembled(config, limiter=limiter, shelf=shelf) as gateway:
+            async with build_gateway(config, limiter=limiter, shelf=shelf) as gateway:
                 numbers.tell_of(gateway)
                 yield gateway
 
-        serve_at(listener, config, _say, Setup(assemble, source, AT_ONCE))
+        serve_at(listener, config, _say, ServeOptions(assemble, source, AT_ONCE))
 
 
 def _say(line: str) -> None:
@@ -59,7 +59,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _stop_with_parent(post: Post) -> None:
+def _stop_with_parent(post: WorkerEnv) -> None:
     """Wait until the supervisor's end of the pipe closes, as it does however that ends; then stop, without a drain."""
     while os.read(sys.stdin.fileno(), 1):
         pass
@@ -71,7 +71,7 @@ def _stop_with_parent(post: Post) -> None:
 class _Numbers:
     """Has the numbers of all workers told by each: they stand in files that each writes for the others."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: WorkerEnv) -> None:
         self._post = post
         self._gateway: Gateway | None = None
         self._task: asyncio.Task[None] | None = None
@@ -93,6 +93,6 @@ class _Numbers:
             await asyncio.sleep(POST_SECONDS)
 
 
-def _merged(post: Post, own: bytes) -> bytes:
+def _merged(post: WorkerEnv, own: bytes) -> bytes:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in Path(post.folder).glob("*.metrics")}
-    return merged({**texts, str(post.number): own.decode()})
+    return merge_texts({**texts, str(post.number): own.decode()})

@@ -15,7 +15,7 @@ VARIABLE: Final = "XENOGLOT_WORKER"
 """The environment variable by which a worker knows that it is one."""
 
 
-class Post(Struct, frozen=True):
+class WorkerEnv(Struct, frozen=True):
     """What a worker is told: the socket that reserves the address, its number, and the folder in which all meet."""
 
     descriptor: int
@@ -28,7 +28,7 @@ class Post(Struct, frozen=True):
         return str(Path(self.folder) / "limits")
 
 
-def post_of(environ: Mapping[str, str]) -> Post | None:
+def read_worker_env(environ: Mapping[str, str]) -> WorkerEnv | None:
     """Return what this process is told as a worker; `None` if it is none."""
     said = environ.get(VARIABLE)
-    return None if said is None else msgspec.json.decode(said, type=Post)
+    return None if said is None else msgspec.json.decode(said, type=WorkerEnv)

@@ -23,7 +23,7 @@ from xenoglot.backends.remote import hop_count
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
-from xenoglot.gateway.http.exchange import ClientGoneError
+from xenoglot.gateway.http.exchange import ClientDisconnectedError
 from xenoglot.gateway.relay.envelope import OK, Telling
 from xenoglot.gateway.relay.push_response import WholePassing
 from xenoglot.gateway.relay.push_stream import BytesPassing, EventsPassing
@@ -278,7 +278,11 @@ class Passage:
         async def go_on() -> None:
             if self.client.gone or self._broken_off:
                 self._release()
-                raise ClientGoneError("the client left before it was answered") if self.client.gone else CancelledError
+                raise (
+                    ClientDisconnectedError("the client left before it was answered")
+                    if self.client.gone
+                    else CancelledError
+                )
             hop_count.arrive(self._ctx.hops)
             waited = self.loop.time() - self.started
             await self._relay.go_on(self._ctx, self.asking, StartedCall(self._hold, begun, waited))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.http.application import PushExchange
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.relay.envelope import Telling
 
 
@@ -38,7 +38,7 @@ class Sink(Protocol):
     """The request that an answer is passed on to."""
 
     client: PushExchange
-    record: Record
+    record: RequestLog
     telling: Telling
     loop: asyncio.AbstractEventLoop
     started: float

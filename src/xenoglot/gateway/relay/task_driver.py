@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.framing.stream_writer import Writing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.relay.response_ids import Identify
     from xenoglot.gateway.routing.reservation import Hold
     from xenoglot.gateway.routing.router import Plan
@@ -269,7 +269,7 @@ async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
 class _StreamWriter:
     """A streamed response: its head held until there is something to say, its silences bridged."""
 
-    def __init__(self, exchange: Exchange, encoder: Writing, record: Record, interval: float) -> None:
+    def __init__(self, exchange: Exchange, encoder: Writing, record: RequestLog, interval: float) -> None:
         self.opened = False
         self.failed = False
         self.begun = False

@@ -9,12 +9,12 @@ from xenoglot.gateway.config.embedded import EMBEDDED, EMBEDDING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from xenoglot.gateway.auth.keys import Client
+    from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.routing.router import Plan, Router
     from xenoglot.model.json import JSON
 
 
-def with_model(body: JSON, field: str, router: Router, client: Client, *, embeds: bool = False) -> JSON:
+def with_model(body: JSON, field: str, router: Router, client: Principal, *, embeds: bool = False) -> JSON:
     """Return `body` with the name of the sole model under `field`, if the body has no name there.
 
     With `embeds` the request is for embeddings. Where several models could be meant, the body is returned as it is, and
@@ -26,7 +26,7 @@ def with_model(body: JSON, field: str, router: Router, client: Client, *, embeds
     return body if model is None else {**body, field: model}
 
 
-def sole_model(router: Router, client: Client, *, embeds: bool = False) -> str | None:
+def sole_model(router: Router, client: Principal, *, embeds: bool = False) -> str | None:
     """Return the name of the only model that `client` may ask for; `None` if there are several, or it is not known.
 
     Several names of one model count as one. The embedded embedding model is not counted among the models that write

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import FailureError
-from xenoglot.gateway.auth.keys import EVERYBODY, Client
+from xenoglot.gateway.auth.keys import EVERYBODY, Principal
 from xenoglot.gateway.config.embedded import EMBEDDING
 from xenoglot.model.failure import Failure
 
@@ -17,19 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.routing.router import Plan, Route, Router
 
 
 class ModelRouter:
     """The plans of all model names, and the backends of their routes, by the names in the configuration."""
 
-    def __init__(self, router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, Upstream]) -> None:
+    def __init__(
+        self, router: Router, backends: Mapping[str, Backend], upstreams: Mapping[str, UpstreamSettings]
+    ) -> None:
         self.router = router
         self.backends = backends
         self.upstreams = upstreams
 
-    def plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+    def plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Plan:
         """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
 
         Raises:
@@ -47,7 +49,7 @@ class ModelRouter:
             raise FailureError(unknown_model(model))
         return plan
 
-    def route(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Route:
+    def route(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Route:
         """Return who answers to `model` first.
 
         Raises:
@@ -55,7 +57,7 @@ class ModelRouter:
         """
         return self.plan(model, tag, client=client).route
 
-    def embedding_plan(self, model: str, tag: str = "", *, client: Client = EVERYBODY) -> Plan:
+    def embedding_plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Plan:
         """Return who may make embeddings for `model`; where any name will do, the model whose trade that is.
 
         Raises:
@@ -71,7 +73,7 @@ class ModelRouter:
         """Return the backend of a route."""
         return self.backends[route.backend]
 
-    def upstream(self, route: Route) -> Upstream | None:
+    def upstream(self, route: Route) -> UpstreamSettings | None:
         """Return the settings of the upstream of a route; `None` if its backend is none."""
         return self.upstreams.get(route.backend)
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import Limiter
 from xenoglot.gateway.limits.scopes import Scopes
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.router import Plan
 from xenoglot.gateway.routing.target_health import ONCE, Ward
 from xenoglot.model.failure import Failure
@@ -55,7 +55,7 @@ class Demand(Struct):
     """
 
     plan: Plan
-    record: Record
+    record: RequestLog
     tokens: Callable[[], int] = int
     group: str | None = None
 
@@ -81,7 +81,7 @@ class Hold:
         "target",
     )
 
-    def __init__(self, dispatcher: Dispatcher, record: Record) -> None:
+    def __init__(self, dispatcher: Dispatcher, record: RequestLog) -> None:
         self.asked = False
         """Whether the target has been asked."""
         self.key = 0
@@ -229,7 +229,7 @@ class Hold:
             breaker.released(now, ticket)
 
 
-def _used(record: Record) -> int | None:
+def _used(record: RequestLog) -> int | None:
     """Return the tokens that were used, as far as that was told."""
     usage = record.usage
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):

@@ -9,10 +9,10 @@ from msgspec import Struct, structs
 from xenoglot.codec.glob import matches
 from xenoglot.gateway.config.embedded import EMBEDDED, backend_of
 from xenoglot.gateway.config.emulate import Emulate
-from xenoglot.gateway.config.extra_endpoints import Facts
+from xenoglot.gateway.config.extra_endpoints import ModelOverrides
 from xenoglot.gateway.config.provider_defaults import syntax_of
-from xenoglot.gateway.config.settings import Model, OnLoss, Preserve, Upstream
-from xenoglot.gateway.config.targets import Affinity, Caps, HoldBack, ModelTarget
+from xenoglot.gateway.config.settings import ModelSettings, OnLoss, Preserve, UpstreamSettings
+from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
 from xenoglot.policy.capabilities import When
 from xenoglot.policy.failure_policy import Reason
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.model.request import Request
 
-_NOBODY = Upstream(dialect="", base_url="")
+_NOBODY = UpstreamSettings(dialect="", base_url="")
 """What holds of a backend that is no upstream."""
 
 ANY = ""
@@ -61,7 +61,7 @@ class Route(Struct, frozen=True, kw_only=True):
     on_loss: OnLoss = "warn"
     preserve: Preserve | None = None
     text_syntax: str = OFF
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[ModelOverrides, ...] = ()
     emulate: Emulate = Emulate()
     substituted: bool = False
     weight: float = 1.0
@@ -95,7 +95,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     strategy: Strategy = "weighted"
     affinity: Affinity = "session"
     fallback_on: tuple[Reason, ...] = ()
-    hold_back: HoldBack = HoldBack()
+    hold_back: StreamBuffer = StreamBuffer()
     continues: bool = False
     patience: float = 60.0
 
@@ -181,13 +181,13 @@ def plans(config: Config, embedded_model: str | None) -> tuple[Plan, ...]:
         found.append(single(embedded_model, EMBEDDED, on_loss=config.on_loss))
     found += [single(name, backend_of(name), on_loss=config.on_loss) for name in config.embedded_models]
     if not config.models and len(config.upstreams) == 1:
-        found.append(_plan(config, Model(name="*", upstream=next(iter(config.upstreams))), embedded_model))
+        found.append(_plan(config, ModelSettings(name="*", upstream=next(iter(config.upstreams))), embedded_model))
     elif not config.models and embedded_model is not None:
         found.append(single("*", EMBEDDED, embedded_model, on_loss=config.on_loss, substituted=True))
     return tuple(found)
 
 
-def _plan(config: Config, model: Model, embedded_model: str | None) -> Plan:
+def _plan(config: Config, model: ModelSettings, embedded_model: str | None) -> Plan:
     targets = model.targets or (ModelTarget(upstream=model.upstream, model=model.model),)
     return Plan(
         name=model.name,
@@ -201,7 +201,7 @@ def _plan(config: Config, model: Model, embedded_model: str | None) -> Plan:
     )
 
 
-def _route(config: Config, model: Model, target: ModelTarget, embedded_model: str | None) -> Route:
+def _route(config: Config, model: ModelSettings, target: ModelTarget, embedded_model: str | None) -> Route:
     """Return the way to `target`: what it does not say is as `model` says, then as its upstream does."""
     backend, name = target.upstream or config.backends[0], target.model
     upstream = config.upstreams.get(backend, _NOBODY)

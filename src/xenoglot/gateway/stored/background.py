@@ -23,7 +23,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.observability.request_log import LOSSES, Observer
+from xenoglot.gateway.observability.request_log import LOSSES, RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint, decode_request
 from xenoglot.gateway.store_service import LEASE, OFF, UNREACHABLE, Keeper, settled
 from xenoglot.gateway.stored.save import add_to_conversation, stored
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.observability.request_log import Record
+    from xenoglot.gateway.observability.request_log import RequestLog
     from xenoglot.gateway.stored.save import Remembered
 
 OK = 200
@@ -163,7 +163,7 @@ class Job:
                 return
         await write()
 
-    async def _settle(self, record: Record) -> None:
+    async def _settle(self, record: RequestLog) -> None:
         """Store the end, with the losses that `record` has."""
         answer = self.showing.answer
         if answer is not None:
@@ -240,7 +240,7 @@ class BackgroundJobs(Struct, frozen=True):
 
     keeper: Keeper | None
     relay: RelayEndpoint
-    observer: Observer
+    observer: RequestLogger
 
     async def start(self, ctx: RequestContext, remembered: Remembered) -> Job:
         """Store that there will be an answer, and begin to make it.

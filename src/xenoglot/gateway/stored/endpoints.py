@@ -14,7 +14,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.authenticate import AuthService
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
-from xenoglot.gateway.endpoint.routes import Endpoint
+from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.observability.request_log import LOSSES
 from xenoglot.gateway.store_service import OFF, Keeper, is_id
 from xenoglot.gateway.stored.background import BackgroundJobs, cancel
@@ -96,7 +96,7 @@ class StoredEndpoints(Struct, frozen=True):
     auth: AuthService
     jobs: BackgroundJobs
 
-    def rows(self, dialect: Dialect) -> Iterator[Endpoint]:
+    def rows(self, dialect: Dialect) -> Iterator[EndpointRow]:
         """Yield what is served of what a dialect keeps."""
         state = dialect.state
         if state is None:
@@ -113,7 +113,7 @@ class StoredEndpoints(Struct, frozen=True):
         if state.conversations is not None:
             yield from self._conversation_rows(dialect, state.conversations)
 
-    def _conversation_rows(self, dialect: Dialect, spoken: Conversations) -> Iterator[Endpoint]:
+    def _conversation_rows(self, dialect: Dialect, spoken: Conversations) -> Iterator[EndpointRow]:
         one = f"{spoken.path}/{{id}}"
         for method, path, told in (
             ("POST", spoken.path, _create_conversation),
@@ -127,8 +127,8 @@ class StoredEndpoints(Struct, frozen=True):
         ):
             yield self._row(method, path, dialect, partial(told, spoken))
 
-    def _row(self, method: str, path: str, dialect: Dialect, told: Told) -> Endpoint:
-        return Endpoint(method=method, path=path, policy="key", handler=partial(self._tell, told), dialect=dialect)
+    def _row(self, method: str, path: str, dialect: Dialect, told: Told) -> EndpointRow:
+        return EndpointRow(method=method, path=path, policy="key", handler=partial(self._tell, told), dialect=dialect)
 
     async def _tell(self, told: Told, ctx: RequestContext) -> None:
         """Find out what is asked, and send what is told; `None` was sent already."""

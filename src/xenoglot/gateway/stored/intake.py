@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.features.stored_responses import State, Wish
-    from xenoglot.gateway.config.settings import Upstream
+    from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
 
@@ -132,7 +132,7 @@ class Intake(Struct, frozen=True):
         whole = _within(await _encoded(remembered.prepared, size), self.relay.bodies.limit)
         return remembered.prepared, len(whole)
 
-    def _upstream_alike(self, body: JSON, dialect: Dialect) -> Upstream | None:
+    def _upstream_alike(self, body: JSON, dialect: Dialect) -> UpstreamSettings | None:
         """Return the upstream that will answer, if it speaks the client's dialect."""
         model, models = body.get("model"), self.relay.services.models
         route = models.router.resolve(model) if isinstance(model, str) else None

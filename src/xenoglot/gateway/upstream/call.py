@@ -15,7 +15,7 @@ from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.responses.reasoning_filter import ReasoningFilter, reasoning_filter
 from xenoglot.gateway.limits.scopes import expected_tokens
-from xenoglot.gateway.observability.request_log import Record
+from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.routing.reservation import Demand
 from xenoglot.gateway.routing.router import Plan, apply_caps, apply_defaults
@@ -57,7 +57,7 @@ class Asking(Struct):
     dialect: Dialect
     headers: Sequence[tuple[str, str]]
     passed: tuple[tuple[str, str], ...]
-    record: Record
+    record: RequestLog
     request: Request
     body: bytes | None
     size: int = 0

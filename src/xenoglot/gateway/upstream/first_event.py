@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.gateway.config.targets import HoldBack
+    from xenoglot.gateway.config.targets import StreamBuffer
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
 
@@ -27,7 +27,7 @@ MOST_SILENT = 64
 """Reads of an upstream that hold nothing but signs of life; after so many they are passed on all the same."""
 
 
-async def begun(answer: Answer, hold_back: HoldBack) -> Answer:
+async def begun(answer: Answer, hold_back: StreamBuffer) -> Answer:
     """Return `answer` once it has begun; what was looked at is read again from what is returned.
 
     Raises:
@@ -96,7 +96,7 @@ async def _stop(items: _Again[Item], close: Callable[[], Awaitable[None]]) -> No
         await close()
 
 
-async def _begun(items: AsyncIterator[Item], hold_back: HoldBack) -> _Again[Item]:
+async def _begun(items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Again[Item]:
     read: deque[Item] = deque()
     async for item in items:
         read.append(item)
@@ -110,7 +110,7 @@ async def _begun(items: AsyncIterator[Item], hold_back: HoldBack) -> _Again[Item
     return _Again(read, items)
 
 
-async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: HoldBack) -> _Again[Item]:
+async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Again[Item]:
     """Read on for a while, or until there is enough."""
     until = asyncio.get_running_loop().time() + hold_back.seconds
     size = _size(read[-1])

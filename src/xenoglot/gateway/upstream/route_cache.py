@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.gateway.auth.keys import Client
+    from xenoglot.gateway.auth.keys import Principal
     from xenoglot.gateway.routing.router import Plan, Route
     from xenoglot.gateway.upstream.services import UpstreamServices
     from xenoglot.model.request import Request
@@ -75,7 +75,7 @@ class Ways:
         self._known: dict[tuple[str, str, tuple[str, ...]], Way] = {}
         """By the name, the dialect, and the names that the client may ask for."""
 
-    def of(self, model: str, dialect: Dialect, client: Client) -> Way:
+    def of(self, model: str, dialect: Dialect, client: Principal) -> Way:
         """Return the way of a `client` of `dialect` who asks for `model`.
 
         Raises:
@@ -84,7 +84,7 @@ class Ways:
         place = (model, dialect.name, client.models)
         return self._known.get(place) or self._found(place, dialect, client)
 
-    def _found(self, place: tuple[str, str, tuple[str, ...]], dialect: Dialect, client: Client) -> Way:
+    def _found(self, place: tuple[str, str, tuple[str, ...]], dialect: Dialect, client: Principal) -> Way:
         services, model = self._services, place[0]
         plan = services.models.plan(model, dialect.default_tag, client=client)
         at_once = not plan.continues and plan.hold_back.seconds == 0 and dialect.answer_at_once is None
