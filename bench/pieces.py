@@ -264,10 +264,10 @@ def _decode_stream(name: str) -> Callable[[], object]:
     """Read a whole stream, as the gateway does."""
     dialect, frames = get(name), spoken(name, STREAM).frames
     try:
-        from xenoglot.codec.framing.stream_reader import Reading  # noqa: PLC0415  as above
+        from xenoglot.codec.framing.stream_reader import StreamReader  # noqa: PLC0415  as above
     except ImportError:
         return lambda: _fed(Pipeline(dialect.framing.decoder(), dialect.stream_decoder()), frames)
-    return lambda: _fed(Reading(dialect.framing, dialect.stream_decoder()), frames)
+    return lambda: _fed(StreamReader(dialect.framing, dialect.stream_decoder()), frames)
 
 
 def _encode_stream(name: str) -> Callable[[], object]:
@@ -275,7 +275,7 @@ def _encode_stream(name: str) -> Callable[[], object]:
     dialect, request = get(name), small(stream=True)
     events = [[event] for event in through(spoken(name, STREAM).frames, _reading(name))]
     try:
-        from xenoglot.codec.framing.stream_writer import Writing  # noqa: PLC0415  as above
+        from xenoglot.codec.framing.stream_writer import StreamWriter  # noqa: PLC0415  as above
     except ImportError:
         return lambda: _fed(
             Pipeline(dialect.stream_encoder(request, Losses()), dialect.framing.encoder()),
@@ -283,7 +283,7 @@ def _encode_stream(name: str) -> Callable[[], object]:
         )
 
     def work() -> None:
-        write = Writing(_Same(), dialect.stream_encoder(request, Losses()), dialect.framing).write
+        write = StreamWriter(_Same(), dialect.stream_encoder(request, Losses()), dialect.framing).write
         for batch in events:
             write(batch)
 

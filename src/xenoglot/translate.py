@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
 from xenoglot.codec.framing.formats import JSON_LINES
-from xenoglot.codec.framing.stream_reader import Reading
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_reader import StreamReader
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.json.nested_extra import is_placeholder
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.adapt_request import fitted
 from xenoglot.codec.requests.custom_tools import UnwrapCustom
 from xenoglot.codec.requests.names import RestoreNames
-from xenoglot.codec.responses.missing_finish import FinishNotes, with_finish
+from xenoglot.codec.responses.missing_finish import FinishLosses, with_finish
 from xenoglot.codec.responses.reasoning_filter import reasoning_filter
 from xenoglot.codec.responses.unique_ids import UniqueIds
 from xenoglot.codec.stage import Pipeline, through
@@ -92,9 +92,9 @@ def stream_translator(
     """
     asked = request or Request(model="", stream=True, stream_usage=True)
     reader, writer, lost = get(source), get(target), _kept(losses)
-    reading = Reading(reader.framing, reader.stream_decoder(), UniqueIds(request))
-    writing = Writing(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
-    return Pipeline(reading, FinishNotes(lost), *_for_client(source, target, request, lost), writing)
+    reading = StreamReader(reader.framing, reader.stream_decoder(), UniqueIds(request))
+    writing = StreamWriter(Pipeline(), writer.stream_encoder(asked, lost), writer.framing)
+    return Pipeline(reading, FinishLosses(lost), *_for_client(source, target, request, lost), writing)
 
 
 @overload

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.faults.wires import DIALECTS, HELLO, ITEM, block_delta, block_stop, named, response_object, text_delta
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
@@ -42,7 +42,7 @@ def test_findings_b_a_stray_event_ends_no_answer(stray: str) -> None:
     frames = [*wire.begun, *wire.more, *wire.ended, *wire.done]
     data = b"".join([*frames[:place], event, *frames[place:]])
     dialect = get(name)
-    answer = fold(through([data], Reading(dialect.framing, dialect.stream_decoder())))
+    answer = fold(through([data], StreamReader(dialect.framing, dialect.stream_decoder())))
     assert isinstance(answer, Response)
     assert [part.text for part in answer.candidates[0].content if isinstance(part, Text)] == ["Hello"]
 
@@ -58,7 +58,7 @@ def test_responses_deltas_before_the_answer_is_created() -> None:
     """The item that they begin is the answer's."""
     wire = HELLO["responses"]
     data = b"".join([text_delta("Hel"), wire.begun[0], *wire.more, *wire.ended, *wire.done])
-    answer = fold(through([data], Reading(get("responses").framing, get("responses").stream_decoder())))
+    answer = fold(through([data], StreamReader(get("responses").framing, get("responses").stream_decoder())))
     assert isinstance(answer, Response)
     (part,) = answer.candidates[0].content
     assert isinstance(part, Text)

@@ -24,8 +24,8 @@ from xenoglot.backends.http.timeouts import Limits
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.framing.sse import SSEDecoder
-from xenoglot.codec.framing.stream_reader import Reading
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_reader import StreamReader
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.json.json_io import decode_answer, decode_json, encode_json
 from xenoglot.codec.loss import Losses
@@ -166,8 +166,8 @@ def shortcut_stream(name: str, data: bytes) -> None:
 
     def told() -> object:
         losses = Losses()
-        reading = Reading(dialect.framing, dialect.stream_decoder())
-        writing = Writing(Pipeline(), client.stream_encoder(ASKING, losses), client.framing)
+        reading = StreamReader(dialect.framing, dialect.stream_decoder())
+        writing = StreamWriter(Pipeline(), client.stream_encoder(ASKING, losses), client.framing)
         said: list[object] = []
         try:
             for piece in pieces:

@@ -10,7 +10,7 @@ from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
 from xenoglot.backends.stream_guard import Watch
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.stage import through
 from xenoglot.model.events import Ping
 
@@ -48,7 +48,7 @@ def test_indented_events(case: Case, blanks: bytes) -> None:
     whole = decoded(case.dialect, [lines])
     for size in (len(indented), 1, 97):
         pieces = [indented[at : at + size] for at in range(0, len(indented), size)]
-        assert list(through(pieces, Reading(case.dialect.framing, case.dialect.stream_decoder()))) == whole
+        assert list(through(pieces, StreamReader(case.dialect.framing, case.dialect.stream_decoder()))) == whole
     if not re.search(rb"(?m)^[{\[]", lines):
         assert [event for event in Watch(case.dialect, lambda failure: failure).feed(indented) if event != Ping()] == []
 

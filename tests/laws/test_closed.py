@@ -20,8 +20,8 @@ from xenoglot.backends.remote.response_errors import Replies
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.backends.stream_guard import Reader, Watch
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
-from xenoglot.codec.framing.stream_reader import Reading
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_reader import StreamReader
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
@@ -99,7 +99,7 @@ def counted(data: bytes, frames: Sequence[bytes], *, lined: bool) -> tuple[int, 
 @cache
 def told(name: str, cut: Cut) -> tuple[Event, ...]:
     """Return the events of a stream that ends so."""
-    reading = Reading(get(name).framing, get(name).stream_decoder())
+    reading = StreamReader(get(name).framing, get(name).stream_decoder())
     reader = Reader(reading, reading, lambda failure: failure, Losses())
     events = reader.feed(cut.data) if cut.data else ()
     if events and type(events[-1]) is Failed:
@@ -205,7 +205,7 @@ class _Encoding:
 
     def __init__(self, dialect: Dialect) -> None:
         identify = Identify("id", "m", "req", kept=False, early=None)
-        self._writing = Writing(identify, dialect.stream_encoder(ASKED, Losses()), dialect.framing)
+        self._writing = StreamWriter(identify, dialect.stream_encoder(ASKED, Losses()), dialect.framing)
         self._failed = False
 
     def feed(self, batch: Sequence[Event], /) -> Sequence[bytes]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.stage import through
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
@@ -62,12 +62,12 @@ def drawn_out(draw: st.DrawFn, stream: bytes) -> list[bytes]:
 def test_as_the_decoders_read_it(case: Case, data: st.DataObject) -> None:
     frames = data.draw(drawn_out(case.stream))
     pieces = frames if data.draw(st.booleans()) else data.draw(cuttings(b"".join(frames)))
-    reading = Reading(case.dialect.framing, case.dialect.stream_decoder())
+    reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())
     assert list(through(pieces, reading)) == decoded(case.dialect, pieces)
 
 
 @each("stream.*")
 def test_frame_by_frame(case: Case) -> None:
     frames = re.split(rb"(?<=\n\n)" if b"\n\n" in case.stream else rb"(?<=\n)", case.stream)
-    reading = Reading(case.dialect.framing, case.dialect.stream_decoder())
+    reading = StreamReader(case.dialect.framing, case.dialect.stream_decoder())
     assert list(through(frames, reading)) == decoded(case.dialect, frames)

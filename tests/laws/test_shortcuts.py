@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.laws.mutations import cuttings
 from tests.laws.vendor_streams import VENDORS, Vendor, each_vendor
 from tests.shortcuts import switched, without
-from xenoglot.codec.framing.stream_reader import Reading
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_reader import StreamReader
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get, names
@@ -74,14 +74,14 @@ Written = tuple[bytes, str | None, list[Loss]]
 
 def read(vendor: Vendor, pieces: Iterable[bytes]) -> list[Event]:
     """Return the events, as a gateway reads them."""
-    return list(through(pieces, Reading(vendor.dialect.framing, vendor.dialect.stream_decoder())))
+    return list(through(pieces, StreamReader(vendor.dialect.framing, vendor.dialect.stream_decoder())))
 
 
 def translated(vendor: Vendor, client: str, pieces: Iterable[bytes]) -> Written:
     """Return what a client of a dialect is sent for these reads, how it failed if it did, and what was lost."""
     losses, dialect = Losses(), get(client)
-    reading = Reading(vendor.dialect.framing, vendor.dialect.stream_decoder())
-    writing = Writing(Pipeline(), dialect.stream_encoder(ASKED, losses), dialect.framing)
+    reading = StreamReader(vendor.dialect.framing, vendor.dialect.stream_decoder())
+    writing = StreamWriter(Pipeline(), dialect.stream_encoder(ASKED, losses), dialect.framing)
     sent: list[bytes] = []
     try:
         sent += [writing.write(events) for piece in pieces if (events := reading.feed(piece))]
@@ -180,6 +180,6 @@ def test_what_stands_beside_a_piece_is_not_passed_over(odd: str, last: str) -> N
     told: list[list[Event]] = []
     for on in (True, False):
         with switched(on=on):
-            reading = Reading(get("chat").framing, get("chat").stream_decoder())
+            reading = StreamReader(get("chat").framing, get("chat").stream_decoder())
             told.append(list(through([f"data: {chunk}\n\n".encode() for chunk in chunks], reading)))
     assert told[0] == told[1]

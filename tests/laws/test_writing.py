@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws.streams import streams
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.dialect_registry import get, names
@@ -39,7 +39,7 @@ def step_by_step(dialect: Dialect, request: Request, events: Sequence[Event]) ->
 def test_as_the_stages_write_it(name: str, events: list[Event], data: st.DataObject) -> None:
     dialect, request, losses = get(name), Request(model="m", stream=True), Losses()
     cut = data.draw(st.integers(0, len(events)))
-    writing = Writing(Naming(), dialect.stream_encoder(request, losses), dialect.framing)
+    writing = StreamWriter(Naming(), dialect.stream_encoder(request, losses), dialect.framing)
     written = b"".join((writing.write(events[:cut]), writing.write(events[cut:]), *writing.close()))
     assert (written, [*losses]) == step_by_step(dialect, request, events)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tests.store.test_conformance import ANSWER, ENDLESS
-from xenoglot.codec.features.batch import Batch, Mistake, StoredFile
+from xenoglot.codec.features.batch import Batch, BatchInputError, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import schema
 from xenoglot.store.batches import Request, Result
@@ -142,7 +142,7 @@ async def test_at_the_end_its_files_are_there(store: Store) -> None:
     await store.batches.leave("p", BATCH, [(4, b"left"), (1, b"never")])
     assert await store.batches.parts(*KEY) == {"ok": 6, "error": 5, "left": 4}
     assert await store.batches.results(*KEY, ("error", "left"), 0, 9) == [(2, b"wrong"), (4, b"left")]
-    over = replace(BATCH, phase="completed", mistakes=[Mistake(code="c", message="m")])
+    over = replace(BATCH, phase="completed", mistakes=[BatchInputError(code="c", message="m")])
     assert await store.batches.finish("p", over, [OUTPUT], 140.0)
     assert await store.files.get("alice", "file-o", 150.0) == OUTPUT
     assert await store.batches.get(*KEY) == replace(over, succeeded=1, errored=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.remote.upstream_errors import not_understood, unreachable
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.responses.missing_finish import note_finishes
 from xenoglot.errors import WireError
 from xenoglot.model.events import Failed, Finished
@@ -38,7 +38,7 @@ class Reader:
     __slots__ = ("_fit", "_losses", "_reading", "_stage", "failed")
 
     def __init__(
-        self, stage: Stage[bytes, Event], reading: Reading, fit: Callable[[Failure], Failure], losses: Losses
+        self, stage: Stage[bytes, Event], reading: StreamReader, fit: Callable[[Failure], Failure], losses: Losses
     ) -> None:
         self.failed = False
         """Whether nothing that follows counts."""
@@ -86,7 +86,7 @@ class Watch:
     __slots__ = ("_broken", "_dialect", "_failed", "_fit", "_reading")
 
     def __init__(self, dialect: Dialect, fit: Callable[[Failure], Failure]) -> None:
-        self._reading = Reading(dialect.framing, dialect.stream_decoder(), strict=True)
+        self._reading = StreamReader(dialect.framing, dialect.stream_decoder(), strict=True)
         self._fit = fit
         self._dialect = dialect
         self._broken = False

@@ -9,9 +9,9 @@ from warnings import warn
 
 from msgspec import Struct
 
-from xenoglot.codec.features.batch import Batching
+from xenoglot.codec.features.batch import BatchFeature
 from xenoglot.codec.features.embedding import EmbeddingForm
-from xenoglot.codec.features.stored_responses import State
+from xenoglot.codec.features.stored_responses import StoredResponseCodec
 from xenoglot.codec.features.tokens import TokensForm
 from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent
@@ -30,7 +30,7 @@ from xenoglot.model.response import FinishReason, Response, Usage
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
 
-class Inquiry(Struct, frozen=True, kw_only=True):
+class ModelEndpoint(Struct, frozen=True, kw_only=True):
     """Something else that clients of a dialect ask a server, answered from the list of its models.
 
     `answer` gets what the path has in its braces, merged with the fields of the body, and the models; it gives the
@@ -91,7 +91,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     models_query: str = ""
     model_field: str = "model"
     default_tag: str = ""
-    inquiries: tuple[Inquiry, ...] = ()
+    inquiries: tuple[ModelEndpoint, ...] = ()
     framing: Framing = EVENT_STREAM
     bare_framing: Framing | None = None
     comments: bool = True
@@ -148,13 +148,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
     does not report any, the gateway estimates them. `requested` is for streams that are asked for `stream_usage`."""
     answer_at_once: Callable[[Request], Response | None] | None = None
     """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
-    state: State | None = None
+    state: StoredResponseCodec | None = None
     """How its clients have things kept, where they can."""
     embeddings: tuple[EmbeddingForm, ...] = ()
     """How its clients ask for embeddings, where they can; servers are asked in the first of these."""
     tokens: TokensForm | None = None
     """How its clients ask for the tokens of a prompt, where they can."""
-    batching: Batching | None = None
+    batching: BatchFeature | None = None
     """Where its clients send many requests at once, where they can."""
 
 

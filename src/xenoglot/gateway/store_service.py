@@ -21,7 +21,7 @@ from xenoglot.store.records import UNDONE, Retention, StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from xenoglot.codec.features.stored_responses import State, Wish
+    from xenoglot.codec.features.stored_responses import StoredResponseCodec, StoreOptions
     from xenoglot.store.records import Stored
     from xenoglot.store.store import Store
 
@@ -149,7 +149,7 @@ class Keeper:
             _logger.error("the store is needed and fails: %s", error)  # noqa: TRY400  no texts
             raise FailureError(UNREACHABLE) from None
 
-    async def get(self, owner: str, name: str, state: State) -> Stored | None:
+    async def get(self, owner: str, name: str, state: StoredResponseCodec) -> Stored | None:
         """Return a kept answer; one that nobody is at work on any more has failed."""
         answer = await self.need(self.store.get(owner, name)) if is_id(name) else None
         if answer is None or not name.startswith(state.id_prefix):
@@ -159,7 +159,7 @@ class Keeper:
             return answer
         return await self._give_up(answer, state)
 
-    async def _give_up(self, answer: Stored, state: State) -> Stored:
+    async def _give_up(self, answer: Stored, state: StoredResponseCodec) -> Stored:
         """Return what became of an answer that nobody is at work on; whoever follows it is told, too."""
         failed = settled(answer, state, "failed", ABANDONED)
         frames: list[bytes] = []
@@ -173,7 +173,9 @@ class Keeper:
         return await self.need(self.store.get(answer.owner, answer.id)) or failed
 
     @asynccontextmanager
-    async def holding(self, owner: str, wish: Wish, holder: str, state: State) -> AsyncGenerator[None]:
+    async def holding(
+        self, owner: str, wish: StoreOptions, holder: str, state: StoredResponseCodec
+    ) -> AsyncGenerator[None]:
         """Hold the conversation of a request, if it has one that it will add to.
 
         Raises:
@@ -290,7 +292,7 @@ class Keeper:
             _logger.error("the store was not closed: %s", whereabouts(error))  # noqa: TRY400  no texts
 
 
-def settled(answer: Stored, state: State, status: str, failure: Failure | None = None) -> Stored:
+def settled(answer: Stored, state: StoredResponseCodec, status: str, failure: Failure | None = None) -> Stored:
     """Return an answer as it is with another status."""
     return replace(
         answer, status=status, response=state.mark(answer.response, status, failure), process=None, lease=None

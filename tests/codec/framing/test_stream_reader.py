@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_ARRAY, JSON_LINES, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.events import Event, Ping, TextDelta
@@ -39,9 +39,9 @@ class Decoder:
     def close(self) -> Sequence[Event]:
         return ()
 
-    def lesson(self, _: ServerSentEvent, /) -> Lesson:
+    def lesson(self, _: ServerSentEvent, /) -> TemplateHint:
         self.lessons += 1
-        return Lesson(self._path, TextDelta, ("n", "pad"))
+        return TemplateHint(self._path, TextDelta, ("n", "pad"))
 
 
 def frames(*data: str) -> list[bytes]:
@@ -49,7 +49,7 @@ def frames(*data: str) -> list[bytes]:
 
 
 def read(decoder: Decoder, pieces: Sequence[bytes], framing: Framing = EVENT_STREAM) -> list[str | None]:
-    reading = Reading(framing, decoder)
+    reading = StreamReader(framing, decoder)
     events = [event for piece in pieces for event in reading.feed(piece)]
     return [event.text if isinstance(event, TextDelta) else None for event in (*events, *reading.close())]
 
@@ -189,7 +189,7 @@ def test_a_decoder_that_gives_no_lessons_is_fed() -> None:
         def close(self) -> Sequence[Event]:
             return (Ping(),)
 
-    reading = Reading(EVENT_STREAM, Plain())
+    reading = StreamReader(EVENT_STREAM, Plain())
     assert [*reading.feed(b"data: a\n\ndata: b\n\ndata: c"), *reading.close()] == [
         TextDelta("a"),
         TextDelta("b"),

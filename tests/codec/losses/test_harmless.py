@@ -4,7 +4,7 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from xenoglot.codec.loss import Loss, Losses
-from xenoglot.codec.losses.harmless import HARMLESS, Harmless, divide, is_harmless, summary
+from xenoglot.codec.losses.harmless import HARMLESS, HarmlessLoss, divide, is_harmless, summary
 from xenoglot.codec.losses.report import table
 from xenoglot.errors import LossError
 
@@ -14,7 +14,7 @@ SEED = Loss("$.sampling", "seed", "dropped", "the dialect has no such field")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=f"{kind.what}-{kind.how}") for kind in HARMLESS])
-def test_each_kind_has_its_row(kind: Harmless) -> None:
+def test_each_kind_has_its_row(kind: HarmlessLoss) -> None:
     page = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
     assert is_harmless(Loss("$", kind.what, kind.how, kind.why or "any"))
     assert f"| `{kind.what}` | {kind.how} | {kind.reason} |" in page

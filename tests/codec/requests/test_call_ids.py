@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.codec.loss import Losses
-from xenoglot.codec.requests.call_ids import Before, Waiting, nine
+from xenoglot.codec.requests.call_ids import MessageHistory, PendingCalls, nine_character_ids
 from xenoglot.model.content import ToolCall, ToolResult
 from xenoglot.model.request import Message
 
@@ -24,7 +24,7 @@ def history(ids: list[str]) -> list[Message]:
 
 
 def made(ids: list[str]) -> tuple[list[str], list[str]]:
-    calls, results = nine(history(ids), Losses())
+    calls, results = nine_character_ids(history(ids), Losses())
     return (
         [part.id for part in calls.content if isinstance(part, ToolCall)],
         [part.call_id for part in results.content if isinstance(part, ToolResult)],
@@ -56,7 +56,7 @@ def test_pitfall_42_the_same_in_the_next_request(ids: list[str], further: str) -
 
 def test_the_last_call_before_a_result() -> None:
     """Each message is looked at once, however many results ask."""
-    before = Before()
+    before = MessageHistory()
     asked = [before.last_call("f")]
     for ids, name in ((["a", "b"], "f"), (["c"], "g"), (["d"], "f")):
         calls = tuple(ToolCall(id=each, name=name) for each in ids)
@@ -66,7 +66,7 @@ def test_the_last_call_before_a_result() -> None:
 
 
 def test_results_find_their_calls_by_id_by_name_and_in_order() -> None:
-    waiting = Waiting()
+    waiting = PendingCalls()
     for call_id, name in [("1", "f"), ("2", "g"), ("3", "f"), ("3", "f"), ("4", "g")]:
         waiting.add(call_id, name)
     assert [waiting.answer("3"), waiting.first("g"), waiting.first(), waiting.first("f"), waiting.first()] == [

@@ -3,7 +3,7 @@
 import pytest
 
 from xenoglot.codec.loss import Loss, Losses
-from xenoglot.codec.responses.missing_finish import FinishNotes, with_finish
+from xenoglot.codec.responses.missing_finish import FinishLosses, with_finish
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import Finished, Ping
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response
@@ -37,7 +37,7 @@ def test_an_answer_with_a_finish_is_left_alone() -> None:
 
 def test_assumed_finishes_of_a_stream_are_losses() -> None:
     losses = Losses()
-    notes = FinishNotes(losses)
+    notes = FinishLosses(losses)
     assumed = Finished(finish=Finish(reason="stop", assumed=True), candidate=2)
     assert [*notes.feed(Ping()), *notes.feed(assumed), *notes.feed(Finished(finish=STOP)), *notes.close()] == [
         Ping(),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.codec.features.stored_responses import Kept, Wish
+from xenoglot.codec.features.stored_responses import StoredAnswer, StoreOptions
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.dialects.chat.stored import STATE, Showing, prepare
+from xenoglot.dialects.chat.stored import STATE, StoredChatStream, prepare
 from xenoglot.errors import WireError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ USAGE: JSONObject = {
 }
 
 
-def shown(showing: Showing, *chunks: JSON) -> list[JSON]:
+def shown(showing: StoredChatStream, *chunks: JSON) -> list[JSON]:
     """Return what the client gets for chunks; `[DONE]` is a text."""
     datas = [b"[DONE]" if chunk == "[DONE]" else json.dumps(chunk).encode() for chunk in chunks]
     told = [made.data for data in datas for made in showing.feed(ServerSentEvent(data))]
@@ -41,12 +41,12 @@ def shown(showing: Showing, *chunks: JSON) -> list[JSON]:
 @pytest.mark.parametrize(
     ("body", "wish"),
     [
-        pytest.param(HI, Wish(), id="nothing-said"),
-        pytest.param({**HI, "store": False}, Wish(), id="not"),
-        pytest.param({**HI, "store": True}, Wish(keep=True), id="kept"),
+        pytest.param(HI, StoreOptions(), id="nothing-said"),
+        pytest.param({**HI, "store": False}, StoreOptions(), id="not"),
+        pytest.param({**HI, "store": True}, StoreOptions(keep=True), id="kept"),
     ],
 )
-def test_what_a_request_wishes(body: JSONObject, wish: Wish) -> None:
+def test_what_a_request_wishes(body: JSONObject, wish: StoreOptions) -> None:
     assert STATE.wish(body) == wish
 
 
@@ -72,7 +72,9 @@ def test_a_request_for_a_server_that_keeps_nothing(said: JSONObject, prepared: J
 
 
 def test_a_stream_is_folded_and_tells_the_usage_to_the_store_alone() -> None:
-    showing = Showing(Kept(id="ours", wish=Wish(keep=True), request={**HI, "stream": True, "metadata": {"a": "b"}}))
+    showing = StoredChatStream(
+        StoredAnswer(id="ours", wish=StoreOptions(keep=True), request={**HI, "stream": True, "metadata": {"a": "b"}})
+    )
     assert shown(showing, {**HEL, "usage": None}, STOP, USAGE) == [{**HEL, "id": "ours"}, {**STOP, "id": "ours"}]
     assert showing.answer is None
     assert shown(showing, "[DONE]") == ["[DONE]"]
@@ -85,19 +87,19 @@ def test_a_stream_is_folded_and_tells_the_usage_to_the_store_alone() -> None:
 
 def test_who_asks_for_the_usage_gets_it() -> None:
     body = {**HI, "stream": True, "stream_options": {"include_usage": True}}
-    showing = Showing(Kept(id="ours", wish=Wish(keep=True), request=body))
+    showing = StoredChatStream(StoredAnswer(id="ours", wish=StoreOptions(keep=True), request=body))
     assert shown(showing, HEL, STOP, USAGE) == [{**chunk, "id": "ours"} for chunk in (HEL, STOP, USAGE)]
 
 
 def test_a_stream_without_its_last_mark_is_whole_when_it_is_closed() -> None:
-    showing = Showing(Kept(id="ours", wish=Wish(keep=True), request=HI))
+    showing = StoredChatStream(StoredAnswer(id="ours", wish=StoreOptions(keep=True), request=HI))
     shown(showing, HEL, STOP)
     showing.close()
     assert showing.answer is not None
 
 
 def test_a_stream_that_breaks_off_is_no_answer() -> None:
-    showing = Showing(Kept(id="ours", wish=Wish(keep=True), request=HI))
+    showing = StoredChatStream(StoredAnswer(id="ours", wish=StoreOptions(keep=True), request=HI))
     shown(showing, HEL)
     showing.close()
     assert showing.answer is None

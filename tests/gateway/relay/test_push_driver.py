@@ -33,7 +33,7 @@ from tests.gateway.passages import (
     until_over,
 )
 from xenoglot.backends.remote.backend import Remote
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.gateway.relay import response_ids
 from xenoglot.gateway.upstream.call import Asking
 from xenoglot.testing.canned import answers
@@ -231,10 +231,10 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
     def raising(*_: object, **__: object) -> None:
         raise ValueError("a bug")
 
-    write = Writing.write
+    write = StreamWriter.write
     left = [0]
 
-    def writing(stage: Writing, events: object) -> bytes:
+    def writing(stage: StreamWriter, events: object) -> bytes:
         left[0] -= 1
         if left[0] < 0:
             raise ValueError("a bug")
@@ -252,7 +252,7 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
     elif place == "answering":
         monkeypatch.setattr(Remote, "limits", raising)
     else:
-        monkeypatch.setattr(Writing, "write", writing)
+        monkeypatch.setattr(StreamWriter, "write", writing)
     alike(house, monkeypatch, scene, passages=0 if place == "composing" else 1)
 
 

@@ -21,7 +21,7 @@ from xenoglot.backends.urls import endpoint
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, told
 from xenoglot.codec.framing.formats import JSON_LINES
-from xenoglot.codec.framing.stream_reader import Reading
+from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.glob import matches
 from xenoglot.codec.json.json_io import MOST_NUMBERS, MOST_VALUES, encode_json, encode_large
 from xenoglot.codec.json.nested_extra import is_placeholder
@@ -252,7 +252,7 @@ class Remote:
     def reader(self, call: Call) -> Reader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restoring(call)
-        reading = Reading(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
+        reading = StreamReader(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
         return Reader(stage, reading, self._replies.fit_to_show, call.losses)
 

@@ -22,11 +22,11 @@ Outcome: TypeAlias = Literal["ok", "error", "left"]
 PARTS: Mapping[str, Sequence[Outcome]] = {"output": ("ok",), "errors": ("error", "left")}
 """What became of the requests whose results stand in each file of a batch."""
 
-MOST_MISTAKES = 100
+MAX_INPUT_ERRORS = 100
 """How many mistakes of an input are told."""
 
 
-class Mistake(Struct, frozen=True, kw_only=True):
+class BatchInputError(Struct, frozen=True, kw_only=True):
     """What is wrong with the input of a batch, in OpenAI's words; `line` counts from 1."""
 
     code: str
@@ -54,7 +54,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     headers: list[tuple[str, str]] = []
     moments: dict[str, float] = {}
     ending: Ending | None = None
-    mistakes: list[Mistake] = []
+    mistakes: list[BatchInputError] = []
     files: dict[str, str] = {}
     total: int = 0
     succeeded: int = 0
@@ -84,7 +84,7 @@ class StoredFile(Struct, frozen=True, kw_only=True):
     part: str | None = None
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class BatchRequest(Struct, frozen=True, kw_only=True):
     """A batch as a client asks for it: `requests` are their ids and bodies; or they stand in the file `input`.
 
     `seconds` are those in which it has to be over.
@@ -97,11 +97,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
     requests: Sequence[tuple[str, JSONObject]] = ()
 
 
-class BatchWords(Struct, frozen=True, kw_only=True):
+class BatchCodec(Struct, frozen=True, kw_only=True):
     """How a dialect speaks of batches."""
 
     id_prefix: str
-    decode: Callable[[JSON], Wanted]
+    decode: Callable[[JSON], BatchRequest]
     show: Callable[[Batch], JSONObject]
     page: Callable[[Sequence[JSONObject], bool], JSONObject]
     unknown: Callable[[str], Failure]
@@ -112,7 +112,7 @@ class BatchWords(Struct, frozen=True, kw_only=True):
     deleted: Callable[[str], JSONObject] | None = None
 
 
-class FileWords(Struct, frozen=True, kw_only=True):
+class FileCodec(Struct, frozen=True, kw_only=True):
     """How a dialect speaks of files. `made` are the purposes of what a client cannot bring itself."""
 
     id_prefix: str
@@ -129,10 +129,10 @@ class FileWords(Struct, frozen=True, kw_only=True):
     """The seconds after which a file is to go, as they stand in a member of this path."""
 
 
-class Batching(Struct, frozen=True, kw_only=True):
+class BatchFeature(Struct, frozen=True, kw_only=True):
     """Where a dialect's clients have batches, and files that these are made of; the words are loaded when asked for."""
 
     path: str
-    words: Callable[[], BatchWords]
+    words: Callable[[], BatchCodec]
     files_path: str | None = None
-    file_words: Callable[[], FileWords] | None = None
+    file_words: Callable[[], FileCodec] | None = None

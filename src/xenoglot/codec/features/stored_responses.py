@@ -15,7 +15,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.json import JSON, JSONObject
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class StoreOptions(Struct, frozen=True, kw_only=True):
     """What a request asks of whoever keeps things.
 
     `keep` asks for its answer to be kept; `previous` is the answer that it continues, `conversation` the conversation
@@ -32,26 +32,26 @@ class Wish(Struct, frozen=True, kw_only=True):
     @property
     def stateless(self) -> bool:
         """Whether nothing has to be known or kept for it."""
-        return self == NO_WISH
+        return self == NO_STORE_OPTIONS
 
 
-NO_WISH = Wish()
+NO_STORE_OPTIONS = StoreOptions()
 """What most requests ask of whoever keeps things."""
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class StoredAnswer(Struct, frozen=True, kw_only=True):
     """What the gateway knows of an answer it keeps: its own id for it, and the request that it answers.
 
     `created` is when one was begun that is made in the background (Unix seconds); any other tells that itself.
     """
 
     id: str
-    wish: Wish
+    wish: StoreOptions
     request: JSONObject
     created: int | None = None
 
 
-class Showing(Protocol):
+class StoredStream(Protocol):
     """A stage that makes the stream of an answer the stream of a kept one; at its end it has the answer whole."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[ServerSentEvent]:
@@ -100,7 +100,7 @@ class Conversations(Struct, frozen=True, kw_only=True):
     locked: Callable[[], Failure]
 
 
-class State(Struct, frozen=True, kw_only=True):
+class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     """What a dialect says of answers that are kept. `path` is where they are, `items_path` where their items are.
 
     `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
@@ -113,15 +113,15 @@ class State(Struct, frozen=True, kw_only=True):
     path: str
     id_prefix: str
     items_path: str
-    wish: Callable[[JSON], Wish]
+    wish: Callable[[JSON], StoreOptions]
     items: Callable[[JSONObject], list[JSON]]
     refers: Callable[[JSON], bool]
     prepare: Callable[[JSONObject, Sequence[JSON]], JSONObject]
     ask_seals: Callable[[JSONObject], JSONObject]
     """A prepared request for a server of the same dialect, that asks it for what it needs to see again later."""
     output: Callable[[JSONObject], list[JSON]]
-    show: Callable[[JSONObject, Kept], JSONObject]
-    showing: Callable[[Kept], Showing]
+    show: Callable[[JSONObject, StoredAnswer], JSONObject]
+    showing: Callable[[StoredAnswer], StoredStream]
     mark: Callable[[JSONObject, str, Failure | None], JSONObject]
     status: Callable[[JSONObject], str]
     listed: Callable[[Sequence[JSON], str], list[JSONObject]]

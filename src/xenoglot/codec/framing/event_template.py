@@ -30,7 +30,7 @@ _STRING = rb'"(?:[^"\\]|\\.)*"'
 _COUNT = rb"\d+"
 
 
-class Lesson(NamedTuple):
+class TemplateHint(NamedTuple):
     """What a decoder has to say of an event that told one piece of text and nothing else.
 
     `path` leads to the text in the event's JSON; `silent` are top-level fields that hold a string or a count and may
@@ -42,12 +42,12 @@ class Lesson(NamedTuple):
     silent: Sequence[str] = ()
 
 
-class Likely:
+class EventTemplate:
     """An event's bytes, its frame included, but for its holes."""
 
     __slots__ = ("_before", "_behind", "_first", "_literal", "_take", "used")
 
-    def __init__(self, literals: Sequence[bytes], holes: Sequence[_Hole], take: Callable[[str], Event]) -> None:
+    def __init__(self, literals: Sequence[bytes], holes: Sequence[_Slot], take: Callable[[str], Event]) -> None:
         self.used = False
         """Whether any event was as it says."""
         followed = [(hole.kind == "count", literal) for hole, literal in zip(holes, literals[1:], strict=True)]
@@ -99,7 +99,7 @@ class Likely:
         return start
 
 
-class _Hole(NamedTuple):
+class _Slot(NamedTuple):
     kind: str  # text, padding or count
     path: Sequence[str | int]
     start: int
@@ -110,7 +110,9 @@ class _Hole(NamedTuple):
         return value + 1 if self.kind == "count" else f"{value}?"
 
 
-def learn(before: bytes, data: bytes, after: bytes, lesson: Lesson) -> tuple[Likely, bytes] | None:
+def derive_template(
+    before: bytes, data: bytes, after: bytes, lesson: TemplateHint
+) -> tuple[EventTemplate, bytes] | None:
     """Return what events are likely to be after one whose JSON was `data`, between the `before` and `after` of a frame.
 
     Beside it stands the JSON of another such event. `None` where it cannot be told for sure: what is learned is tried
@@ -132,10 +134,10 @@ def learn(before: bytes, data: bytes, after: bytes, lesson: Lesson) -> tuple[Lik
     if [_at(read, hole.path) for hole in holes] != probes:
         return None
     parts = [before + parts[0], *parts[1:-1], parts[-1] + after]
-    return Likely(_quoted(parts, holes), holes, lesson.take), tried
+    return EventTemplate(_quoted(parts, holes), holes, lesson.take), tried
 
 
-def _holes(data: bytes, value: JSON, lesson: Lesson) -> list[_Hole] | None:
+def _holes(data: bytes, value: JSON, lesson: TemplateHint) -> list[_Slot] | None:
     """Return the holes in `data`, in order; `None` where one is not found, or not only once."""
     silent = {name: "count" if type(value[name]) is int else "padding" for name in lesson.silent if name in value}
     sought = [_hole("text", lesson.path, data), *(_hole(kind, (name,), data) for name, kind in silent.items())]
@@ -143,12 +145,12 @@ def _holes(data: bytes, value: JSON, lesson: Lesson) -> list[_Hole] | None:
     return sorted(found, key=lambda hole: hole.start) if len(found) == len(sought) else None
 
 
-def _hole(kind: str, path: Sequence[str | int], data: bytes) -> _Hole | None:
+def _hole(kind: str, path: Sequence[str | int], data: bytes) -> _Slot | None:
     pattern = _field(str(path[-1]), _COUNT if kind == "count" else _STRING)
     found = pattern.search(data)
     if found is None or pattern.search(data, found.end()) is not None:
         return None
-    return _Hole(kind, path, *found.span(1))
+    return _Slot(kind, path, *found.span(1))
 
 
 @lru_cache(maxsize=64)
@@ -156,13 +158,13 @@ def _field(name: str, value: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"%b: ?(%b)" % (re.escape(encode_json(name)), value))
 
 
-def _around(data: bytes, holes: Sequence[_Hole]) -> list[bytes]:
+def _around(data: bytes, holes: Sequence[_Slot]) -> list[bytes]:
     """Return what is before, between and behind the holes."""
     starts, ends = [0, *(hole.end for hole in holes)], [*(hole.start for hole in holes), len(data)]
     return [data[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _quoted(parts: list[bytes], holes: Sequence[_Hole]) -> list[bytes]:
+def _quoted(parts: list[bytes], holes: Sequence[_Slot]) -> list[bytes]:
     """Return the parts with the quotes of the strings between them: so no blank can come in beside a string."""
     for place, hole in enumerate(holes):
         if hole.kind != "count":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from xenoglot.codec.framing.event_template import Likely, learn
+from xenoglot.codec.framing.event_template import EventTemplate, derive_template
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.stage import Stage
 from xenoglot.model.events import PIECES, Event
@@ -21,7 +21,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.framing.event_template import Lesson
+    from xenoglot.codec.framing.event_template import TemplateHint
     from xenoglot.codec.framing.formats import Framing
 
 _LESSONS = 8
@@ -46,7 +46,7 @@ class StreamDecoder(Stage[ServerSentEvent, Event], Protocol):
         ...
 
 
-class Foreseeable(Protocol):
+class TemplateSource(Protocol):
     """A stream decoder of whose events the next can be foreseen."""
 
     @property
@@ -54,12 +54,12 @@ class Foreseeable(Protocol):
         """What compares equal for as long as the same bytes mean the same."""
         ...
 
-    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:
+    def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:
         """Say how to read what differs from the last event, which was `event`, in a piece of text alone."""
         ...
 
 
-class Reading:
+class StreamReader:
     """A stage from bytes, cut anywhere, to events.
 
     `renaming` sees the events that are no pieces of text, and makes one of each. `strict` is for bytes that are passed
@@ -96,7 +96,7 @@ class Reading:
         self._foreseeable = _foreseeable(decoder)
         self._rests = False  # whether the framing holds nothing back
         self._state: object = None  # of the decoder, as it was when something was learned
-        self._likely: Likely | None = None
+        self._likely: EventTemplate | None = None
         self._lessons = _LESSONS
 
     def feed(self, chunk: bytes, /) -> Sequence[Event]:
@@ -173,7 +173,7 @@ class Reading:
             return events
         return [made for event in events for made in ((event,) if isinstance(event, PIECES) else renaming.feed(event))]
 
-    def _study(self, decoder: Foreseeable, event: ServerSentEvent, frame: bytes) -> None:
+    def _study(self, decoder: TemplateSource, event: ServerSentEvent, frame: bytes) -> None:
         """Learn from an event and its frame."""
         lesson = decoder.lesson(event)
         before, found, after = frame.rpartition(event.data)
@@ -188,8 +188,10 @@ class Reading:
             self._lessons = _LESSONS
         self._likely, self._state = None, state
 
-    def _learned(self, event: ServerSentEvent, before: bytes, after: bytes, lesson: Lesson) -> Likely | None:
-        learned = learn(before, event.data, after, lesson)
+    def _learned(
+        self, event: ServerSentEvent, before: bytes, after: bytes, lesson: TemplateHint
+    ) -> EventTemplate | None:
+        learned = derive_template(before, event.data, after, lesson)
         if learned is None:
             return None
         likely, other = learned
@@ -199,6 +201,6 @@ class Reading:
 
 
 @shortcut("templates")
-def _foreseeable(decoder: StreamDecoder) -> Foreseeable | None:
+def _foreseeable(decoder: StreamDecoder) -> TemplateSource | None:
     """Return a decoder that gives lessons; `None` for any other."""
-    return cast("Foreseeable", decoder) if hasattr(decoder, "lesson") else None
+    return cast("TemplateSource", decoder) if hasattr(decoder, "lesson") else None

@@ -33,7 +33,7 @@ class Framer(Protocol):
         ...
 
 
-class Writing:
+class StreamWriter:
     """A stage from events to bytes. `identify` lets the pieces of a text pass as they are."""
 
     __slots__ = ("_frame", "_stages")

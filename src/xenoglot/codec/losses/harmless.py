@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class Harmless(Struct, frozen=True):
+class HarmlessLoss(Struct, frozen=True):
     """A kind of harmless loss; `reason` says what makes it harmless. `why` restricts it to losses with that reason."""
 
     what: str
@@ -27,21 +27,21 @@ class Harmless(Struct, frozen=True):
 
 
 HARMLESS = (
-    Harmless("cache", "dropped", "cache marks change the price and the time of an answer, not its words"),
-    Harmless("header anthropic-beta", "dropped", "the fields that a beta allows have losses of their own"),
-    Harmless("defer_loading", "dropped", "the tool is described at once instead of after a search"),
-    Harmless("namespace.description", "dropped", "each tool of a namespace has a description of its own"),
-    Harmless("name", "emulated", "the model reads a fitted name; the client gets its own name back"),
-    Harmless("id", "emulated", "ids connect a call with its result; both are fitted alike"),
-    Harmless("id", "dropped", "the model never reads the id of a turn or a thought"),
-    Harmless("system_fingerprint", "dropped", "it names the server's build, of which the model knows nothing"),
-    Harmless("signature", "emulated", "the signature is wrapped, and unwrapped when the client sends it back"),
-    Harmless("turn", "approximated", "neighbouring turns of one role read as one turn"),
-    Harmless("content", "approximated", "the model reads the same words as one text", "its texts are joined"),
+    HarmlessLoss("cache", "dropped", "cache marks change the price and the time of an answer, not its words"),
+    HarmlessLoss("header anthropic-beta", "dropped", "the fields that a beta allows have losses of their own"),
+    HarmlessLoss("defer_loading", "dropped", "the tool is described at once instead of after a search"),
+    HarmlessLoss("namespace.description", "dropped", "each tool of a namespace has a description of its own"),
+    HarmlessLoss("name", "emulated", "the model reads a fitted name; the client gets its own name back"),
+    HarmlessLoss("id", "emulated", "ids connect a call with its result; both are fitted alike"),
+    HarmlessLoss("id", "dropped", "the model never reads the id of a turn or a thought"),
+    HarmlessLoss("system_fingerprint", "dropped", "it names the server's build, of which the model knows nothing"),
+    HarmlessLoss("signature", "emulated", "the signature is wrapped, and unwrapped when the client sends it back"),
+    HarmlessLoss("turn", "approximated", "neighbouring turns of one role read as one turn"),
+    HarmlessLoss("content", "approximated", "the model reads the same words as one text", "its texts are joined"),
 )
 """Every kind of harmless loss."""
 
-_KINDS: Mapping[tuple[str, str], Harmless] = {(kind.what, kind.how): kind for kind in HARMLESS}
+_KINDS: Mapping[tuple[str, str], HarmlessLoss] = {(kind.what, kind.how): kind for kind in HARMLESS}
 
 
 def is_harmless(loss: Loss) -> bool:

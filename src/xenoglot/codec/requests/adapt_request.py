@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.opaque import kind_of
-from xenoglot.codec.requests.call_ids import nine
+from xenoglot.codec.requests.call_ids import nine_character_ids
 from xenoglot.codec.requests.strip_images import without_pictures
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, Text
@@ -45,7 +45,7 @@ def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Re
     if target.json_schema != "native" and request.output is not None:
         request = _output(request, request.output, target, losses)
     if target.tool_id == "nine":
-        request = replace(request, messages=nine(request.messages, losses))
+        request = replace(request, messages=nine_character_ids(request.messages, losses))
     return request
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.request import Message
 
@@ -22,7 +22,9 @@ _SENTENCE_ENDS = (".", "!", "?", ":", "…", "\u3002", "\uff01", "\uff1f", "\uff
 """A chunk rarely ends so with no blank at the beginning of the next; a whole turn mostly does."""
 
 
-def turns_for(messages: Sequence[Message], crossing: Crossing, dialect: str) -> tuple[Sequence[Message], Crossing]:
+def turns_for(
+    messages: Sequence[Message], crossing: EncodeContext, dialect: str
+) -> tuple[Sequence[Message], EncodeContext]:
     """Return what `join_assistant_turns` gives, with the crossing for it; what came in `dialect` stays as it is."""
     if crossing.home:
         return messages, crossing

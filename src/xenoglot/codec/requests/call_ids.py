@@ -25,7 +25,7 @@ _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _ALPHABET = digits + ascii_letters
 
 
-class Waiting:
+class PendingCalls:
     """The calls of a history that have no result yet, found by id, by name or in their order, each in one step."""
 
     __slots__ = ("_by_id", "_by_name", "_in_order")
@@ -75,7 +75,7 @@ def _next(calls: deque[_Call] | None) -> str | None:
     return None
 
 
-class Before:
+class MessageHistory:
     """The messages that were read before one, as whoever reads the next adds them, and the calls in them."""
 
     __slots__ = ("_ids", "_looked", "messages")
@@ -95,7 +95,7 @@ class Before:
         return self._ids.get(name)
 
 
-def nine(messages: Sequence[Message], losses: Losses) -> tuple[Message, ...]:
+def nine_character_ids(messages: Sequence[Message], losses: Losses) -> tuple[Message, ...]:
     """Return the messages, each id of a call one of nine letters and digits (pitfall-42).
 
     What has the form stays. Two ids stay two, and the same is the same wherever it stands, in this request and in the

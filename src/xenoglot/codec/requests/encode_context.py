@@ -17,7 +17,7 @@ ADDED: Final = "added"
 """Stands in the form of a request's `extra` whose fields a program adds: the request itself came in no dialect."""
 
 
-class Crossing(Struct, frozen=True):
+class EncodeContext(Struct, frozen=True):
     """One request on its way out: what it loses, whom it is for, and whether it came in this dialect (`home`)."""
 
     losses: Losses

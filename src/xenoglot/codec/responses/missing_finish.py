@@ -44,7 +44,7 @@ def note_finishes(events: Iterable[Event], losses: Losses) -> None:
             _note_tolerated(event.extra, event.candidate, losses)
 
 
-class FinishNotes:
+class FinishLosses:
     """A stage that passes events on and records a loss for each assumed finish among them."""
 
     __slots__ = ("_losses",)

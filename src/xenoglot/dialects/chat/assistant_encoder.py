@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.opaque import name_of
-from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.chat.assistant_decoder import encode_annotation, encode_audio
 from xenoglot.dialects.chat.extras import NAME
@@ -32,7 +32,7 @@ _RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
 """The order in which the parts of an assistant's turn are read from its fields."""
 
 
-class Sorted:
+class AssistantFields:
     """The parts of an assistant's turn by the fields they go to, each with its path."""
 
     __slots__ = ("audio", "calls", "refusals", "thoughts", "words")
@@ -67,7 +67,7 @@ class Sorted:
 def encode_message(candidate: Candidate, where: str, losses: Losses, *, legacy: bool) -> JSONObject:
     """Return the message of an answer without its role; its calls in the deprecated form where `legacy`."""
     form = form_of(candidate.extra, NAME)
-    parts = Sorted(candidate.content, where)
+    parts = AssistantFields(candidate.content, where)
     finish = candidate.finish
     if finish is None or finish.dialect != NAME:
         note_order(candidate.content, where, losses)
@@ -106,7 +106,7 @@ def note_order(parts: Iterable[Part], where: str, losses: Losses) -> None:
         losses.approximated(where, "order", "thoughts come first, calls last")
 
 
-def refusal_field(parts: Sorted) -> JSONObject:
+def refusal_field(parts: AssistantFields) -> JSONObject:
     """Return the `refusal` of a message."""
     text = "".join(part.text for _, part in parts.refusals)
     return {"refusal": text} if text else {}
@@ -125,7 +125,7 @@ def complete(call: ToolCall) -> ToolCall:
     return call if call.arguments or call.kind == "custom" else replace(call, arguments=NO_ARGUMENTS)
 
 
-def _calls(parts: Sorted, losses: Losses) -> JSONObject:
+def _calls(parts: AssistantFields, losses: Losses) -> JSONObject:
     calls = [
         call_item(part, "", "", at, losses)
         if isinstance(part, Opaque)
@@ -135,7 +135,7 @@ def _calls(parts: Sorted, losses: Losses) -> JSONObject:
     return {"tool_calls": calls} if calls else {}
 
 
-def _legacy_call(parts: Sorted, losses: Losses) -> JSONObject:
+def _legacy_call(parts: AssistantFields, losses: Losses) -> JSONObject:
     calls = [(at, complete(part)) for at, part in parts.calls if isinstance(part, ToolCall)]
     for at, _ in calls[1:]:
         losses.dropped(at, "tool call", "`function_call` holds one")
@@ -145,9 +145,9 @@ def _legacy_call(parts: Sorted, losses: Losses) -> JSONObject:
     return {"function_call": encode_function_call(call, call.name, at, losses)}
 
 
-def _content(parts: Sorted, form: JSONObject, losses: Losses) -> JSONObject:
+def _content(parts: AssistantFields, form: JSONObject, losses: Losses) -> JSONObject:
     spelled = form.get("content")
-    crossing = Crossing(losses, Target(), home=True)
+    crossing = EncodeContext(losses, Target(), home=True)
     if spelled == "parts":
         encoded = [encode_part(_plain(part), at, crossing) for at, part in parts.words]
         return {"content": [item for item in encoded if item is not None]}
@@ -164,7 +164,7 @@ def _plain(part: Part) -> Part:
     return replace(part, citations=(), logprobs=()) if isinstance(part, Text) else part
 
 
-def _text(part: Part, where: str, crossing: Crossing) -> str | None:
+def _text(part: Part, where: str, crossing: EncodeContext) -> str | None:
     """Return the words of a part of an answer; what has none is a loss."""
     if isinstance(part, Text):
         carry_unsigned(part, where, crossing.losses)
@@ -176,7 +176,7 @@ def _text(part: Part, where: str, crossing: Crossing) -> str | None:
     return None
 
 
-def _annotations(parts: Sorted, losses: Losses) -> JSONObject:
+def _annotations(parts: AssistantFields, losses: Losses) -> JSONObject:
     annotations: list[JSON] = []
     start = 0
     for at, part in parts.words:

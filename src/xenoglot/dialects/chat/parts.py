@@ -31,7 +31,7 @@ from xenoglot.model.content import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Extra, Source
     from xenoglot.model.json import JSON, JSONObject
 
@@ -82,7 +82,7 @@ def take_cache(reader: Reader) -> CacheMark | None:
     return None
 
 
-def encode_cache(mark: CacheMark | None, where: str, crossing: Crossing) -> JSONObject:
+def encode_cache(mark: CacheMark | None, where: str, crossing: EncodeContext) -> JSONObject:
     """Return the field that marks a cache breakpoint, where the server is known to take it."""
     if mark is None:
         return {}
@@ -101,7 +101,7 @@ def encode_cache(mark: CacheMark | None, where: str, crossing: Crossing) -> JSON
     return {"prompt_cache_breakpoint": {"mode": "explicit"} | ({} if mark.ttl is None else {"ttl": mark.ttl})}
 
 
-def encode_part(part: Part, where: str, crossing: Crossing) -> JSONObject | None:
+def encode_part(part: Part, where: str, crossing: EncodeContext) -> JSONObject | None:
     """Return one part of a content list, or `None` (and a loss) where there is no way to say it."""
     encoded: JSONObject | None = None
     match part:
@@ -125,7 +125,7 @@ def encode_part(part: Part, where: str, crossing: Crossing) -> JSONObject | None
     return encoded
 
 
-def encode_opaque(part: Opaque, where: str, crossing: Crossing) -> JSONObject | None:
+def encode_opaque(part: Opaque, where: str, crossing: EncodeContext) -> JSONObject | None:
     """Return our own part as it came, another dialect's as its text."""
     if part.dialect == NAME:
         own: JSONObject = part.data
@@ -214,7 +214,7 @@ def _nested(reader: Reader, key: str, inner: Reader, **form: JSON) -> Extra | No
     return extra_of(reader, {key: None if nulls is True else nulls, **form})
 
 
-def _encode_text(part: Text, where: str, crossing: Crossing) -> JSONObject:
+def _encode_text(part: Text, where: str, crossing: EncodeContext) -> JSONObject:
     if part.citations:
         crossing.losses.dropped(where, "citations", "a request cannot cite")
     if part.logprobs and not crossing.home:
@@ -223,7 +223,7 @@ def _encode_text(part: Text, where: str, crossing: Crossing) -> JSONObject:
     return {"type": "text", "text": part.text, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _encode_image(part: Image, where: str, crossing: Crossing) -> JSONObject | None:
+def _encode_image(part: Image, where: str, crossing: EncodeContext) -> JSONObject | None:
     match part.source:
         case Inline() as source:
             url = data_url(source)
@@ -238,7 +238,7 @@ def _encode_image(part: Image, where: str, crossing: Crossing) -> JSONObject | N
     return {"type": "image_url", "image_url": image, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _encode_audio(part: Audio, where: str, crossing: Crossing) -> JSONObject | None:
+def _encode_audio(part: Audio, where: str, crossing: EncodeContext) -> JSONObject | None:
     if not isinstance(part.source, Inline):
         if part.transcript is not None:
             crossing.losses.approximated(where, "audio", "written as its transcript")
@@ -251,7 +251,7 @@ def _encode_audio(part: Audio, where: str, crossing: Crossing) -> JSONObject | N
     return {"type": "input_audio", "input_audio": audio, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _encode_file(part: File, where: str, crossing: Crossing) -> JSONObject | None:
+def _encode_file(part: File, where: str, crossing: EncodeContext) -> JSONObject | None:
     for name, value in (("context", part.context), ("citable", part.citable)):
         if value is not None:
             crossing.losses.dropped(where, name, "a file has no such field")
@@ -266,7 +266,7 @@ def _encode_file(part: File, where: str, crossing: Crossing) -> JSONObject | Non
     return {"type": "file", "file": file, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _file_source(source: Source, where: str, crossing: Crossing, *, raw: bool) -> JSONObject | None:
+def _file_source(source: Source, where: str, crossing: EncodeContext, *, raw: bool) -> JSONObject | None:
     match source:
         case Inline():
             return {"file_data": source.data if raw else data_url(source)}
@@ -281,7 +281,7 @@ def _file_source(source: Source, where: str, crossing: Crossing, *, raw: bool) -
             return None
 
 
-def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: Crossing) -> JSONObject:
+def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: EncodeContext) -> JSONObject:
     if isinstance(source, Plain):
         text = source.text
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
@@ -170,7 +170,7 @@ def answer_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], losses: Losse
     return {**fields, **{key: items for key, items in lists.items() if items}}
 
 
-def history_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], crossing: Crossing) -> JSONObject:
+def history_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], crossing: EncodeContext) -> JSONObject:
     """Return the reasoning of an earlier answer: our own as it came, another dialect's where the server wants it."""
     field = crossing.target.reasoning_field
     if field == "none":
@@ -204,7 +204,7 @@ def note_summary(part: Reasoning, where: str, losses: Losses) -> None:
         losses.approximated(where, "summary", "written as the thought itself")
 
 
-def _words(thoughts: Sequence[tuple[str, Reasoning]], field: str, crossing: Crossing) -> JSONObject:
+def _words(thoughts: Sequence[tuple[str, Reasoning]], field: str, crossing: EncodeContext) -> JSONObject:
     for where, part in thoughts:
         own_fields(part.extra, where, crossing.losses)
         note_summary(part, where, crossing.losses)
@@ -265,7 +265,7 @@ def _label(part: Reasoning) -> JSONObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _openable(part: Reasoning | Opaque, where: str, crossing: Crossing) -> Reasoning | Opaque:
+def _openable(part: Reasoning | Opaque, where: str, crossing: EncodeContext) -> Reasoning | Opaque:
     """Return the thought; without its seal if the server cannot be the one that made it.
 
     OpenRouter's list says of each entry whose it is, so a server that takes it takes those of all that it knows.

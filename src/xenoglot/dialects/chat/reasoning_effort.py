@@ -12,7 +12,7 @@ from xenoglot.model.effort import budget_of, effort_of, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Thinking
 
@@ -22,7 +22,9 @@ _USUAL: Mapping[str, str] = {"effort": "reasoning_effort", "budget": "thinking",
 """How a server is told -> in which field, where nothing else is known."""
 
 
-def encode_thinking(thinking: Thinking, max_tokens: int | None, form: JSONObject, crossing: Crossing) -> JSONObject:
+def encode_thinking(
+    thinking: Thinking, max_tokens: int | None, form: JSONObject, crossing: EncodeContext
+) -> JSONObject:
     """Return the fields that tell the server how much to think; `form` is how the request spelled them."""
     target = crossing.target
     if target.thinking == "none":
@@ -43,7 +45,7 @@ def _off(thinking: Thinking) -> bool:
     return thinking.mode == "disabled" or thinking.effort == "none"
 
 
-def _as_said(thinking: Thinking, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _as_said(thinking: Thinking, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     own = own_fields(thinking.extra, WHERE, crossing.losses)
     match form.get("thinking"):
         case "reasoning":
@@ -58,7 +60,7 @@ def _as_said(thinking: Thinking, form: JSONObject, crossing: Crossing) -> JSONOb
             return _as_effort(thinking, None, crossing)
 
 
-def _as_effort(thinking: Thinking, _max_tokens: int | None, crossing: Crossing) -> JSONObject:
+def _as_effort(thinking: Thinking, _max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
     if thinking.mode == "disabled":
         return {"reasoning_effort": _word("none", crossing)}
     if thinking.effort is not None:
@@ -75,7 +77,7 @@ def _as_effort(thinking: Thinking, _max_tokens: int | None, crossing: Crossing) 
     return {}
 
 
-def _word(wanted: Effort, crossing: Crossing) -> Effort:
+def _word(wanted: Effort, crossing: EncodeContext) -> Effort:
     """Say how much to think in a word that the server knows (pitfall-26, pitfall-27)."""
     known = crossing.target.efforts
     word = nearest(wanted, known) if known else wanted
@@ -84,7 +86,7 @@ def _word(wanted: Effort, crossing: Crossing) -> Effort:
     return word
 
 
-def _budget(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> int | None:
+def _budget(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext) -> int | None:
     if thinking.budget_tokens is not None or thinking.effort is None:
         return thinking.budget_tokens
     budget = budget_of(thinking.effort, max_tokens)
@@ -92,7 +94,7 @@ def _budget(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> i
     return budget
 
 
-def _switch(thinking: Thinking, crossing: Crossing) -> bool | None:
+def _switch(thinking: Thinking, crossing: EncodeContext) -> bool | None:
     """Return whether to think, for a server that is told no more than that; `None` where nothing was said of it."""
     if _off(thinking):
         return False
@@ -104,7 +106,7 @@ def _switch(thinking: Thinking, crossing: Crossing) -> bool | None:
     return True
 
 
-def _as_object(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> JSONObject:
+def _as_object(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
     """Turn thinking on or off; say how much by a budget in the same place, or by a word beside it."""
     if _off(thinking):
         return {"thinking": {"type": "disabled"}}
@@ -119,12 +121,12 @@ def _as_object(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -
     return {"thinking": {"type": mode_word} | ({} if budget is None else {"budget_tokens": budget})}
 
 
-def _as_template(thinking: Thinking, _max_tokens: int | None, crossing: Crossing) -> JSONObject:
+def _as_template(thinking: Thinking, _max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
     on = _switch(thinking, crossing)
     return {} if on is None else {"chat_template_kwargs": {"enable_thinking": on}}
 
 
-def _as_reasoning(thinking: Thinking, _max_tokens: int | None, crossing: Crossing) -> JSONObject:
+def _as_reasoning(thinking: Thinking, _max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
     """Write OpenRouter's object, which takes a word or a budget (see its `reasoning-tokens` page)."""
     shown: JSONObject = {"exclude": True} if thinking.display == "omitted" else {}
     if _off(thinking):
@@ -139,7 +141,7 @@ def _as_reasoning(thinking: Thinking, _max_tokens: int | None, crossing: Crossin
     return {"reasoning": said} if said else {}
 
 
-def _as_flag(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> JSONObject:
+def _as_flag(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext) -> JSONObject:
     if _off(thinking):
         return {"enable_thinking": False}
     budget = _budget(thinking, max_tokens, crossing)
@@ -148,7 +150,7 @@ def _as_flag(thinking: Thinking, max_tokens: int | None, crossing: Crossing) -> 
     return {"enable_thinking": True} | ({} if budget is None else {"thinking_budget": budget})
 
 
-_WRITERS: Mapping[str, Callable[[Thinking, int | None, Crossing], JSONObject]] = {
+_WRITERS: Mapping[str, Callable[[Thinking, int | None, EncodeContext], JSONObject]] = {
     "reasoning_effort": _as_effort,
     "thinking": _as_object,
     "reasoning": _as_reasoning,

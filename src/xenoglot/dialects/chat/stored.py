@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.stored_responses import NO_WISH, State, Wish
+from xenoglot.codec.features.stored_responses import NO_STORE_OPTIONS, StoredResponseCodec, StoreOptions
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
@@ -22,7 +22,7 @@ from xenoglot.model.fold import Folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.features.stored_responses import Kept
+    from xenoglot.codec.features.stored_responses import StoredAnswer
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
 
@@ -30,11 +30,11 @@ _ASKING = frozenset({"metadata", "store"})
 """Fields that only the one who keeps things understands: a server refuses `metadata` of what it is not to keep."""
 
 
-def decode_wish(body: JSON) -> Wish:
+def decode_wish(body: JSON) -> StoreOptions:
     """Return what a request asks of whoever keeps things."""
     if isinstance(body, dict) and "store" not in body:
-        return NO_WISH
-    return Wish(keep=Reader(body).take("store", bool) is True)
+        return NO_STORE_OPTIONS
+    return StoreOptions(keep=Reader(body).take("store", bool) is True)
 
 
 def decode_items(body: JSONObject) -> list[JSON]:
@@ -52,18 +52,18 @@ def prepare(body: JSONObject, _items: Sequence[JSON]) -> JSONObject:
     return rest | {"stream_options": {**(options if isinstance(options, dict) else {}), "include_usage": True}}
 
 
-def show(answer: JSONObject, kept: Kept) -> JSONObject:
+def show(answer: JSONObject, kept: StoredAnswer) -> JSONObject:
     """Return an answer under our id, with its labels."""
     metadata = kept.request.get("metadata")
     return answer | {"id": kept.id} | ({} if metadata is None else {"metadata": metadata})
 
 
-class Showing:
+class StoredChatStream:
     """Gives a stream our id, and folds it beside: a kept answer is a whole one."""
 
     __slots__ = ("_answer", "_decoder", "_folder", "_kept")
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: StoredAnswer) -> None:
         self._kept = kept
         self._decoder = StreamDecoder()
         self._folder = Folder()
@@ -161,7 +161,7 @@ def _nothing_of_the_kind(*_: str) -> Failure:
     return refusal("invalid_request", "A chat completion is told whole.")
 
 
-STATE: Final = State(
+STATE: Final = StoredResponseCodec(
     path="/v1/chat/completions",
     id_prefix="chatcmpl-",
     items_path="messages",
@@ -172,7 +172,7 @@ STATE: Final = State(
     ask_seals=_unchanged,
     output=_no_output,
     show=show,
-    showing=Showing,
+    showing=StoredChatStream,
     mark=_mark,
     status=_status,
     listed=_listed,

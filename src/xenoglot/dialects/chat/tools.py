@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSON, JSONObject
 
 _MODES: dict[str, Literal["auto", "required", "none"]] = {
@@ -80,7 +80,7 @@ def decode_function_call(reader: Reader) -> ToolChoice | None:
     return ToolChoice(mode="required", names=(named.need("name", str),), extra=extra_of(named, {}))
 
 
-def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
+def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools that the server can be told of."""
     tools = []
     for index, tool in enumerate(request.tools):
@@ -94,7 +94,7 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
     return tools
 
 
-def encode_functions(request: Request, crossing: Crossing) -> list[JSONObject]:
+def encode_functions(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools in the deprecated form they came in."""
     return [
         _definition(tool, f"$.tools[{index}]", crossing) | own_fields(tool.extra, "$.tools", crossing.losses)
@@ -103,7 +103,7 @@ def encode_functions(request: Request, crossing: Crossing) -> list[JSONObject]:
     ]
 
 
-def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: Crossing) -> JSON:
+def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: EncodeContext) -> JSON:
     """Return the value of `tool_choice`, a choice among `tools`."""
     where = "$.tool_choice"
     form, own = form_of(choice.extra, NAME), own_fields(choice.extra, where, crossing.losses)
@@ -124,14 +124,14 @@ def encode_choice(choice: ToolChoice, tools: Sequence[Tool | Opaque], crossing: 
     return {"type": "allowed_tools", "allowed_tools": allowed, **own}
 
 
-def encode_function_call(choice: ToolChoice, crossing: Crossing) -> JSON:
+def encode_function_call(choice: ToolChoice, crossing: EncodeContext) -> JSON:
     """Return the value of the deprecated `function_call` of a request."""
     if choice.names:
         return {"name": choice.names[0], **own_fields(choice.extra, "$.tool_choice", crossing.losses)}
     return form_of(choice.extra, NAME).get("word", choice.mode)
 
 
-def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
+def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeContext) -> str:
     """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     if crossing.home and limit is None:
@@ -186,7 +186,7 @@ def _decode_custom(reader: Reader) -> Tool:
     )
 
 
-def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
     definition = {**_definition(tool, where, crossing), **left(own, form, tool.kind)}
     cache: JSONObject = {}
@@ -198,7 +198,7 @@ def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     return {**kind, tool.kind: definition, **cache, **own}
 
 
-def _definition(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+def _definition(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     definition: JSONObject = {"name": tool_name(tool.name, tool.namespace, where, crossing)}
     if tool.description is not None:
         definition["description"] = tool.description
@@ -214,7 +214,7 @@ def _definition(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     return definition
 
 
-def _schema(parameters: JSON, where: str, crossing: Crossing) -> JSON:
+def _schema(parameters: JSON, where: str, crossing: EncodeContext) -> JSON:
     """Return the schema; servers want the type `object` said, which Messages lets a client leave out."""
     if crossing.home or not isinstance(parameters, dict) or "type" in parameters:
         return parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.dialect import Dialect, Inquiry
+from xenoglot.codec.dialect import Dialect, ModelEndpoint
 from xenoglot.codec.framing.formats import JSON_ARRAY
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.gemini.embeddings import FORMS
@@ -75,7 +75,7 @@ GEMINI = Dialect(
     count_aliases=tuple(f"{place}/{{model}}:countTokens" for place in _PLACES),
     models_path=_MODELS,
     models_query="pageSize=1000",
-    inquiries=(Inquiry(method="GET", path=_MODELS + "/{model}", answer=describe),),
+    inquiries=(ModelEndpoint(method="GET", path=_MODELS + "/{model}", answer=describe),),
     bare_framing=JSON_ARRAY,
     comments=False,  # google-genai takes each line of a stream for a piece of an event
     marks=("x-goog-api-client", "x-goog-api-key"),

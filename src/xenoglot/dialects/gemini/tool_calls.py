@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.codec.json.nested_extra import need_object
-from xenoglot.codec.requests.call_ids import Waiting
+from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.dialects.gemini.extras import NAME, keep
 from xenoglot.errors import WireError
@@ -43,7 +43,7 @@ class CallIds:
     def __init__(self, scope: str) -> None:
         self._scope = scope
         self._count = 0
-        self._pending = Waiting()
+        self._pending = PendingCalls()
 
     def call(self, given: str | None, name: str) -> str:
         """Return the id of the next call."""

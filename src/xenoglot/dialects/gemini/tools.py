@@ -21,7 +21,7 @@ from xenoglot.model.request import Tool, ToolChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.dialects.gemini.parts.encoder import PartEncoder
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
@@ -87,7 +87,7 @@ def _usual(tools: Sequence[Tool | Opaque]) -> list[list[JSON]]:
     return layout
 
 
-def encode_tools(request: Request, parts: PartEncoder, crossing: Crossing) -> list[JSONObject]:
+def encode_tools(request: Request, parts: PartEncoder, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools."""
     known: list[Tool | Opaque] = []
     encoded: list[JSONObject] = []
@@ -122,7 +122,7 @@ def _laid_out(encoded: list[JSONObject], layout: list[list[JSON]]) -> list[JSONO
     return entries
 
 
-def _encode_function(tool: Tool, where: str, parts: PartEncoder, crossing: Crossing) -> JSONObject:
+def _encode_function(tool: Tool, where: str, parts: PartEncoder, crossing: EncodeContext) -> JSONObject:
     losses = crossing.losses
     if tool.kind == "custom":
         tool = as_function(tool, where, losses)
@@ -165,7 +165,7 @@ def take_choice(reader: Reader, form: JSONObject) -> ToolChoice | None:
     return choice
 
 
-def encode_choice(request: Request, parts: PartEncoder, crossing: Crossing, *, tools: bool) -> JSONObject:
+def encode_choice(request: Request, parts: PartEncoder, crossing: EncodeContext, *, tools: bool) -> JSONObject:
     """Return `toolConfig`, in the field of its name."""
     choice, losses, where = request.tool_choice, crossing.losses, "$.tool_choice"
     if request.parallel_tool_calls is not None:

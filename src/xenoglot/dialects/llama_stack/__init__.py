@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.dialect import Dialect, Inquiry
+from xenoglot.codec.dialect import Dialect, ModelEndpoint
 from xenoglot.dialects.llama_stack import completions
 from xenoglot.dialects.llama_stack.embeddings import FORM
 from xenoglot.dialects.llama_stack.errors import decode_error, encode_error
@@ -60,8 +60,8 @@ LLAMA_STACK = Dialect(
     also=(COMPLETION,),
     model_field="model_id",
     inquiries=(
-        Inquiry(method="GET", path="/v1/health", answer=tell_health, policy="open"),
-        Inquiry(method="GET", path="/v1/version", answer=tell_version, policy="open"),
+        ModelEndpoint(method="GET", path="/v1/health", answer=tell_health, policy="open"),
+        ModelEndpoint(method="GET", path="/v1/version", answer=tell_version, policy="open"),
     ),
     marks=MARKS,
     mirrors=("/v1/openai/v1",),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.codec.requests.transcript import transcribe
 from xenoglot.dialects.llama_stack.extras import COMPLETION, NO_FIELD, own_fields
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
@@ -74,7 +74,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: it has turns, for which there is no place, or cannot be asked of the server at all.
     """
     home = came_from(request, COMPLETION)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     refuse_unsayable(request)
     form, own = form_of(request.extra, COMPLETION), own_fields(request.extra, "$", losses, COMPLETION)
     text, sampling = _asked(request, losses)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.reader import Reader
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Opaque
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
@@ -54,7 +54,7 @@ def _decode_tool(reader: Reader) -> Tool:
     return Tool(name=name, description=description, parameters=parameters, extra=extra)
 
 
-def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
+def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeContext) -> str:
     """Return the name under which the server knows a tool."""
     if crossing.home and namespace is None:
         return name
@@ -64,7 +64,7 @@ def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) 
     return fitted
 
 
-def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
+def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools; only those allowed, where the choice allows some that it cannot name."""
     allowed = _narrowed(request.tool_choice)
     if allowed and not crossing.home:
@@ -80,7 +80,7 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
     return tools
 
 
-def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     losses = crossing.losses
     if tool.kind == "custom":
         tool = as_function(tool, where, losses)
@@ -135,7 +135,7 @@ def _take_config(reader: Reader, form: JSONObject) -> str | None:
     return word
 
 
-def encode_choice(request: Request, own: JSONObject, crossing: Crossing, *, tools: bool) -> JSONObject:
+def encode_choice(request: Request, own: JSONObject, crossing: EncodeContext, *, tools: bool) -> JSONObject:
     """Return the fields that say which tools may be called, and how they are shown to the model."""
     form = form_of(request.extra, NAME)
     config = rest_of(own, form, "tool_config")
@@ -151,7 +151,7 @@ def encode_choice(request: Request, own: JSONObject, crossing: Crossing, *, tool
     return fields | ({"tool_config": config} if config or "tool_config" in form else {})
 
 
-def _word(request: Request, crossing: Crossing, *, tools: bool) -> str | None:
+def _word(request: Request, crossing: EncodeContext, *, tools: bool) -> str | None:
     choice = request.tool_choice
     if choice is None:
         return None

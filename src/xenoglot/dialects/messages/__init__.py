@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.codec.features.batch import Batching
+from xenoglot.codec.features.batch import BatchFeature
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.errors import decode_error, encode_error
 from xenoglot.dialects.messages.extras import NAME
@@ -26,7 +26,7 @@ from xenoglot.model.catalog import ModelInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.features.batch import BatchWords
+    from xenoglot.codec.features.batch import BatchCodec
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
@@ -108,7 +108,7 @@ def decode_counted(body: JSON) -> int | None:
     return Reader(body).count("input_tokens")
 
 
-def _batch_words() -> BatchWords:
+def _batch_words() -> BatchCodec:
     from xenoglot.dialects.messages.batches import WORDS  # noqa: PLC0415  most gateways are never asked for a batch
 
     return WORDS
@@ -149,5 +149,5 @@ MESSAGES = Dialect(
     decode_counted=decode_counted,
     reasoning_requested=reasoning_requested,
     usage_expected="always",
-    batching=Batching(path="/v1/messages/batches", words=_batch_words),
+    batching=BatchFeature(path="/v1/messages/batches", words=_batch_words),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.batch import BatchWords, Wanted
+from xenoglot.codec.features.batch import BatchCodec, BatchRequest
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.rate_limits import timestamp
@@ -28,7 +28,7 @@ LONGEST_ID: Final = 512
 """Characters of a `custom_id`; Anthropic takes 64."""
 
 
-def decode_batch(body: JSON) -> Wanted:
+def decode_batch(body: JSON) -> BatchRequest:
     """Return the batch that a client asks for.
 
     Raises:
@@ -46,7 +46,7 @@ def decode_batch(body: JSON) -> Wanted:
         requests.append((name, one.need("params", dict)))
     if not requests:
         raise WireError("$.requests", "required, expected at least one request")
-    return Wanted(endpoint=ENDPOINT, asked={}, seconds=SECONDS, requests=requests)
+    return BatchRequest(endpoint=ENDPOINT, asked={}, seconds=SECONDS, requests=requests)
 
 
 def encode_batch(batch: Batch) -> JSONObject:
@@ -93,7 +93,7 @@ def _deleted(name: str) -> JSONObject:
     return {"id": name, "type": "message_batch_deleted"}
 
 
-WORDS = BatchWords(
+WORDS = BatchCodec(
     id_prefix="msgbatch_",
     decode=decode_batch,
     show=encode_batch,

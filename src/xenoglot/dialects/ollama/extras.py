@@ -17,7 +17,7 @@ FAMILY = "ollama"
 """Whose words a `Finish` and a `Failure` have, and whose shape tools and their calls: both endpoints have the same."""
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class OllamaEndpoint(Struct, frozen=True, kw_only=True):
     """One of the two ways to ask: how it is called, and where its answers have what the model said."""
 
     name: str
@@ -28,8 +28,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Whether words, thoughts and calls stand in a `message`, or beside everything else."""
 
 
-CHAT = Endpoint(name="ollama", words="content", nested=True)
-GENERATE = Endpoint(name="ollama_generate", words="response", nested=False)
+CHAT = OllamaEndpoint(name="ollama", words="content", nested=True)
+GENERATE = OllamaEndpoint(name="ollama_generate", words="response", nested=False)
 
 NAMES = frozenset({CHAT.name, GENERATE.name})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.dialect import Inquiry
+from xenoglot.codec.dialect import ModelEndpoint
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
 from xenoglot.model.catalog import ModelInfo
@@ -98,9 +98,9 @@ def version(_: JSONObject, __: Sequence[ModelInfo]) -> JSONObject:
 
 
 INQUIRIES = (
-    Inquiry(method="GET", path="/api/version", answer=version, policy="open"),
-    Inquiry(method="POST", path="/api/show", answer=show),
-    Inquiry(method="GET", path="/api/ps", answer=running),
+    ModelEndpoint(method="GET", path="/api/version", answer=version, policy="open"),
+    ModelEndpoint(method="POST", path="/api/show", answer=show),
+    ModelEndpoint(method="GET", path="/api/ps", answer=running),
 )
 
 

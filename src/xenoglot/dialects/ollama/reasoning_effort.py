@@ -11,7 +11,7 @@ from xenoglot.model.request import Thinking
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Request
 
@@ -44,7 +44,7 @@ def take_thinking(reader: Reader) -> Thinking | None:
     return None if effort is None else Thinking(effort=effort)
 
 
-def encode_thinking(thinking: Thinking, crossing: Crossing) -> JSONObject:
+def encode_thinking(thinking: Thinking, crossing: EncodeContext) -> JSONObject:
     """Return `think`, or nothing where the server is to decide by itself."""
     losses, where = crossing.losses, "$.thinking"
     if crossing.target.thinking == "none":
@@ -70,7 +70,7 @@ def encode_thinking(thinking: Thinking, crossing: Crossing) -> JSONObject:
     return {}
 
 
-def _word(thinking: Thinking, effort: Effort, crossing: Crossing) -> Effort:
+def _word(thinking: Thinking, effort: Effort, crossing: EncodeContext) -> Effort:
     for name in ("mode", "budget_tokens"):
         if getattr(thinking, name) is not None:
             crossing.losses.dropped("$.thinking", name, "the effort stands for it")

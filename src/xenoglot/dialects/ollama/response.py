@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.nested_extra import leave, need_object, take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama.logprobs import encode_logprobs, take_logprobs
 from xenoglot.dialects.ollama.request.message_decoder import take_parts
@@ -22,7 +22,7 @@ from xenoglot.model.response import Candidate, Response
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
-    from xenoglot.dialects.ollama.extras import Endpoint
+    from xenoglot.dialects.ollama.extras import OllamaEndpoint
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ALWAYS = ("model", "created_at", "done")
 
 
-def decode_response(body: JSON, endpoint: Endpoint) -> Response:
+def decode_response(body: JSON, endpoint: OllamaEndpoint) -> Response:
     """Return the answer in `body`.
 
     Raises:
@@ -55,7 +55,7 @@ def decode_response(body: JSON, endpoint: Endpoint) -> Response:
     return Response(model=head.model, created=head.created, extra=head.extra, usage=usage, candidates=(candidate,))
 
 
-def encode_response(response: Response, request: Request, losses: Losses, endpoint: Endpoint) -> JSONObject:
+def encode_response(response: Response, request: Request, losses: Losses, endpoint: OllamaEndpoint) -> JSONObject:
     """Return the answer for the client that sent `request`."""
     for index in range(1, len(response.candidates)):
         losses.dropped(f"$.candidates[{index}]", "candidate", "the wire holds one answer")
@@ -76,7 +76,7 @@ def encode_response(response: Response, request: Request, losses: Losses, endpoi
     parts = [(f"{where}.content[{index}]", part) for index, part in enumerate(candidate.content)]
     if not is_own(response.extra):
         parts = [(at, part) for at, part in parts if is_readable(part, at, losses)]
-    words = encode_parts(parts, "", where, Crossing(losses, Target(), home=True))
+    words = encode_parts(parts, "", where, EncodeContext(losses, Target(), home=True))
     spelled = _spelled(words, end, form, endpoint)
     logprobs = [one for part in candidate.content if isinstance(part, Text | Refusal) for one in part.logprobs]
     if logprobs:
@@ -90,7 +90,7 @@ _OUTSIDE = ("done_reason", "logprobs")
 """The fields that may be empty beside a `message`, not in it."""
 
 
-def _take_words(reader: Reader, endpoint: Endpoint, scope: str) -> tuple[list[Part], JSONObject]:
+def _take_words(reader: Reader, endpoint: OllamaEndpoint, scope: str) -> tuple[list[Part], JSONObject]:
     if not endpoint.nested:
         return take_parts(reader, endpoint.words, scope)
     message = need_object(reader, "message")
@@ -109,7 +109,7 @@ def _with_logprobs(parts: list[Part], reader: Reader) -> list[Part]:
     return [replace(part, logprobs=logprobs) if index == place else part for index, part in enumerate(parts)]
 
 
-def _spelled(words: JSONObject, end: JSONObject, form: JSONObject, endpoint: Endpoint) -> JSONObject:
+def _spelled(words: JSONObject, end: JSONObject, form: JSONObject, endpoint: OllamaEndpoint) -> JSONObject:
     """Return the words under the name that the endpoint has for them, spelled as they came."""
     text = words.pop("content")
     inner = end.get("message", {}) if endpoint.nested else end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.nested_extra import left
-from xenoglot.dialects.ollama.extras import NAMES, Endpoint, extra_of, own_fields
+from xenoglot.dialects.ollama.extras import NAMES, OllamaEndpoint, extra_of, own_fields
 from xenoglot.dialects.ollama.finish import decode_finish, decode_usage, encode_finish, encode_usage
 from xenoglot.dialects.ollama.timestamps import decode_moment, encode_moment
 from xenoglot.model.content import Extra
@@ -22,7 +22,7 @@ _REMOTE = ("remote_model", "remote_host")
 """Whose the model really is: every piece of an answer says so (`ChatResponse` in `api/types.go`)."""
 
 
-def take_head(reader: Reader, endpoint: Endpoint) -> Started:
+def take_head(reader: Reader, endpoint: OllamaEndpoint) -> Started:
     """Take what every piece of an answer says alike."""
     said = reader.take_if("created_at", str)
     remote = {key: value for key in _REMOTE if (value := reader.take_any(key)) is not None}
@@ -31,7 +31,7 @@ def take_head(reader: Reader, endpoint: Endpoint) -> Started:
     return Started(model=reader.take_if("model", str), created=decode_moment(said), extra=extra)
 
 
-def encode_head(started: Started, request: Request, endpoint: Endpoint, losses: Losses) -> JSONObject:
+def encode_head(started: Started, request: Request, endpoint: OllamaEndpoint, losses: Losses) -> JSONObject:
     """Return what every piece of an answer says; the time as it came, where it came so."""
     for name in ("id", "service_tier"):
         if getattr(started, name) is not None:
@@ -49,7 +49,9 @@ def is_own(extra: Extra | None) -> bool:
     return extra is not None and extra.dialect in NAMES
 
 
-def take_end(reader: Reader, endpoint: Endpoint, form: JSONObject, *, calls: bool) -> tuple[Usage | None, Finished]:
+def take_end(
+    reader: Reader, endpoint: OllamaEndpoint, form: JSONObject, *, calls: bool
+) -> tuple[Usage | None, Finished]:
     """Take what the last piece says, and carry what nobody took of it."""
     usage = decode_usage(reader)
     finish = decode_finish(reader.take_if("done_reason", str), calls=calls)
@@ -57,7 +59,7 @@ def take_end(reader: Reader, endpoint: Endpoint, form: JSONObject, *, calls: boo
 
 
 def encode_end(
-    candidate: Candidate, usage: Usage | None, endpoint: Endpoint, losses: Losses, *, refused: bool
+    candidate: Candidate, usage: Usage | None, endpoint: OllamaEndpoint, losses: Losses, *, refused: bool
 ) -> JSONObject:
     """Return what the last piece says, beside its words; `refused` tells whether these say that the model declines."""
     where = "$.candidates[0]"
@@ -70,7 +72,7 @@ def encode_end(
     return fields if usage is None else fields | encode_usage(usage, losses)
 
 
-def around(words: JSONObject, endpoint: Endpoint, own: JSONObject, form: JSONObject) -> JSONObject:
+def around(words: JSONObject, endpoint: OllamaEndpoint, own: JSONObject, form: JSONObject) -> JSONObject:
     """Return the fields that hold `words`; what nobody took of a `message` is taken out of `own` and put back."""
     if not endpoint.nested:
         return words

@@ -15,7 +15,7 @@ from xenoglot.model.request import Tool
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request, ToolChoice
 
@@ -30,7 +30,7 @@ def decode_tools(reader: Reader) -> tuple[Tool | Opaque, ...]:
     return tuple(_decode_tool(item) for item in reader.objects("tools"))
 
 
-def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
+def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
     """Return the tools that the model may call: all, those that the choice names, or none."""
     choice = request.tool_choice
     tools: list[JSONObject] = []
@@ -49,7 +49,7 @@ def encode_tools(request: Request, crossing: Crossing) -> list[JSONObject]:
     return tools
 
 
-def tool_name(name: str, namespace: str | None, where: str, crossing: Crossing) -> str:
+def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeContext) -> str:
     """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     whole = qualified(name, namespace)
@@ -65,7 +65,7 @@ def _is_allowed(tool: Tool | Opaque, choice: ToolChoice, named: frozenset[str]) 
     return not named or not isinstance(tool, Tool) or tool.name in named
 
 
-def _note_choice(request: Request, crossing: Crossing) -> None:
+def _note_choice(request: Request, crossing: EncodeContext) -> None:
     """Say what becomes of the choice: there is no field for it, so the model is shown only what it may call."""
     losses, choice = crossing.losses, request.tool_choice
     if choice is not None:
@@ -91,7 +91,7 @@ def _decode_tool(reader: Reader) -> Tool | Opaque:
     return Tool(name=name, description=description, parameters=parameters, extra=extra)
 
 
-def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     if tool.kind == "custom":
         tool = as_function(tool, where, crossing.losses)
     form, own = form_of(tool.extra, FAMILY), own_fields(tool.extra, where, crossing.losses, FAMILY)
@@ -109,7 +109,7 @@ def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     return {**kind, "function": {**function, **left(own, form, "function")}, **own}
 
 
-def _parameters(tool: Tool, where: str, crossing: Crossing) -> JSON:
+def _parameters(tool: Tool, where: str, crossing: EncodeContext) -> JSON:
     """Return the schema of an object: the server reads its fields into a struct (`ToolFunctionParameters`)."""
     if tool.parameters is None:
         return _NO_PARAMETERS

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.batch import Batching
+from xenoglot.codec.features.batch import BatchFeature
 
 if TYPE_CHECKING:
-    from xenoglot.codec.features.batch import BatchWords, FileWords
+    from xenoglot.codec.features.batch import BatchCodec, FileCodec
 
 
-def _words() -> BatchWords:
+def _words() -> BatchCodec:
     from xenoglot.dialects.openai.batches import WORDS  # noqa: PLC0415  most gateways are never asked for a batch
 
     return WORDS
 
 
-def _file_words() -> FileWords:
+def _file_words() -> FileCodec:
     from xenoglot.dialects.openai.files import WORDS  # noqa: PLC0415  as above
 
     return WORDS
 
 
-BATCHING = Batching(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)
+BATCHING = BatchFeature(path="/v1/batches", words=_words, files_path="/v1/files", file_words=_file_words)

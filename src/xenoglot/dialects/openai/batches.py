@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.batch import BatchWords, Wanted
+from xenoglot.codec.features.batch import BatchCodec, BatchRequest
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.openai.files import decode_lifetime
 from xenoglot.dialects.openai.stored import encode_page, refusal
@@ -32,7 +32,7 @@ _MOMENTS = {
 }
 
 
-def decode_batch(body: JSON) -> Wanted:
+def decode_batch(body: JSON) -> BatchRequest:
     """Return the batch that a client asks for.
 
     Raises:
@@ -49,7 +49,7 @@ def decode_batch(body: JSON) -> Wanted:
     lifetime = decode_lifetime(said.take_any("output_expires_after"), "$.output_expires_after")
     if lifetime is not None:
         asked["output_seconds"] = lifetime
-    return Wanted(endpoint=endpoint, asked=asked, seconds=hours * HOUR, input=source)
+    return BatchRequest(endpoint=endpoint, asked=asked, seconds=hours * HOUR, input=source)
 
 
 def _labels(said: Reader) -> JSON:
@@ -126,7 +126,7 @@ def _over(batch: Batch) -> Failure:
     return refusal("invalid_request", message, param="status", code="invalid_batch_status")
 
 
-WORDS = BatchWords(
+WORDS = BatchCodec(
     id_prefix="batch_",
     decode=decode_batch,
     show=encode_batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.batch import FileWords, StoredFile
+from xenoglot.codec.features.batch import FileCodec, StoredFile
 from xenoglot.codec.reader import expected
 from xenoglot.dialects.openai.stored import encode_page, refusal
 from xenoglot.errors import WireError
@@ -65,7 +65,7 @@ def _not_input(name: str) -> Failure:
     return refusal("invalid_request", message, param="input_file_id", code="invalid_file")
 
 
-WORDS = FileWords(
+WORDS = FileCodec(
     id_prefix="file-",
     input_purpose="batch",
     output_purpose=OUTPUT,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.responses.sealed_reasoning import pack
 from xenoglot.codec.target import Target
@@ -81,7 +81,7 @@ def encode_item(  # noqa: PLR0913  what an item is made of
 
     `place` is its index in the output, `wheres` are the paths of the parts; `cut` says that the answer ended in it.
     """
-    encoder = ItemEncoder(Crossing(losses, Target(), home=True), answer=True)
+    encoder = ItemEncoder(EncodeContext(losses, Target(), home=True), answer=True)
     item = encoder.item(parts, wheres)
     if item is not None and not _is_own(parts[0]):
         kind = item["type"]
@@ -101,7 +101,7 @@ class ItemEncoder:
 
     __slots__ = ("_answer", "_crossing", "_losses")
 
-    def __init__(self, crossing: Crossing, *, answer: bool) -> None:
+    def __init__(self, crossing: EncodeContext, *, answer: bool) -> None:
         self._crossing = crossing
         self._losses = crossing.losses
         self._answer = answer
@@ -226,7 +226,7 @@ class ItemEncoder:
         return fits and (self._crossing.home or part.encrypted is not None)
 
 
-def fitted_name(name: str, where: str, crossing: Crossing) -> str:
+def fitted_name(name: str, where: str, crossing: EncodeContext) -> str:
     """Return the name of a tool as the server takes it; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     if crossing.home and limit is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Extra, Source
     from xenoglot.model.json import JSON, JSONObject
 
@@ -66,7 +66,7 @@ def decode_part(item: JSON, path: str, usual: TextKind) -> Part:
     return part
 
 
-def encode_input(part: Part, where: str, crossing: Crossing, *, result: bool = False) -> JSONObject | None:
+def encode_input(part: Part, where: str, crossing: EncodeContext, *, result: bool = False) -> JSONObject | None:
     """Return one part of what goes to the model, or `None` (and a loss) where there is no way to say it.
 
     `result` says that it is part of what a tool answered.
@@ -90,7 +90,7 @@ def encode_input(part: Part, where: str, crossing: Crossing, *, result: bool = F
     return encoded
 
 
-def encode_said(part: Part, where: str, crossing: Crossing, *, answer: bool) -> JSONObject | None:
+def encode_said(part: Part, where: str, crossing: EncodeContext, *, answer: bool) -> JSONObject | None:
     """Return one part of what the model said, or `None` (and a loss) where there is no way to say it.
 
     `answer` says that it is for a client, which gets all that is required.
@@ -140,7 +140,7 @@ def take_cache(reader: Reader) -> CacheMark | None:
     return CacheMark(ttl=inner.take("ttl", str), extra=extra_of(inner, {"own": True}))
 
 
-def encode_cache(mark: CacheMark | None, where: str, crossing: Crossing) -> JSONObject:
+def encode_cache(mark: CacheMark | None, where: str, crossing: EncodeContext) -> JSONObject:
     """Return the field that marks a cache breakpoint, where the server is known to take it."""
     if mark is None:
         return {}
@@ -217,7 +217,7 @@ _DECODERS: dict[str, Callable[[Reader], Part | None]] = {
 }
 
 
-def _encode_text(part: Text, usual: str, where: str, crossing: Crossing) -> JSONObject:
+def _encode_text(part: Text, usual: str, where: str, crossing: EncodeContext) -> JSONObject:
     kind = form_of(part.extra, NAME).get("type", usual)
     if kind == "output_text":
         return encode_output_text(part, where, crossing.losses, whole=crossing.home)
@@ -228,7 +228,7 @@ def _encode_text(part: Text, usual: str, where: str, crossing: Crossing) -> JSON
     return {"type": kind, "text": part.text, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _encode_refusal(part: Refusal, where: str, crossing: Crossing) -> JSONObject:
+def _encode_refusal(part: Refusal, where: str, crossing: EncodeContext) -> JSONObject:
     own = _own(part.extra, where, crossing.losses)
     if crossing.home:
         return {"type": "refusal", "refusal": part.text, **own}
@@ -236,7 +236,7 @@ def _encode_refusal(part: Refusal, where: str, crossing: Crossing) -> JSONObject
     return {"type": "input_text", "text": part.text}
 
 
-def _encode_image(part: Image, where: str, crossing: Crossing, *, needs_detail: bool) -> JSONObject | None:
+def _encode_image(part: Image, where: str, crossing: EncodeContext, *, needs_detail: bool) -> JSONObject | None:
     match part.source:
         case Inline() as source:
             said = {"image_url": data_url(source)}
@@ -253,7 +253,7 @@ def _encode_image(part: Image, where: str, crossing: Crossing, *, needs_detail: 
     return {"type": "input_image", **said, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _encode_audio(part: Audio, where: str, crossing: Crossing) -> JSONObject | None:
+def _encode_audio(part: Audio, where: str, crossing: EncodeContext) -> JSONObject | None:
     if part.cache is not None:
         crossing.losses.dropped(where, "cache", "sound takes no cache mark")
     if not isinstance(part.source, Inline):
@@ -268,7 +268,7 @@ def _encode_audio(part: Audio, where: str, crossing: Crossing) -> JSONObject | N
     return {"type": "input_audio", "input_audio": inner, **own}
 
 
-def _encode_file(part: File, where: str, crossing: Crossing) -> JSONObject | None:
+def _encode_file(part: File, where: str, crossing: EncodeContext) -> JSONObject | None:
     for name, value in (("context", part.context), ("citable", part.citable)):
         if value is not None:
             crossing.losses.dropped(where, name, "a file has no such field")
@@ -290,7 +290,7 @@ def _encode_file(part: File, where: str, crossing: Crossing) -> JSONObject | Non
     return {"type": "input_file", **said, **named, **encode_cache(part.cache, where, crossing), **own}
 
 
-def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: Crossing) -> JSONObject:
+def _file_as_text(source: Plain | Nested, part: File, where: str, crossing: EncodeContext) -> JSONObject:
     if isinstance(source, Plain):
         text = source.text
     else:

@@ -8,7 +8,7 @@ from xenoglot.dialects.responses.extras import own_fields
 from xenoglot.model.effort import effort_of, nearest
 
 if TYPE_CHECKING:
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Effort, Thinking
 
@@ -17,14 +17,14 @@ TOLD = "auto"
 """The `summary` that is asked for where a client of another dialect wants thoughts told."""
 
 
-def is_wanted(thinking: Thinking | None, crossing: Crossing) -> bool:
+def is_wanted(thinking: Thinking | None, crossing: EncodeContext) -> bool:
     """Whether the server is told to think."""
     if thinking is None or crossing.target.thinking == "none":
         return False
     return thinking.mode != "disabled" and thinking.effort != "none"
 
 
-def encode_thinking(thinking: Thinking, form: JSONObject, crossing: Crossing) -> JSONObject:
+def encode_thinking(thinking: Thinking, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `reasoning`, or nothing (and a loss) where the server is not told."""
     if crossing.target.thinking == "none":
         if thinking.mode != "disabled" and thinking.effort != "none":
@@ -38,7 +38,7 @@ def encode_thinking(thinking: Thinking, form: JSONObject, crossing: Crossing) ->
     return {"reasoning": reasoning} if reasoning else {}
 
 
-def _effort(thinking: Thinking, crossing: Crossing) -> Effort | None:
+def _effort(thinking: Thinking, crossing: EncodeContext) -> Effort | None:
     if thinking.mode == "disabled":
         return "none"
     if thinking.effort is not None:
@@ -55,7 +55,7 @@ def _effort(thinking: Thinking, crossing: Crossing) -> Effort | None:
     return effort
 
 
-def _known(wanted: Effort, crossing: Crossing) -> Effort:
+def _known(wanted: Effort, crossing: EncodeContext) -> Effort:
     """Return the word of the server for an effort (pitfall-26, pitfall-27)."""
     known = crossing.target.efforts
     word = nearest(wanted, known) if known else wanted
@@ -64,7 +64,7 @@ def _known(wanted: Effort, crossing: Crossing) -> Effort:
     return word
 
 
-def _summary(thinking: Thinking, crossing: Crossing) -> str | None:
+def _summary(thinking: Thinking, crossing: EncodeContext) -> str | None:
     if thinking.display is None or thinking.summary is not None:
         return thinking.summary
     told = thinking.display == "summarized"

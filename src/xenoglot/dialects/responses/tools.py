@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
     from typing import Literal
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSON, JSONObject
 
 _MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "none": "none", "required": "required"}
@@ -93,7 +93,7 @@ def decode_choice(reader: Reader) -> ToolChoice | None:
     return None
 
 
-def encode_tools(request: Request, crossing: Crossing, inside: Sequence[JSON] = ()) -> list[JSONObject]:
+def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSON] = ()) -> list[JSONObject]:
     """Return the tools that the server can be told of; `inside` are those that the input itself tells of."""
     tools: list[tuple[str | None, int, JSONObject]] = []
     told = {encode_json(tool) for tool in inside}
@@ -112,7 +112,7 @@ def encode_tools(request: Request, crossing: Crossing, inside: Sequence[JSON] = 
     return _gathered(tools)
 
 
-def encode_choice(choice: ToolChoice, request: Request, crossing: Crossing) -> JSON:
+def encode_choice(choice: ToolChoice, request: Request, crossing: EncodeContext) -> JSON:
     """Return the value of `tool_choice`."""
     where = "$.tool_choice"
     form, own = form_of(choice.extra, NAME), own_fields(choice.extra, where, crossing.losses)
@@ -198,7 +198,7 @@ def _decode_allowed(choice: Reader) -> ToolChoice | None:
     )
 
 
-def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
+def _encode_tool(tool: Tool, where: str, crossing: EncodeContext) -> JSONObject:
     if is_search(tool):
         return encode_search_tool(tool, where, crossing.losses)
     form, own = form_of(tool.extra, NAME), own_fields(tool.extra, where, crossing.losses)
@@ -214,7 +214,7 @@ def _encode_tool(tool: Tool, where: str, crossing: Crossing) -> JSONObject:
     return encoded | _function(tool, form, where, crossing) | own
 
 
-def _function(tool: Tool, form: JSONObject, where: str, crossing: Crossing) -> JSONObject:
+def _function(tool: Tool, form: JSONObject, where: str, crossing: EncodeContext) -> JSONObject:
     fields: JSONObject = {"parameters": tool.parameters, "strict": None if "assumed" in form else tool.strict}
     if tool.strict and not crossing.target.strict_tools:
         crossing.losses.dropped(where, "strict", "the server does not hold to schemas")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.codec.dialect import Inquiry
+    from xenoglot.codec.dialect import ModelEndpoint
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.routing.router import Router
 
@@ -56,7 +56,7 @@ class ModelsEndpoint(Struct, frozen=True):
                 return
         raise FailureError(unknown_model(name))
 
-    async def inquire(self, inquiry: Inquiry, ctx: RequestContext) -> None:
+    async def inquire(self, inquiry: ModelEndpoint, ctx: RequestContext) -> None:
         """Answer what else a dialect's clients ask, from the list of models.
 
         Raises:

@@ -18,7 +18,7 @@ from xenoglot.store.records import StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from xenoglot.codec.features.batch import FileWords
+    from xenoglot.codec.features.batch import FileCodec
     from xenoglot.gateway.batches.multipart import Form
     from xenoglot.gateway.batches.queries import Asked, FileAct
     from xenoglot.gateway.http.exchange import Exchange
@@ -67,7 +67,7 @@ async def serve(act: FileAct, asked: Asked) -> None:
         await send_json(asked.ctx, await _told(act, asked, words))
 
 
-async def _told(act: FileAct, asked: Asked, words: FileWords) -> JSON:
+async def _told(act: FileAct, asked: Asked, words: FileCodec) -> JSON:
     match act:
         case "list":
             return await _list(asked, words)
@@ -79,7 +79,7 @@ async def _told(act: FileAct, asked: Asked, words: FileWords) -> JSON:
             return words.show(await _known(asked, words))
 
 
-async def _known(asked: Asked, words: FileWords) -> StoredFile:
+async def _known(asked: Asked, words: FileCodec) -> StoredFile:
     """Return the file that is asked for.
 
     Raises:
@@ -92,7 +92,7 @@ async def _known(asked: Asked, words: FileWords) -> StoredFile:
     return file
 
 
-async def _list(asked: Asked, words: FileWords) -> JSON:
+async def _list(asked: Asked, words: FileCodec) -> JSON:
     limit, order = asked.limit(USUAL_PAGE, LONGEST_PAGE), asked.query("order") or "desc"
     if order not in ORDERS:
         raise WireError("$.order", "expected `asc` or `desc`")
@@ -103,7 +103,7 @@ async def _list(asked: Asked, words: FileWords) -> JSON:
     return words.page([words.show(file) for file in files[:limit]], size_of(files, limit))
 
 
-async def _upload(asked: Asked, words: FileWords) -> StoredFile:
+async def _upload(asked: Asked, words: FileCodec) -> StoredFile:
     """Keep the file of a form; of one that is refused, or does not come whole, nothing stays.
 
     Raises:
@@ -176,7 +176,7 @@ async def _pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
         yield await exchange.read_body(limit)
 
 
-def _finished(form: Form, file: StoredFile, size: int, words: FileWords) -> StoredFile:
+def _finished(form: Form, file: StoredFile, size: int, words: FileCodec) -> StoredFile:
     """Return what is known of a file, its form having come.
 
     Raises:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.batch_lines import BadLineError, decode_line, text_of
 from xenoglot.backends.offload import offload
-from xenoglot.codec.features.batch import MOST_MISTAKES, Mistake
+from xenoglot.codec.features.batch import MAX_INPUT_ERRORS, BatchInputError
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.batches.endpoints import AT_ONCE, BYTES_AT_ONCE
 from xenoglot.gateway.batches.files import content
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 BLANKS = 10
 """A file has at most so many times the lines that may be requests: blank ones cost time, too."""
 
-GONE = Mistake(code="file_not_found", message="the input file is not there any more", param="input_file_id")
-EMPTY = Mistake(code="empty_file", message="the input file has no request in it", param="input_file_id")
+GONE = BatchInputError(code="file_not_found", message="the input file is not there any more", param="input_file_id")
+EMPTY = BatchInputError(code="empty_file", message="the input file has no request in it", param="input_file_id")
 
 
 class Inputs:
@@ -36,7 +36,7 @@ class Inputs:
 
     def __init__(self, batch: Batch, most: int, longest: int) -> None:
         self.count = 0
-        self.mistakes: list[Mistake] = []
+        self.mistakes: list[BatchInputError] = []
         self.hopeless = False
         """Whether it makes no sense to read on."""
         self._batch = batch
@@ -84,8 +84,8 @@ class Inputs:
         return line
 
     def _mistake(self, code: str, message: str, number: int | None, param: str | None = None) -> None:
-        self.mistakes.append(Mistake(code=code, message=message, line=number, param=param))
-        self.hopeless = self.hopeless or len(self.mistakes) >= MOST_MISTAKES
+        self.mistakes.append(BatchInputError(code=code, message=message, line=number, param=param))
+        self.hopeless = self.hopeless or len(self.mistakes) >= MAX_INPUT_ERRORS
 
 
 async def read_input(keeper: Keeper, batch: Batch, most: int, longest: int) -> Batch:

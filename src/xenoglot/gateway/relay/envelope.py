@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.codec.framing.stream_writer import Writing
+from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
@@ -67,14 +67,14 @@ class Telling:
             if candidate.finish is not None:
                 self._record.finish = candidate.finish.reason
 
-    def encoder(self, identify: Identify) -> Writing:
+    def encoder(self, identify: Identify) -> StreamWriter:
         """Return what makes bytes of the events that `identify` has completed."""
         encoder = self._dialect.stream_encoder(self._request, self.losses)
         estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
         stages = [identify, *(stage for stage in (estimate, shown) if stage is not None)]
         if estimate is not None:
             encoder = estimate.counted(encoder)
-        return Writing(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing)
+        return StreamWriter(identify if len(stages) == 1 else Pipeline(*stages), encoder, self.framing)
 
     def encoded(self, response: Response, size: int = 0) -> bytes:
         """Return the body of a whole answer, of about `size` bytes, which has been identified."""

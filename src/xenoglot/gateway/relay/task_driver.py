@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.framing.formats import Framing
-    from xenoglot.codec.framing.stream_writer import Writing
+    from xenoglot.codec.framing.stream_writer import StreamWriter
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.features.stored_responses import Background, State
+    from xenoglot.codec.features.stored_responses import Background, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
@@ -65,7 +65,9 @@ _logger = logging.getLogger("xenoglot.gateway")
 class Job:
     """An answer in the making; `answer` is what the store has of it."""
 
-    def __init__(self, keeper: Keeper, state: State, framing: Framing, remembered: Remembered, answer: Stored) -> None:
+    def __init__(
+        self, keeper: Keeper, state: StoredResponseCodec, framing: Framing, remembered: Remembered, answer: Stored
+    ) -> None:
         self.answer = answer
         self.remembered = remembered
         self.showing = state.showing(remembered.kept)
@@ -328,7 +330,7 @@ class BackgroundJobs(Struct, frozen=True):
             return BROKEN
         return None
 
-    def _speaking(self, dialect: Dialect) -> tuple[Keeper, State, Background]:
+    def _speaking(self, dialect: Dialect) -> tuple[Keeper, StoredResponseCodec, Background]:
         """Return who keeps, and what the dialect has to say of it.
 
         Raises:
@@ -340,7 +342,7 @@ class BackgroundJobs(Struct, frozen=True):
         return self.keeper, spoken, spoken.background
 
 
-async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: State) -> bytes:
+async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: StoredResponseCodec) -> bytes:
     """Return the comment that tells what an answer lost; nothing where nothing was."""
     answer = await keeper.get(*key, spoken)
     if answer is None or not answer.losses:
@@ -348,7 +350,7 @@ async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: State) -> 
     return encode_event(ServerSentEvent(b"", comment=f"{LOSSES}: {answer.losses}"))
 
 
-async def cancel(keeper: Keeper, spoken: State, answer: Stored) -> Stored:
+async def cancel(keeper: Keeper, spoken: StoredResponseCodec, answer: Stored) -> Stored:
     """Stop the making of an answer; return what became of it.
 
     Raises:
@@ -366,7 +368,7 @@ async def cancel(keeper: Keeper, spoken: State, answer: Stored) -> Stored:
     return await keeper.get(answer.owner, answer.id, spoken) or answer
 
 
-async def _is_done(keeper: Keeper, key: tuple[str, str], spoken: State) -> bool:
+async def _is_done(keeper: Keeper, key: tuple[str, str], spoken: StoredResponseCodec) -> bool:
     """Whether no more will be made of an answer."""
     if key in keeper.jobs:
         return False

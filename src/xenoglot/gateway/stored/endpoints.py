@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.features.stored_responses import Conversations, State
+    from xenoglot.codec.features.stored_responses import Conversations, StoredResponseCodec
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.records import Order, Stored
@@ -39,7 +39,9 @@ LONGEST_PAGE = 100
 class Asked:
     """What is asked, by whom, of what."""
 
-    def __init__(self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: Keeper, state: State) -> None:
+    def __init__(
+        self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: Keeper, state: StoredResponseCodec
+    ) -> None:
         self.ctx = ctx
         self.exchange = ctx.exchange
         self.dialect = ctx.dialect

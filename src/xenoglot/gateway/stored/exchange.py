@@ -9,7 +9,7 @@ from xenoglot.codec.json.json_io import decode_answer, encode_json
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from xenoglot.codec.features.stored_responses import Kept, State
+    from xenoglot.codec.features.stored_responses import StoredAnswer, StoredResponseCodec
     from xenoglot.codec.framing.formats import Framing
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.model.json import JSONObject
@@ -64,7 +64,9 @@ class KeptExchange(Reread):
     `store` is asked whether it can be done before a stream's head leaves; it gives headers where it cannot.
     """
 
-    def __init__(self, exchange: Exchange, body: bytes, framing: Framing, state: State, kept: Kept) -> None:
+    def __init__(
+        self, exchange: Exchange, body: bytes, framing: Framing, state: StoredResponseCodec, kept: StoredAnswer
+    ) -> None:
         super().__init__(exchange, body)
         self.store: Store | None = None
         """What stores the answer, where that is wanted."""

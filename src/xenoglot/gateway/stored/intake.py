@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.offload import LARGE, offload
-from xenoglot.codec.features.stored_responses import Kept
+from xenoglot.codec.features.stored_responses import StoredAnswer
 from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.json.slices import size_seen
 from xenoglot.errors import FailureError
@@ -91,7 +91,7 @@ class Intake(Struct, frozen=True):
             await self.relay.serve(ctx, body)
             return
         created = int(keeper.now()) if wish.background else None
-        kept = Kept(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
+        kept = StoredAnswer(id=state.id_prefix + secrets.token_hex(24), wish=wish, request=body, created=created)
         async with keeper.holding(ctx.client.owner, wish, kept.id, state):
             remembered = await _remember(ctx.client.owner, kept, state, keeper, alike=upstream is not None)
             asked = _within(await _encoded(remembered.prepared, size), bodies.limit)
@@ -126,7 +126,7 @@ class Intake(Struct, frozen=True):
             _need_nothing(wish, state)
         if keeper is None or (upstream is not None and upstream.state == "native"):
             return body, size
-        kept = Kept(id="", wish=wish, request=body)
+        kept = StoredAnswer(id="", wish=wish, request=body)
         async with keeper.holding(ctx.client.owner, wish, kept.id, state):
             remembered = await _remember(ctx.client.owner, kept, state, keeper, alike=False)
         whole = _within(await _encoded(remembered.prepared, size), self.relay.bodies.limit)
@@ -151,7 +151,7 @@ async def _encoded(body: JSONObject, size: int) -> bytes:
     return await offload(size, lambda: encode(body))
 
 
-def _need_nothing(wish: Wish, state: State) -> None:
+def _need_nothing(wish: StoreOptions, state: StoredResponseCodec) -> None:
     """Refuse what cannot be answered where nothing is kept, and nobody behind may know more.
 
     Raises:
@@ -179,7 +179,7 @@ def _within(body: bytes, limit: int) -> bytes:
 
 
 def _storing(
-    ctx: RequestContext, keeper: Keeper, state: State, remembered: Remembered
+    ctx: RequestContext, keeper: Keeper, state: StoredResponseCodec, remembered: Remembered
 ) -> Callable[[JSONObject | None], Awaitable[list[tuple[str, str]]]]:
     """Return what stores an answer; without one it sees whether that could be done. It gives headers if it cannot."""
 
@@ -197,7 +197,9 @@ def _storing(
     return store
 
 
-async def _remember(owner: str, kept: Kept, state: State, keeper: Keeper, *, alike: bool) -> Remembered:
+async def _remember(
+    owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: Keeper, *, alike: bool
+) -> Remembered:
     """Return the request with the items that it only names; who answers it speaks the same dialect if `alike`.
 
     Raises:
@@ -211,7 +213,7 @@ async def _remember(owner: str, kept: Kept, state: State, keeper: Keeper, *, ali
     )
 
 
-async def _history(owner: str, wish: Wish, state: State, keeper: Keeper) -> list[JSON]:
+async def _history(owner: str, wish: StoreOptions, state: StoredResponseCodec, keeper: Keeper) -> list[JSON]:
     """Return the items that came before those of the request."""
     if wish.previous is not None:
         previous = await keeper.get(owner, wish.previous, state)
@@ -225,7 +227,7 @@ async def _history(owner: str, wish: Wish, state: State, keeper: Keeper) -> list
     return [*await keeper.need(keeper.store.items(owner, wish.conversation, WHOLE))]
 
 
-async def _resolve(owner: str, kept: Kept, state: State, keeper: Keeper) -> list[JSON]:
+async def _resolve(owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: Keeper) -> list[JSON]:
     """Return the request's own items, those that it refers to in the place of the references."""
     own = state.items(kept.request)
     if not kept.wish.references:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from xenoglot.codec.features.stored_responses import Kept
+from xenoglot.codec.features.stored_responses import StoredAnswer
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.store.records import Stored
 
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.features.stored_responses import State
+    from xenoglot.codec.features.stored_responses import StoredResponseCodec
     from xenoglot.gateway.store_service import Keeper
 
 ADDED = ("completed", "incomplete")
@@ -23,13 +23,15 @@ class Remembered(Struct, frozen=True, kw_only=True):
     """A request with all that it means: what it said itself (`own`) and the `items` that the model is given."""
 
     owner: str
-    kept: Kept
+    kept: StoredAnswer
     own: list[JSON]
     items: list[JSON]
     prepared: JSONObject
 
 
-def stored(remembered: Remembered, dialect: Dialect, state: State, answer: JSONObject, now: float) -> Stored:
+def stored(
+    remembered: Remembered, dialect: Dialect, state: StoredResponseCodec, answer: JSONObject, now: float
+) -> Stored:
     """Return the answer as it is stored."""
     kept = remembered.kept
     return Stored(
@@ -47,7 +49,7 @@ def stored(remembered: Remembered, dialect: Dialect, state: State, answer: JSONO
     )
 
 
-async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: State) -> None:
+async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: StoredResponseCodec) -> None:
     """Store an answer that is over, and have its conversation go on with it.
 
     Raises:
@@ -58,7 +60,9 @@ async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: St
     keeper.sweep()
 
 
-async def add_to_conversation(keeper: Keeper, answer: Stored, remembered: Remembered, state: State) -> None:
+async def add_to_conversation(
+    keeper: Keeper, answer: Stored, remembered: Remembered, state: StoredResponseCodec
+) -> None:
     """Have the conversation of an answer, if it has one, go on with it; from then on others can."""
     conversation = answer.conversation
     if conversation is None or state.conversations is None:

@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.codec.features.stored_responses import Kept, Wish
+from xenoglot.codec.features.stored_responses import StoredAnswer, StoreOptions
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.dialects.responses.stored.responses import STATE, Showing, decode_wish, ending, opening, prepare
+from xenoglot.dialects.responses.stored.responses import (
+    STATE,
+    StoredResponseStream,
+    decode_wish,
+    ending,
+    opening,
+    prepare,
+)
 from xenoglot.errors import WireError
 from xenoglot.model.failure import Failure
 
@@ -32,21 +39,21 @@ def event(data: JSON) -> ServerSentEvent:
 @pytest.mark.parametrize(
     ("body", "wish"),
     [
-        pytest.param({}, Wish(keep=True), id="nothing-said"),
-        pytest.param({"store": None, "background": None}, Wish(keep=True), id="null-says-nothing"),
-        pytest.param({"store": False, "input": "Hi"}, Wish(), id="pitfall-61-nothing-to-keep"),
-        pytest.param({"previous_response_id": "resp_1"}, Wish(keep=True, previous="resp_1"), id="previous"),
-        pytest.param({"conversation": "conv_1"}, Wish(keep=True, conversation="conv_1"), id="conversation"),
-        pytest.param({"conversation": {"id": "conv_1"}}, Wish(keep=True, conversation="conv_1"), id="object"),
-        pytest.param({"background": True}, Wish(keep=True, background=True), id="background"),
+        pytest.param({}, StoreOptions(keep=True), id="nothing-said"),
+        pytest.param({"store": None, "background": None}, StoreOptions(keep=True), id="null-says-nothing"),
+        pytest.param({"store": False, "input": "Hi"}, StoreOptions(), id="pitfall-61-nothing-to-keep"),
+        pytest.param({"previous_response_id": "resp_1"}, StoreOptions(keep=True, previous="resp_1"), id="previous"),
+        pytest.param({"conversation": "conv_1"}, StoreOptions(keep=True, conversation="conv_1"), id="conversation"),
+        pytest.param({"conversation": {"id": "conv_1"}}, StoreOptions(keep=True, conversation="conv_1"), id="object"),
+        pytest.param({"background": True}, StoreOptions(keep=True, background=True), id="background"),
         pytest.param(
             {"store": False, "input": [{"type": "item_reference", "id": "a"}, {"id": "b"}, {"id": "c", "type": None}]},
-            Wish(references=("a", "b", "c")),
+            StoreOptions(references=("a", "b", "c")),
             id="pitfall-59-references",
         ),
     ],
 )
-def test_what_a_request_wishes(body: JSONObject, wish: Wish) -> None:
+def test_what_a_request_wishes(body: JSONObject, wish: StoreOptions) -> None:
     assert decode_wish(body) == wish
 
 
@@ -182,10 +189,10 @@ def test_items_are_shown_with_ids(item: JSONObject, shown: JSONObject) -> None:
 class TestStreams:
     """The stream of a kept answer."""
 
-    kept = Kept(id="resp_ours", wish=Wish(keep=True, previous="resp_0"), request={})
+    kept = StoredAnswer(id="resp_ours", wish=StoreOptions(keep=True, previous="resp_0"), request={})
 
     def test_an_answer_in_an_event_is_ours(self) -> None:
-        showing = Showing(self.kept)
+        showing = StoredResponseStream(self.kept)
         shown = [
             json.loads(told.data)
             for frame in (
@@ -208,8 +215,8 @@ class TestStreams:
         assert showing.answer == shown[-1]["response"]
 
     def test_in_the_background_it_goes_on_from_the_opening(self) -> None:
-        wish = Wish(keep=True, background=True, conversation="conv_1")
-        showing = Showing(Kept(id="resp_ours", wish=wish, request={}, created=5))
+        wish = StoreOptions(keep=True, background=True, conversation="conv_1")
+        showing = StoredResponseStream(StoredAnswer(id="resp_ours", wish=wish, request={}, created=5))
         before = [json.loads(told.data) for told in opening({"id": "resp_ours", "status": "queued"})]
         assert [(told["type"], told["sequence_number"]) for told in before] == [
             ("response.created", 0),

@@ -16,7 +16,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role
@@ -56,7 +56,7 @@ def plain_tool(item: JSON) -> Tool | None:
 
 
 @shortcut("messages")
-def write_plain(message: Message, crossing: Crossing) -> list[JSONObject] | None:
+def write_plain(message: Message, crossing: EncodeContext) -> list[JSONObject] | None:
     """Return the messages of the wire that a plain one is; `None` where it is not plain, or a server is told less."""
     content = message.content
     if not content or message.name is not None or message.id is not None:
@@ -132,7 +132,7 @@ _READERS: dict[str, Callable[[JSONObject], Message | None]] = {
 }
 
 
-def _write_words(message: Message, content: tuple[Part, ...], crossing: Crossing) -> list[JSONObject] | None:
+def _write_words(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     """Write what the system or the user says: one text as a string, what came as a list and the user's as a list."""
     role = message.role
     listed = message.extra == _LISTED
@@ -147,13 +147,13 @@ def _write_words(message: Message, content: tuple[Part, ...], crossing: Crossing
     return [{"role": role, "content": [{"type": "text", "text": text} for text in words]}]
 
 
-def _write_user(message: Message, content: tuple[Part, ...], crossing: Crossing) -> list[JSONObject] | None:
+def _write_user(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     if type(content[0]) is ToolResult:
         return _write_results(message, content, crossing)
     return _write_words(message, content, crossing)
 
 
-def _write_results(message: Message, content: tuple[Part, ...], crossing: Crossing) -> list[JSONObject] | None:
+def _write_results(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     if not silent(message.extra, NAME):
         return None
     written: list[JSONObject] = []
@@ -165,7 +165,7 @@ def _write_results(message: Message, content: tuple[Part, ...], crossing: Crossi
     return written
 
 
-def _write_assistant(message: Message, content: tuple[Part, ...], crossing: Crossing) -> list[JSONObject] | None:
+def _write_assistant(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     """Write one text, or none, and the calls behind it."""
     extra = message.extra
     first = plain_words(content[0], NAME)
@@ -184,23 +184,23 @@ def _write_assistant(message: Message, content: tuple[Part, ...], crossing: Cros
     return [written]
 
 
-def _written_call(call: ToolCall, crossing: Crossing) -> JSONObject | None:
+def _written_call(call: ToolCall, crossing: EncodeContext) -> JSONObject | None:
     if not is_plain_call(call, NAME) or not _keeps_id(call.id, crossing) or not _keeps_name(call.name, crossing):
         return None
     arguments = call.arguments if crossing.home else call.arguments or NO_ARGUMENTS
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _keeps_id(call_id: str, crossing: Crossing) -> bool:
+def _keeps_id(call_id: str, crossing: EncodeContext) -> bool:
     return crossing.home or fit(call_id, ID_LIMIT) == call_id
 
 
-def _keeps_name(name: str, crossing: Crossing) -> bool:
+def _keeps_name(name: str, crossing: EncodeContext) -> bool:
     limit = crossing.target.tool_name_limit
     return (crossing.home and limit is None) or fit(name, limit or NAME_LIMIT) == name
 
 
-_WRITERS: dict[str, Callable[[Message, tuple[Part, ...], Crossing], list[JSONObject] | None]] = {
+_WRITERS: dict[str, Callable[[Message, tuple[Part, ...], EncodeContext], list[JSONObject] | None]] = {
     "system": _write_words,
     "user": _write_user,
     "assistant": _write_assistant,

@@ -9,7 +9,7 @@ from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
 from xenoglot.codec.requests.custom_tools import wrap_custom
-from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.codec.schemas import is_strict
@@ -61,7 +61,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = came_from(request, NAME)
     request = as_turns(request, losses)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     if not crossing.takes(target.custom_tools):  # most servers answer a tool of another type with a 400 (pitfall-62)
         request = wrap_custom(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
@@ -84,14 +84,14 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     return body | own if own else body
 
 
-def _note_prefill(request: Request, crossing: Crossing) -> None:
+def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
         where = f"$.messages[{len(request.messages) - 1}]"
         crossing.losses.approximated(where, "prefill", "the server may answer the last turn, not go on with it")
 
 
-def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     legacy = "functions" in form
     fields: JSONObject = {}
     tools = encode_functions(request, crossing) if legacy else encode_tools(request, crossing)
@@ -113,7 +113,7 @@ def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
     return fields
 
 
-def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
+def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
     for name in _PLAIN:
         value = getattr(sampling, name)
         if value is not None:
@@ -129,7 +129,7 @@ def _write_sampling(sampling: Sampling, body: JSONObject, form: JSONObject, cros
         body["stop"] = _stop(sampling.stop, form, crossing)
 
 
-def _write_extended(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
+def _write_extended(sampling: Sampling, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
     for name in _EXTENDED:
         value = getattr(sampling, name)
         if value is None:
@@ -140,7 +140,7 @@ def _write_extended(sampling: Sampling, body: JSONObject, form: JSONObject, cros
             crossing.losses.dropped("$.sampling", name, "the dialect has no such field")
 
 
-def _max_tokens(wanted: int, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _max_tokens(wanted: int, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     limit, field = crossing.target.max_tokens_limit, crossing.target.max_tokens_field
     if limit is not None and wanted > limit:
         crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
@@ -148,14 +148,14 @@ def _max_tokens(wanted: int, form: JSONObject, crossing: Crossing) -> JSONObject
     return {field or form.get("max_tokens", "max_tokens"): wanted}
 
 
-def _stop(stop: tuple[str, ...], form: JSONObject, crossing: Crossing) -> JSON:
+def _stop(stop: tuple[str, ...], form: JSONObject, crossing: EncodeContext) -> JSON:
     limit = crossing.target.stop_limit
     if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
         raise WireError("$.stop", f"the server takes at most {limit} stop strings")
     return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
 
 
-def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
+def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     form, own = form_of(output.extra, NAME), own_fields(output.extra, "$.output", crossing.losses)
     if output.kind == "text":
         return {"type": "text", **own}
@@ -175,7 +175,7 @@ def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
     return {"type": "json_schema", "json_schema": {**spec, **left(own, form, "json_schema")}, **own}
 
 
-def _write_options(request: Request, body: JSONObject, form: JSONObject, crossing: Crossing) -> None:
+def _write_options(request: Request, body: JSONObject, form: JSONObject, crossing: EncodeContext) -> None:
     for name, key in _OPTIONS.items():
         value = getattr(request, name)
         if value is not None:
@@ -188,7 +188,7 @@ def _write_options(request: Request, body: JSONObject, form: JSONObject, crossin
         body["stream"] = request.stream
 
 
-def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Ask for usage at the end of a stream (pitfall-101).
 
     A request of this dialect goes home as it came: whoever wants to be told all the same says `stream_usage`.
@@ -207,7 +207,7 @@ def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossin
     return {"stream_options": options} if options or "stream_options" in form else {}
 
 
-def _cache(cache: CacheMark, crossing: Crossing) -> JSONObject:
+def _cache(cache: CacheMark, crossing: EncodeContext) -> JSONObject:
     form = form_of(cache.extra, NAME)
     own = own_fields(cache.extra, "$.cache", crossing.losses)
     if "options" not in form:
@@ -217,7 +217,7 @@ def _cache(cache: CacheMark, crossing: Crossing) -> JSONObject:
     return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
 
 
-def _user(user: str, crossing: Crossing) -> str:
+def _user(user: str, crossing: EncodeContext) -> str:
     if crossing.home or len(user) <= USER_LIMIT:
         return user
     crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.call_ids import Before
+from xenoglot.codec.requests.call_ids import MessageHistory
 from xenoglot.dialects.chat.assistant_decoder import decode_assistant, take_content
 from xenoglot.dialects.chat.extras import extra_of
 from xenoglot.dialects.chat.fast.frequent_shapes import plain_message
@@ -30,14 +30,14 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
         WireError: a message has no role we know, or lacks what its role needs.
     """
     path = reader.at("messages")
-    before = Before()
+    before = MessageHistory()
     for index, item in enumerate(reader.need("messages", list)):
         message = plain_message(item) or _decode_message(Reader(item, f"{path}[{index}]"), before)
         before.messages.append(message)
     return tuple(before.messages)
 
 
-def _decode_message(reader: Reader, before: Before) -> Message:
+def _decode_message(reader: Reader, before: MessageHistory) -> Message:
     role = reader.need("role", str)
     decode = _DECODERS.get(role)
     if decode is None:
@@ -50,8 +50,8 @@ def function_id(position: int) -> str:
     return f"call_function_{position}"
 
 
-def _decode_plain(role: str) -> Callable[[Reader, Before], Message]:
-    def decode(reader: Reader, _: Before) -> Message:
+def _decode_plain(role: str) -> Callable[[Reader, MessageHistory], Message]:
+    def decode(reader: Reader, _: MessageHistory) -> Message:
         parts, spelled = take_content(reader)
         name = reader.take("name", str)
         return Message(role=role, content=tuple(parts), name=name, extra=extra_of(reader, _content_form(spelled)))  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def _decode_plain(role: str) -> Callable[[Reader, Before], Message]:
     return decode
 
 
-def _decode_assistant(reader: Reader, before: Before) -> Message:
+def _decode_assistant(reader: Reader, before: MessageHistory) -> Message:
     parts, form = decode_assistant(reader, None, lambda: function_id(len(before.messages)))
     name = reader.take("name", str)
     form |= _content_form(form["content"])
@@ -68,7 +68,7 @@ def _decode_assistant(reader: Reader, before: Before) -> Message:
     return Message(role="assistant", content=tuple(parts), name=name, extra=extra_of(reader, form))
 
 
-def _decode_tool(reader: Reader, _: Before) -> Message:
+def _decode_tool(reader: Reader, _: MessageHistory) -> Message:
     parts, spelled = take_content(reader)
     content, is_error = _take_error(parts)
     result = ToolResult(
@@ -80,7 +80,7 @@ def _decode_tool(reader: Reader, _: Before) -> Message:
     return Message(role="tool", content=(result,), extra=extra_of(reader, _content_form(spelled)))
 
 
-def _decode_function(reader: Reader, before: Before) -> Message:
+def _decode_function(reader: Reader, before: MessageHistory) -> Message:
     """Read the deprecated answer of a function: it belongs to the last call of its name."""
     parts, spelled = take_content(reader)
     content, is_error = _take_error(parts)
@@ -92,7 +92,7 @@ def _decode_function(reader: Reader, before: Before) -> Message:
     return Message(role="tool", content=(result,), extra=extra_of(reader, {**_content_form(spelled), "legacy": True}))
 
 
-_DECODERS: dict[str, Callable[[Reader, Before], Message]] = {
+_DECODERS: dict[str, Callable[[Reader, MessageHistory], Message]] = {
     "system": _decode_plain("system"),
     "developer": _decode_plain("developer"),
     "user": _decode_plain("user"),

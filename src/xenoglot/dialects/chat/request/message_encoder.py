@@ -11,7 +11,7 @@ from xenoglot.codec.opaque import name_of
 from xenoglot.codec.requests.names import fit
 from xenoglot.codec.requests.tool_pairing import Pairing, paired
 from xenoglot.dialects.chat.assistant_decoder import encode_audio
-from xenoglot.dialects.chat.assistant_encoder import Sorted, call_item, complete, note_order, refusal_field
+from xenoglot.dialects.chat.assistant_encoder import AssistantFields, call_item, complete, note_order, refusal_field
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.fast.frequent_shapes import write_plain
 from xenoglot.dialects.chat.parts import encode_part
@@ -25,7 +25,7 @@ from xenoglot.model.request import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
@@ -44,7 +44,7 @@ _FRAME = {"role", "name", "content"}
 class MessageEncoder:
     """The messages of one request in the making; media of tool results wait for the next user turn."""
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing
         self._losses = crossing.losses
         self._messages: list[JSONObject] = []
@@ -182,7 +182,7 @@ class MessageEncoder:
         return kept
 
     def _assistant(self, message: Message, where: str) -> None:
-        parts = Sorted(message.content, where)
+        parts = AssistantFields(message.content, where)
         form = form_of(message.extra, NAME)
         if not self._crossing.home:
             note_order(message.content, where, self._losses)
@@ -200,7 +200,7 @@ class MessageEncoder:
         said = [(where, part) for part in message.content]
         self._add(blanks | fields, said, message, where)
 
-    def _calls(self, parts: Sorted) -> JSONObject:
+    def _calls(self, parts: AssistantFields) -> JSONObject:
         calls: list[JSONObject] = []
         for at, part in parts.calls:
             if isinstance(part, Opaque):

@@ -54,7 +54,7 @@ class Block:
         return ()
 
 
-class WordsBlock(Block):
+class TextBlock(Block):
     """A `Text` or a `Refusal`; citations wait for the end, for they are counted from the start of the content."""
 
     def __init__(self, part: Text | Refusal) -> None:
@@ -91,7 +91,7 @@ class WordsBlock(Block):
         return [{self.key: rest}] if rest else []
 
 
-class ForeignBlock(WordsBlock):
+class ForeignBlock(TextBlock):
     """An `Opaque` of another dialect: the words that stand for it, whenever they become known."""
 
     def __init__(self, part: Opaque, where: str, losses: Losses) -> None:
@@ -111,7 +111,7 @@ class ForeignBlock(WordsBlock):
         return super().end(Text(text=part.text))
 
 
-class ThoughtBlock(Block):
+class ReasoningBlock(Block):
     """A `Reasoning`: its words as they come, and at the end, where it is sealed, the whole for the client to keep."""
 
     def __init__(self, part: Reasoning, where: str, index: int, losses: Losses) -> None:

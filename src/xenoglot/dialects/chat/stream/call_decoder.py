@@ -72,7 +72,7 @@ class _Call:
             self._size += len(text)
 
 
-class GrowingCalls:
+class CallDecoder:
     """The tool calls of one candidate; their events come out of its `blocks`."""
 
     __slots__ = ("_blocks", "_calls", "_candidate", "_hidden", "_ids", "_known", "_last", "_scope")

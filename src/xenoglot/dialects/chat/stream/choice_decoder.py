@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot.codec.blocks import Blocks
-from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.json.nested_extra import leave, take_placeholders
 from xenoglot.codec.loss import TOLERATED
 from xenoglot.codec.reader import Reader, expected
@@ -17,8 +17,8 @@ from xenoglot.dialects.chat.finish import decode_finish, take_stop
 from xenoglot.dialects.chat.parts import ODD_TEXTS, as_written_by_models, decode_part
 from xenoglot.dialects.chat.reasoning import STRINGS
 from xenoglot.dialects.chat.signatures import FIELD, is_signature
-from xenoglot.dialects.chat.stream.call_decoder import GrowingCalls
-from xenoglot.dialects.chat.stream.reasoning_decoder import GrowingThoughts
+from xenoglot.dialects.chat.stream.call_decoder import CallDecoder
+from xenoglot.dialects.chat.stream.reasoning_decoder import ReasoningDecoder
 from xenoglot.model.content import Audio, Extra, Inline, Logprob, Opaque, Reasoning, Refusal, Text
 from xenoglot.model.events import (
     AudioDelta,
@@ -69,7 +69,7 @@ def _arguments(calls: JSON) -> Piece | None:
     return Piece("arguments", text, call) if type(text) is str and text else None
 
 
-class GrowingChoice:
+class ChoiceDecoder:
     """The events of one candidate."""
 
     __slots__ = (
@@ -93,8 +93,8 @@ class GrowingChoice:
     def __init__(self, index: int, answer_id: str | None) -> None:
         self._index = index
         self._blocks = Blocks(index)
-        self._thoughts = GrowingThoughts(self._blocks, index)
-        self._calls = GrowingCalls(self._blocks, index, f"{answer_id or ''}:{index}")
+        self._thoughts = ReasoningDecoder(self._blocks, index)
+        self._calls = CallDecoder(self._blocks, index, f"{answer_id or ''}:{index}")
         self._fields: JSONObject = {}  # of the choice, that nobody took
         self._nulls: JSONObject = {}  # of the message
         self._signature: JSONObject = {}  # of the message, in its field
@@ -146,14 +146,14 @@ class GrowingChoice:
             return self._thoughts.say(piece.text, [piece.field])
         return self._thoughts.settle(self._calls.feed(Reader(piece.call, "$.choices[0].delta.tool_calls[0]")))
 
-    def lesson(self, piece: Piece, silent: Sequence[str]) -> Lesson:
+    def lesson(self, piece: Piece, silent: Sequence[str]) -> TemplateHint:
         """Say how to take another text, after one that was just told as the growth of the open block."""
         if piece.field == "content":
             taker: Callable[[str], Event] = TextDelta if self._index == 0 else self._words
-            return Lesson((*_DELTA, "content"), taker, silent)
+            return TemplateHint((*_DELTA, "content"), taker, silent)
         if piece.call is None:
-            return Lesson((*_DELTA, piece.field), self._thoughts.more, silent)
-        return Lesson((*_DELTA, "tool_calls", 0, "function", "arguments"), self._calls.taker(piece.call), silent)
+            return TemplateHint((*_DELTA, piece.field), self._thoughts.more, silent)
+        return TemplateHint((*_DELTA, "tool_calls", 0, "function", "arguments"), self._calls.taker(piece.call), silent)
 
     def _words(self, text: str) -> Event:
         return TextDelta(text, (), self._index)

@@ -20,8 +20,8 @@ from xenoglot.dialects.chat.stream.block_encoder import (
     Block,
     CallBlock,
     ForeignBlock,
-    ThoughtBlock,
-    WordsBlock,
+    ReasoningBlock,
+    TextBlock,
 )
 from xenoglot.model.content import Audio, Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Finished, ReasoningDelta, TextDelta
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _BEFORE, _AFTER = around()
 
 
-class WrittenChoice:
+class ChoiceEncoder:
     """The chunks of one candidate, as bytes: `head` and `tail` are what stands around the choices of each."""
 
     def __init__(self, index: int, head: bytes, tail: bytes, losses: Losses, *, legacy: bool) -> None:
@@ -128,9 +128,9 @@ class WrittenChoice:
         match part:
             case Text() | Refusal():
                 carry_unsigned(part, where, self._losses)
-                return WordsBlock(part)
+                return TextBlock(part)
             case Reasoning():
-                return ThoughtBlock(part, where, self._thoughts, self._losses)
+                return ReasoningBlock(part, where, self._thoughts, self._losses)
             case ToolCall():
                 return self._call(part, where)
             case Audio():
@@ -168,7 +168,7 @@ class WrittenChoice:
             carry_unsigned(said, where, self._losses)
             self._signed.append((where, Text(text="", extra=said.extra)))
         self._thoughts += self._block.entries
-        if isinstance(self._block, WordsBlock) and self._block.key == "content":
+        if isinstance(self._block, TextBlock) and self._block.key == "content":
             start, self._length = self._length, self._length + self._block.length
             for index, citation in enumerate(self._block.citations):
                 where = f"{self._where}.content[{len(self._begun) - 1}].citations[{index}]"
@@ -179,7 +179,7 @@ class WrittenChoice:
         return chunks
 
     def _probable(self, text: str, logprobs: tuple[Logprob, ...]) -> list[bytes]:
-        if not isinstance(self._block, WordsBlock):
+        if not isinstance(self._block, TextBlock):
             return []
         self._block.note(text)
         where = f"{self._where}.content[{len(self._begun) - 1}].logprobs"

@@ -17,7 +17,7 @@ from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.json.nested_extra import take_placeholders
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.chat.extras import NAME
-from xenoglot.dialects.chat.stream.choice_decoder import GrowingChoice
+from xenoglot.dialects.chat.stream.choice_decoder import ChoiceDecoder
 from xenoglot.dialects.chat.usage import decode_usage
 from xenoglot.dialects.openai.errors import decode_error
 from xenoglot.errors import WireError
@@ -30,7 +30,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.framing.event_template import Lesson
+    from xenoglot.codec.framing.event_template import TemplateHint
     from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.dialects.chat.stream.choice_decoder import Piece
     from xenoglot.model.json import JSON, JSONObject
@@ -60,8 +60,8 @@ class StreamDecoder:
         self._started = False
         self._ended = False
         self._usage: Usage | None = None
-        self._choices: dict[int, GrowingChoice] = {}
-        self._last: tuple[JSON, tuple[GrowingChoice, Piece] | None] = None, None
+        self._choices: dict[int, ChoiceDecoder] = {}
+        self._last: tuple[JSON, tuple[ChoiceDecoder, Piece] | None] = None, None
         self.terminated = False
         """Whether `[DONE]` was read after what may be a whole answer."""
         self.state = 0
@@ -91,7 +91,7 @@ class StreamDecoder:
                 Failure(kind="upstream", message=f"server error: the upstream's stream cannot be read: {error}")
             )
 
-    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:  # noqa: ARG002  what it said is known
+    def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:  # noqa: ARG002  what it said is known
         """Say how to read a chunk that differs from the last one in a piece of text alone."""
         chunk, common = self._last
         if common is None:
@@ -111,7 +111,7 @@ class StreamDecoder:
         return said
 
     @shortcut("chunks")
-    def _common(self, chunk: JSON) -> tuple[GrowingChoice, Piece] | None:
+    def _common(self, chunk: JSON) -> tuple[ChoiceDecoder, Piece] | None:
         """Return what a chunk says that holds one piece of text and nothing that is new; `None` for any other."""
         if type(chunk) is not dict or not self._started or chunk.get("usage") is not None:
             return None
@@ -186,13 +186,13 @@ class StreamDecoder:
             choice.take("usage", dict)
         return usage
 
-    def _choice(self, reader: Reader, place: int) -> GrowingChoice:
+    def _choice(self, reader: Reader, place: int) -> ChoiceDecoder:
         index = reader.take("index", int)
         index = place if index is None or index < 0 else index
         if index >= _MOST_CHOICES:
             raise WireError(reader.at("index"), f"must be less than {_MOST_CHOICES}")
         if index not in self._choices:
-            self._choices[index] = GrowingChoice(index, self._head.get("id"))
+            self._choices[index] = ChoiceDecoder(index, self._head.get("id"))
         return self._choices[index]
 
     def _terminate(self) -> Sequence[Event]:

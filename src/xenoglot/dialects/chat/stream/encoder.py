@@ -13,7 +13,7 @@ from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialects.chat.extras import NAME, own_fields
 from xenoglot.dialects.chat.response import is_legacy
-from xenoglot.dialects.chat.stream.choice_encoder import WrittenChoice
+from xenoglot.dialects.chat.stream.choice_encoder import ChoiceEncoder
 from xenoglot.dialects.chat.stream.decoder import DONE
 from xenoglot.dialects.chat.usage import encode_usage
 from xenoglot.dialects.openai.errors import WORDS, encode_error
@@ -52,7 +52,7 @@ class StreamEncoder:
         self._request = request
         self._losses = losses
         self._legacy = is_legacy(request)
-        self._choices: dict[int, WrittenChoice] = {}
+        self._choices: dict[int, ChoiceEncoder] = {}
         self._usage: Usage | None = None
         self._ended = False
         self._tail = b',"usage":null}' if request.stream_usage else b"}"
@@ -127,7 +127,7 @@ class StreamEncoder:
 
     def _choice(self, candidate: int) -> list[bytes]:
         """Begin a candidate; return its first chunk."""
-        choice = WrittenChoice(candidate, self._head, self._tail, self._losses, legacy=self._legacy)
+        choice = ChoiceEncoder(candidate, self._head, self._tail, self._losses, legacy=self._legacy)
         self._choices[candidate] = choice
         return [choice.role()]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _THOUGHT = Reasoning(text="")
 
 
-class GrowingThoughts:
+class ReasoningDecoder:
     """The reasoning of one candidate; its events come out of its `blocks`."""
 
     __slots__ = ("_blocks", "_candidate", "_count", "_pieces", "_whole", "fields", "is_open")

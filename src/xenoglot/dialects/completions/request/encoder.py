@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
-from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.transcript import transcribe
 from xenoglot.dialects.completions.extras import NAME, own_fields
 from xenoglot.dialects.openai.sampling import encode_bias
@@ -46,7 +46,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: something cannot be asked of the server at all.
     """
     home = came_from(request, NAME)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     _note_foreign(request, crossing)
     body: JSONObject = {"model": request.model}
@@ -106,7 +106,7 @@ def _heading(request: Request, losses: Losses) -> str:
     return f"{said}\n\n" if said else ""
 
 
-def _note_foreign(request: Request, crossing: Crossing) -> None:
+def _note_foreign(request: Request, crossing: EncodeContext) -> None:
     choice = request.tool_choice
     if choice is not None and choice.mode == "required":
         raise WireError("$.tool_choice", "the dialect of the server has no tools, so none can be demanded")
@@ -123,7 +123,7 @@ def _note_foreign(request: Request, crossing: Crossing) -> None:
             crossing.losses.dropped("$", name, "the dialect has no such field")
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
     limit = _max_tokens(sampling.max_tokens, form, crossing)
     if limit is not None:
@@ -141,7 +141,7 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONO
     return fields | _logprobs(sampling, form, crossing)
 
 
-def _max_tokens(wanted: int | None, form: JSONObject, crossing: Crossing) -> int | None:
+def _max_tokens(wanted: int | None, form: JSONObject, crossing: EncodeContext) -> int | None:
     """Return the limit to write: a server that is told none stops after 16 tokens, which is no answer to a turn."""
     if wanted is None:
         if crossing.home:
@@ -155,7 +155,7 @@ def _max_tokens(wanted: int | None, form: JSONObject, crossing: Crossing) -> int
     return wanted
 
 
-def _logprobs(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _logprobs(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     if "logprobs" in form:
         return {"logprobs": sampling.logprobs}
     if sampling.logprobs:
@@ -165,7 +165,7 @@ def _logprobs(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONO
     return {}
 
 
-def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: Crossing) -> tuple[str, ...] | None:
+def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: EncodeContext) -> tuple[str, ...] | None:
     """Return the stop strings with the one that ends the model's turn, where there is room for it."""
     given, limit = stops or (), crossing.target.stop_limit
     if stop is None or stop in given or (limit is not None and len(given) >= limit):
@@ -174,14 +174,14 @@ def _with_stop(stops: tuple[str, ...] | None, stop: str | None, crossing: Crossi
     return (*given, stop)
 
 
-def _stop(stop: Sequence[str], form: JSONObject, crossing: Crossing) -> JSON:
+def _stop(stop: Sequence[str], form: JSONObject, crossing: EncodeContext) -> JSON:
     limit = crossing.target.stop_limit
     if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
         raise WireError("$.stop", f"the server takes at most {limit} stop strings")
     return stop[0] if "stop" in form and len(stop) == 1 else list(stop)
 
 
-def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def _stream_options(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Ask for usage at the end of a stream (pitfall-101); a request of this dialect goes home as it came."""
     options: JSONObject = {}
     if crossing.home and request.stream_usage is not None:

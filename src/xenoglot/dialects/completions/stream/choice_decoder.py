@@ -21,7 +21,7 @@ _SPELLINGS = ("columns", "logprobs", "unweighed")
 """The form of one chunk's probabilities; the next has its own."""
 
 
-class GrowingChoice:
+class ChoiceDecoder:
     """The events of one candidate."""
 
     __slots__ = ("_fields", "_finish", "_form", "_index", "_is_open", "_unknown")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 
-class WrittenChoice:
+class ChoiceEncoder:
     """The chunks of one candidate, as bytes; `around` is what stands before and behind the choices of each.
 
     `request` is that of a client that may still have to be given its prompt again.

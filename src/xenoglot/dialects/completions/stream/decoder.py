@@ -14,7 +14,7 @@ from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.json.nested_extra import take_placeholders
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.completions.extras import NAME
-from xenoglot.dialects.completions.stream.choice_decoder import GrowingChoice
+from xenoglot.dialects.completions.stream.choice_decoder import ChoiceDecoder
 from xenoglot.dialects.openai.errors import decode_error
 from xenoglot.dialects.openai.usage import decode_usage
 from xenoglot.errors import WireError
@@ -50,7 +50,7 @@ class StreamDecoder:
         self._started = False
         self._ended = False
         self._usage: Usage | None = None
-        self._choices: dict[int, GrowingChoice] = {}
+        self._choices: dict[int, ChoiceDecoder] = {}
         self.terminated = False
         """Whether `[DONE]` was read after what may be a whole answer."""
 
@@ -115,13 +115,13 @@ class StreamDecoder:
         self._started = True
         return [Started(**self._head, extra=Extra(dialect=NAME, fields=dict(self._rest)))]
 
-    def _choice(self, reader: Reader, place: int) -> GrowingChoice:
+    def _choice(self, reader: Reader, place: int) -> ChoiceDecoder:
         index = reader.take("index", int)
         index = place if index is None or index < 0 else index
         if index >= _MOST_CHOICES:
             raise WireError(reader.at("index"), f"must be less than {_MOST_CHOICES}")
         if index not in self._choices:
-            self._choices[index] = GrowingChoice(index)
+            self._choices[index] = ChoiceDecoder(index)
         return self._choices[index]
 
     def _terminate(self) -> Sequence[Event]:

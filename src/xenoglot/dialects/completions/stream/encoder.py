@@ -14,7 +14,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.requests.prompt_echo import is_echoed
 from xenoglot.dialects.completions.extras import NAME, own_fields
 from xenoglot.dialects.completions.response import OBJECT
-from xenoglot.dialects.completions.stream.choice_encoder import WrittenChoice
+from xenoglot.dialects.completions.stream.choice_encoder import ChoiceEncoder
 from xenoglot.dialects.completions.stream.decoder import DONE
 from xenoglot.dialects.openai.errors import WORDS, encode_error
 from xenoglot.dialects.openai.usage import encode_usage
@@ -42,7 +42,7 @@ class StreamEncoder:
     def __init__(self, request: Request, losses: Losses) -> None:
         self._request = request
         self._losses = losses
-        self._choices: dict[int, WrittenChoice] = {}
+        self._choices: dict[int, ChoiceEncoder] = {}
         self._usage: Usage | None = None
         self._ended = False
         self._echoed = False
@@ -94,11 +94,11 @@ class StreamEncoder:
                 choice = self._choice(event.candidate)
                 return [ServerSentEvent(chunk) for chunk in choice.feed(event)]
 
-    def _choice(self, candidate: int) -> WrittenChoice:
+    def _choice(self, candidate: int) -> ChoiceEncoder:
         choice = self._choices.get(candidate)
         if choice is None:
             request = None if self._echoed else self._request
-            choice = WrittenChoice(candidate, (self._head, b"}"), request, self._losses)
+            choice = ChoiceEncoder(candidate, (self._head, b"}"), request, self._losses)
             self._choices[candidate] = choice
         return choice
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import form_of
-from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.gemini.extras import NAME, with_rest
 from xenoglot.dialects.gemini.foreign_signatures import sign_words, take_borrowed
@@ -20,7 +20,7 @@ from xenoglot.dialects.gemini.parts.history_pieces import with_pieces
 from xenoglot.dialects.gemini.request.aliases import respelled
 from xenoglot.dialects.gemini.request.decoder import ROLES, TIERS
 from xenoglot.dialects.gemini.request.generation_config import encode_generation
-from xenoglot.dialects.gemini.request.turn_order import Turn, mend
+from xenoglot.dialects.gemini.request.turn_order import WireContent, mend
 from xenoglot.dialects.gemini.tools import encode_choice, encode_tools
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.previous is not None and not home:
         raise stateless(request)
     request = as_turns(request, losses)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     form = form_of(request.extra, NAME)
     parts = PartEncoder(losses, home=home, target=target)
     body: JSONObject = {"model": request.model.removeprefix(MODELS), **_conversation(request.messages, parts, crossing)}
@@ -72,7 +72,7 @@ def encode_count_request(request: Request, losses: Losses, target: Target) -> JS
     return {"model": model, "generateContentRequest": {**body, "model": MODELS + model}}
 
 
-def _conversation(messages: Sequence[Message], parts: PartEncoder, crossing: Crossing) -> JSONObject:
+def _conversation(messages: Sequence[Message], parts: PartEncoder, crossing: EncodeContext) -> JSONObject:
     hoisted = next((index for index, message in enumerate(messages) if not _is_system(message)), len(messages))
     body: JSONObject = {}
     if crossing.home and hoisted:
@@ -117,7 +117,7 @@ def _system(messages: Sequence[Message], parts: PartEncoder, losses: Losses) -> 
     return system
 
 
-def _turn(message: Message, where: str, parts: PartEncoder, losses: Losses) -> Turn:
+def _turn(message: Message, where: str, parts: PartEncoder, losses: Losses) -> WireContent:
     extra, signature = take_borrowed(message.extra, where, losses)
     _report(replace(message, extra=extra), where, losses)
     role = "model" if message.role == "assistant" else "user"
@@ -127,7 +127,7 @@ def _turn(message: Message, where: str, parts: PartEncoder, losses: Losses) -> T
     sign_words(content, signature)
     if message.content and not content:
         losses.dropped(where, "message", "nothing of it is left to say")
-    return Turn(role, content, where)
+    return WireContent(role, content, where)
 
 
 def _report(message: Message, where: str, losses: Losses) -> None:

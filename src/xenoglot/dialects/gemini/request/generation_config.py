@@ -19,7 +19,7 @@ from xenoglot.model.request import OutputFormat, Sampling, Thinking
 
 if TYPE_CHECKING:
     from xenoglot.codec.reader import Reader
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
 
@@ -100,7 +100,7 @@ def _take_output(config: Reader) -> OutputFormat | None:
     return OutputFormat(kind="json_schema", schema=json_schema(schema), extra=extra)
 
 
-def encode_generation(request: Request, crossing: Crossing) -> JSONObject:
+def encode_generation(request: Request, crossing: EncodeContext) -> JSONObject:
     """Return `generationConfig`, in the field of its name, or nothing where there is nothing to say.
 
     Raises:
@@ -114,7 +114,7 @@ def encode_generation(request: Request, crossing: Crossing) -> JSONObject:
     return {KEY: config} if config else {}
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     losses, where = crossing.losses, "$.sampling"
     config: JSONObject = {}
     for field, key in _PLAIN.items():
@@ -132,7 +132,7 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONO
     return config
 
 
-def _max_tokens(wanted: int | None, crossing: Crossing) -> int | None:
+def _max_tokens(wanted: int | None, crossing: EncodeContext) -> int | None:
     limit = crossing.target.max_tokens_limit
     if wanted is None or limit is None or wanted <= limit:
         return wanted
@@ -140,14 +140,14 @@ def _max_tokens(wanted: int | None, crossing: Crossing) -> int | None:
     return limit
 
 
-def _seed(seed: int, crossing: Crossing) -> int:
+def _seed(seed: int, crossing: EncodeContext) -> int:
     if crossing.home or -_SEEDS <= seed < _SEEDS:
         return seed
     crossing.losses.approximated("$.sampling", "seed", "seeds have 32 bits: its remainder is written")
     return seed % _SEEDS
 
 
-def _stop(stop: tuple[str, ...], crossing: Crossing) -> list[str]:
+def _stop(stop: tuple[str, ...], crossing: EncodeContext) -> list[str]:
     limit = crossing.target.stop_limit
     if limit == Target().stop_limit:  # nothing is known of the server: the dialect's own limit holds
         limit = None if crossing.home else STOP_LIMIT
@@ -156,7 +156,7 @@ def _stop(stop: tuple[str, ...], crossing: Crossing) -> list[str]:
     return list(stop)
 
 
-def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
+def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     losses, where = crossing.losses, "$.output"
     if output.kind == "text":
         return {"responseMimeType": _TEXT}

@@ -30,7 +30,7 @@ CALL = "functionCall"
 RESULT = "functionResponse"
 
 
-class Turn:
+class WireContent:
     """One content of the wire in the making. `where` is its path in the canonical request."""
 
     __slots__ = ("parts", "role", "where")
@@ -45,21 +45,21 @@ class Turn:
         return {"role": self.role, "parts": self.parts}
 
 
-def mend(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
+def mend(turns: Sequence[WireContent], losses: Losses) -> list[WireContent]:
     """Return the turns in lawful order."""
     mended = _merge(turns)
     _answer_calls(mended, losses)
     mended = _merge(mended)
     if not mended or mended[0].role != "user":
         losses.emulated("$.messages", "role", "the conversation must begin with the user: a turn is put in front")
-        mended.insert(0, Turn("user", [{"text": FIRST_TURN}], "$.messages"))
+        mended.insert(0, WireContent("user", [{"text": FIRST_TURN}], "$.messages"))
     _sign_calls(mended, losses)
     return mended
 
 
-def _merge(turns: Iterable[Turn]) -> list[Turn]:
+def _merge(turns: Iterable[WireContent]) -> list[WireContent]:
     """Join turns of one role that follow each other."""
-    merged: list[Turn] = []
+    merged: list[WireContent] = []
     for turn in turns:
         if not turn.parts:
             continue
@@ -71,7 +71,7 @@ def _merge(turns: Iterable[Turn]) -> list[Turn]:
     return merged
 
 
-def _answer_calls(turns: list[Turn], losses: Losses) -> None:
+def _answer_calls(turns: list[WireContent], losses: Losses) -> None:
     """Give every call exactly one result in the next turn, and every other result a place as text."""
     calls: list[JSONObject] = []  # that wait for a result
     where = ""
@@ -79,7 +79,7 @@ def _answer_calls(turns: list[Turn], losses: Losses) -> None:
     while index < len(turns):
         turn = turns[index]
         if calls and turn.role != "user":
-            turns.insert(index, Turn("user", [], where))
+            turns.insert(index, WireContent("user", [], where))
             turn = turns[index]
         if turn.role == "user":
             turn.parts = _answered(turn, calls, where, losses)
@@ -88,10 +88,10 @@ def _answer_calls(turns: list[Turn], losses: Losses) -> None:
             calls, where = [call for part in turn.parts if (call := _said(part, CALL)) is not None], turn.where
         index += 1
     if calls:
-        turns.append(Turn("user", _answered(Turn("user", [], where), calls, where, losses), where))
+        turns.append(WireContent("user", _answered(WireContent("user", [], where), calls, where, losses), where))
 
 
-def _answered(turn: Turn, calls: list[JSONObject], where: str, losses: Losses) -> list[JSONObject]:
+def _answered(turn: WireContent, calls: list[JSONObject], where: str, losses: Losses) -> list[JSONObject]:
     """Return the parts of a user's turn, the results of `calls` first and in their order."""
     waiting = Counter(str(call.get("id")) for call in calls)
     results: defaultdict[str, list[JSONObject]] = defaultdict(list)
@@ -128,7 +128,7 @@ def _said(part: JSONObject, key: str) -> JSONObject | None:
     return said if isinstance(said, dict) else None
 
 
-def _sign_calls(turns: Sequence[Turn], losses: Losses) -> None:
+def _sign_calls(turns: Sequence[WireContent], losses: Losses) -> None:
     """Let the calls of the current turn pass that no model of the dialect made (pitfall-52).
 
     Of each step of the model since the user last said something, the first call must have a signature, or the server

@@ -43,7 +43,7 @@ _WORDS = Text(text="")
 _THOUGHT = Reasoning(text="")
 
 
-class GrowingCandidate:
+class CandidateDecoder:
     """The events of one candidate, from its pieces in the chunks."""
 
     __slots__ = ("_calls", "_ids", "_index", "_late", "_logprobs", "_open", "_partial", "_pieces", "_seal", "finish")

@@ -37,7 +37,7 @@ _FOOT = b'],"role":"model"},"index":%d}]'
 _TEXT = _HEAD + b'{"text":'
 
 
-class WrittenCandidate:
+class CandidateEncoder:
     """The chunks of candidate `index`; `tail` is what every chunk says behind its candidates."""
 
     __slots__ = (

@@ -18,7 +18,7 @@ from xenoglot.dialects.gemini.candidate import BLANK
 from xenoglot.dialects.gemini.errors import read_error
 from xenoglot.dialects.gemini.extras import NAME
 from xenoglot.dialects.gemini.response import USAGE, take_block, take_head
-from xenoglot.dialects.gemini.stream.candidate_decoder import GrowingCandidate
+from xenoglot.dialects.gemini.stream.candidate_decoder import CandidateDecoder
 from xenoglot.dialects.gemini.usage import decode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
@@ -54,7 +54,7 @@ class StreamDecoder:
         self._answer_id: str | None = None
         self._rest: JSONObject = {}  # what chunks said beside their candidates
         self._usage: Usage | None = None
-        self._candidates: dict[int, GrowingCandidate] = {}
+        self._candidates: dict[int, CandidateDecoder] = {}
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
         """Take one event of the wire; return what it says."""
@@ -127,16 +127,16 @@ class StreamDecoder:
         self._usage = grown
         return (UsageReported(usage=grown),)
 
-    def _candidate(self, item: Reader, place: int) -> GrowingCandidate:
+    def _candidate(self, item: Reader, place: int) -> CandidateDecoder:
         index = item.take("index", int)
         index = place if index is None or index < 0 else index
         if index >= _MOST_CANDIDATES:
             raise WireError(item.at("index"), f"must be less than {_MOST_CANDIDATES}")
         return self._grown(index)
 
-    def _grown(self, index: int) -> GrowingCandidate:
+    def _grown(self, index: int) -> CandidateDecoder:
         if index not in self._candidates:
-            self._candidates[index] = GrowingCandidate(index, self._answer_id)
+            self._candidates[index] = CandidateDecoder(index, self._answer_id)
         return self._candidates[index]
 
 

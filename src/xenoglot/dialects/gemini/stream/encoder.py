@@ -17,7 +17,7 @@ from xenoglot.dialects.gemini.candidate import BLANK
 from xenoglot.dialects.gemini.errors import encode_error
 from xenoglot.dialects.gemini.extras import NAME, with_rest, with_said
 from xenoglot.dialects.gemini.response import USAGE, encode_block, note_tier
-from xenoglot.dialects.gemini.stream.candidate_encoder import WrittenCandidate
+from xenoglot.dialects.gemini.stream.candidate_encoder import CandidateEncoder
 from xenoglot.dialects.gemini.stream.decoder import ENDED_EARLY
 from xenoglot.dialects.gemini.usage import encode_usage
 from xenoglot.model.events import Event, Failed, OpaqueDelta, Ping, Started, TextDelta, UsageReported
@@ -48,7 +48,7 @@ class StreamEncoder:
         self._request = request
         self._losses = losses
         self._tail: JSONObject = {"modelVersion": request.model}  # what every chunk says
-        self._candidates: dict[int, WrittenCandidate] = {}
+        self._candidates: dict[int, CandidateEncoder] = {}
         self._usage: Usage | None = None
         self._ended = False
 
@@ -103,11 +103,11 @@ class StreamEncoder:
         rest = with_rest({}, started.extra, "$", self._losses)
         self._tail |= {key: value for key, value in rest.items() if key not in _OWN}
 
-    def _candidate(self, index: int) -> WrittenCandidate:
+    def _candidate(self, index: int) -> CandidateEncoder:
         candidate = self._candidates.get(index)
         if candidate is None:
             tail = b"," + encode_json(self._tail)[1:] if self._tail else b"}"
-            candidate = self._candidates[index] = WrittenCandidate(index, tail, self._losses)
+            candidate = self._candidates[index] = CandidateEncoder(index, tail, self._losses)
         return candidate
 
     def _carry(self, event: OpaqueDelta) -> Sequence[ServerSentEvent]:

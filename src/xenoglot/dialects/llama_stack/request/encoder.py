@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
-from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.llama_stack.extras import NAME, NO_FIELD, own_fields
 from xenoglot.dialects.llama_stack.request.message_encoder import MessageEncoder
@@ -30,7 +30,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: something cannot be asked of the server at all: several answers, or a conversation that it keeps.
     """
     home = came_from(request, NAME)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     refuse_unsayable(request)
     request = as_turns(request, losses)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)

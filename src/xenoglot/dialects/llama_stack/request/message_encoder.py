@@ -19,7 +19,7 @@ from xenoglot.model.request import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
 
@@ -33,7 +33,7 @@ MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 class MessageEncoder:
     """The messages of one request in the making; images of tool results wait for the next user turn."""
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing
         self._losses = crossing.losses
         self._messages: list[JSONObject] = []

@@ -17,7 +17,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Sampling
 
 if TYPE_CHECKING:
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSON, JSONObject
 
 _WHERE = "$.sampling"
@@ -99,7 +99,7 @@ def _take_logprobs(reader: Reader, form: JSONObject) -> tuple[bool | None, int |
     return True, top
 
 
-def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `sampling_params` and `logprobs`."""
     params = rest_of(own, form, "sampling_params")
     strategy = _said_strategy(sampling, form) or _strategy(sampling, crossing)
@@ -138,7 +138,7 @@ def _said_strategy(sampling: Sampling, form: JSONObject) -> JSONObject:
             return {}
 
 
-def _strategy(sampling: Sampling, crossing: Crossing) -> JSONObject:
+def _strategy(sampling: Sampling, crossing: EncodeContext) -> JSONObject:
     """Return the one strategy that comes nearest (L-W13 is to change what `top_k` means without a word)."""
     temperature, top_p = sampling.temperature, sampling.top_p
     top_k = sampling.top_k if (sampling.top_k or 0) > 0 else None
@@ -162,7 +162,7 @@ def _strategy(sampling: Sampling, crossing: Crossing) -> JSONObject:
     return {"type": "top_p", "temperature": temperature, **({} if top_p is None else {"top_p": top_p})}
 
 
-def _limit(sampling: Sampling, form: JSONObject, crossing: Crossing) -> int | None:
+def _limit(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> int | None:
     wanted, most = sampling.max_tokens, crossing.target.max_tokens_limit
     if wanted is None:
         return 0 if form.get("unlimited") else None
@@ -174,14 +174,14 @@ def _limit(sampling: Sampling, form: JSONObject, crossing: Crossing) -> int | No
     return wanted
 
 
-def _stop(stop: tuple[str, ...], crossing: Crossing) -> list[str]:
+def _stop(stop: tuple[str, ...], crossing: EncodeContext) -> list[str]:
     limit = crossing.target.stop_limit
     if limit is not None and len(stop) > limit and not (crossing.home and limit == _STOP_LIMIT):
         raise WireError("$.stop", f"the server takes at most {limit} stop strings")
     return list(stop)
 
 
-def _logprobs(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def _logprobs(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `logprobs`: where no alternatives are asked for, one token is, for of none the server tells nothing."""
     top = sampling.top_logprobs
     if "logprobs" in form and sampling.logprobs:
@@ -205,7 +205,7 @@ def take_output(reader: Reader) -> OutputFormat | None:
     return OutputFormat(kind="json_schema", schema=output.need("json_schema", dict), extra=output.extra(NAME))
 
 
-def encode_output(output: OutputFormat | None, crossing: Crossing) -> JSONObject:
+def encode_output(output: OutputFormat | None, crossing: EncodeContext) -> JSONObject:
     """Return `response_format`; JSON of any kind is asked for as an object of any kind."""
     if output is None or output.kind == "text":
         return {}

@@ -17,7 +17,7 @@ from xenoglot.dialects.llama_stack.extras import COMPLETION
 from xenoglot.dialects.llama_stack.finish import decode_finish
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
 from xenoglot.dialects.llama_stack.stream.decoder import ENDED_EARLY, failed
-from xenoglot.dialects.llama_stack.stream.encoder import AnswerEncoder, Block, Words
+from xenoglot.dialects.llama_stack.stream.encoder import AnswerEncoder, Block, TextBlock
 from xenoglot.dialects.llama_stack.usage import take_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Refusal, Text
@@ -111,7 +111,7 @@ class _Continuation:
         return ()
 
     def block(self, part: Part, where: str, losses: Losses) -> Block:
-        return (Words if isinstance(part, Text | Refusal) else Block)(part, where, losses, _piece)
+        return (TextBlock if isinstance(part, Text | Refusal) else Block)(part, where, losses, _piece)
 
     def last(self, stop: str | None) -> JSONObject:
         return {"delta": "", "stop_reason": stop}

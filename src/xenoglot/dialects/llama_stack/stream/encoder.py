@@ -229,7 +229,7 @@ class Block:
         return (self._said(text, {}),) if text else ()
 
 
-class Words(Block):
+class TextBlock(Block):
     """Text, and what a refusal says: written as it comes."""
 
     _written = 0
@@ -302,8 +302,8 @@ class _Foreign(Block):
 
 
 _BLOCKS: dict[type[Part], type[Block]] = {
-    Text: Words,
-    Refusal: Words,
+    Text: TextBlock,
+    Refusal: TextBlock,
     ToolCall: _Call,
     Image: _Picture,
     Opaque: _Foreign,

@@ -18,7 +18,7 @@ from xenoglot.codec.schemas import closed
 from xenoglot.dialects.messages.extras import NAME, encode_cache, with_rest, with_said
 from xenoglot.dialects.messages.part_encoder import PartEncoder, lone_text
 from xenoglot.dialects.messages.reasoning_effort import encode_thinking
-from xenoglot.dialects.messages.request.turn_order import Turn, fold_system, mend
+from xenoglot.dialects.messages.request.turn_order import WireMessage, fold_system, mend
 from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.request import Sampling
@@ -121,7 +121,7 @@ class _RequestEncoder:
             hoisted += 1
         if hoisted and ((system := self._system(messages[:hoisted])) or self._home):
             self._body["system"] = system
-        turns: list[Turn] = []
+        turns: list[WireMessage] = []
         for index in range(hoisted, len(messages)):
             turn = self._turn(messages[index], f"$.messages[{index}]")
             if turn is not None:
@@ -145,10 +145,12 @@ class _RequestEncoder:
         text = lone_text(blocks, spelled=spelled)
         return blocks if text is None else text[0]
 
-    def _turn(self, message: Message, where: str) -> Turn | None:
+    def _turn(self, message: Message, where: str) -> WireMessage | None:
         if (lone := self._parts.plain.lone(message)) is not None:
             listed = self._home and silent(message.extra, NAME)
-            return Turn(message.role, [{"type": "text", "text": lone}], where, None, None if listed else "string")
+            return WireMessage(
+                message.role, [{"type": "text", "text": lone}], where, None, None if listed else "string"
+            )
         self._report(message, where)
         role = _TURNS[message.role]
         blocks = self._parts.blocks(message.content, f"{where}.content", role)
@@ -158,7 +160,7 @@ class _RequestEncoder:
                 self._losses.dropped(where, "message", "nothing of it is left to say")
             return None
         spelled = form_of(message.extra, NAME).get("content") if self._home else "string"
-        return Turn(role, blocks, where, fields, spelled)
+        return WireMessage(role, blocks, where, fields, spelled)
 
     def _report(self, message: Message, where: str) -> None:
         if message.role == "developer":

@@ -34,7 +34,7 @@ _SPOKEN = ("text", "thinking", "redacted_thinking", "tool_use")
 """Blocks of an assistant's turn that are the model's own; any other is of a tool that the server runs."""
 
 
-class Turn:
+class WireMessage:
     """One message of the wire in the making. `where` is its path in the canonical request."""
 
     __slots__ = ("blocks", "fields", "role", "spelled", "where")
@@ -62,9 +62,9 @@ class Turn:
         return {"role": self.role, "content": self.blocks if text is None else text, **self.fields}
 
 
-def fold_system(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
+def fold_system(turns: Iterable[WireMessage], losses: Losses) -> list[WireMessage]:
     """Return the turns, what the system says between them told by the next user's turn (pitfall-3)."""
-    folded: list[Turn] = []
+    folded: list[WireMessage] = []
     held: list[JSONObject] = []
     where = ""
     for turn in turns:
@@ -81,10 +81,10 @@ def fold_system(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
             folded.append(turn)
         else:
             folded.append(turn)
-    return [*folded, Turn("user", held, where)] if held else folded
+    return [*folded, WireMessage("user", held, where)] if held else folded
 
 
-def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
+def mend(turns: Sequence[WireMessage], losses: Losses, *, prefill: bool) -> list[WireMessage]:
     """Return the turns in lawful order."""
     mended = _merge(turns)
     if _has_tools(mended):
@@ -97,7 +97,7 @@ def mend(turns: Sequence[Turn], losses: Losses, *, prefill: bool) -> list[Turn]:
     return mended
 
 
-def _has_tools(turns: Iterable[Turn]) -> bool:
+def _has_tools(turns: Iterable[WireMessage]) -> bool:
     for turn in turns:
         for block in turn.blocks:
             if block["type"] in _TOOLED:
@@ -105,13 +105,13 @@ def _has_tools(turns: Iterable[Turn]) -> bool:
     return False
 
 
-def _say(text: str, where: str) -> Turn:
-    return Turn("user", [{"type": "text", "text": text}], where)
+def _say(text: str, where: str) -> WireMessage:
+    return WireMessage("user", [{"type": "text", "text": text}], where)
 
 
-def _merge(turns: Iterable[Turn]) -> list[Turn]:
+def _merge(turns: Iterable[WireMessage]) -> list[WireMessage]:
     """Join turns of one role that follow each other (pitfall-36)."""
-    merged: list[Turn] = []
+    merged: list[WireMessage] = []
     for turn in turns:
         if not turn.blocks:
             continue
@@ -123,12 +123,12 @@ def _merge(turns: Iterable[Turn]) -> list[Turn]:
     return merged
 
 
-def _results_first(turns: list[Turn], losses: Losses) -> list[Turn]:
+def _results_first(turns: list[WireMessage], losses: Losses) -> list[WireMessage]:
     """Return the turns, results before any system turn that stands between them and their calls."""
     if not any(turn.role == "system" for turn in turns):
         return turns
-    ordered: list[Turn] = []
-    held: list[Turn] = []
+    ordered: list[WireMessage] = []
+    held: list[WireMessage] = []
     called = False
     for turn in turns:
         if turn.role == "assistant":
@@ -143,15 +143,15 @@ def _results_first(turns: list[Turn], losses: Losses) -> list[Turn]:
     return _merge([*ordered, *held])
 
 
-def _answer_calls(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
+def _answer_calls(turns: Iterable[WireMessage], losses: Losses) -> list[WireMessage]:
     """Return the turns, every call with exactly one result in the next turn, any other result as text (pitfall-44)."""
-    answered: list[Turn] = []
+    answered: list[WireMessage] = []
     used: dict[str, int] = {}
     calls: dict[str, str] = {}  # ids of the calls that wait for a result -> their ids on the wire
     where = ""
     for turn in turns:
         if calls and turn.role != "user":
-            answered.append(Turn("user", _missing(calls, where, losses), where))
+            answered.append(WireMessage("user", _missing(calls, where, losses), where))
             calls = {}
         if turn.role == "user":
             if calls or any(block["type"] == "tool_result" for block in turn.blocks):
@@ -163,11 +163,11 @@ def _answer_calls(turns: Iterable[Turn], losses: Losses) -> list[Turn]:
                 losses.emulated("$.messages", "id", "ids of calls must be unique: used ones get a number")
         answered.append(turn)
     if calls:
-        answered.append(Turn("user", _missing(calls, where, losses), where))
+        answered.append(WireMessage("user", _missing(calls, where, losses), where))
     return answered
 
 
-def _calls(turn: Turn, used: dict[str, int]) -> dict[str, str]:
+def _calls(turn: WireMessage, used: dict[str, int]) -> dict[str, str]:
     """Return the calls of a turn, and give each whose id an earlier turn used a new one.
 
     `used` has every id so far with the last number that was tried for it, so that none is tried twice.
@@ -185,7 +185,7 @@ def _calls(turn: Turn, used: dict[str, int]) -> dict[str, str]:
     return calls
 
 
-def _place_results(turn: Turn, calls: dict[str, str], where: str, losses: Losses) -> None:
+def _place_results(turn: WireMessage, calls: dict[str, str], where: str, losses: Losses) -> None:
     """Put the results of `calls` first in the user's turn (pitfall-4), and before them those that are missing."""
     turn.blocks = [placed for block in turn.blocks for placed in _placed(block, calls, turn.where, losses)]
     if len(turn.blocks) > 1:
@@ -217,14 +217,14 @@ def _missing(calls: dict[str, str], where: str, losses: Losses) -> list[JSONObje
     ]
 
 
-def _begin(turns: list[Turn], losses: Losses) -> None:
+def _begin(turns: list[WireMessage], losses: Losses) -> None:
     first = next((index for index, turn in enumerate(turns) if turn.role != "system"), len(turns))
     if first == len(turns) or turns[first].role != "user":
         losses.emulated("$.messages", "role", "the conversation must begin with the user: a turn is put in front")
         turns.insert(first, _say(FIRST_TURN, "$.messages"))
 
 
-def _end(turns: list[Turn], losses: Losses, *, prefill: bool) -> None:
+def _end(turns: list[WireMessage], losses: Losses, *, prefill: bool) -> None:
     last = turns[-1]
     if last.blocks[-1]["type"] not in _SPOKEN:
         return  # paused in the midst of what the server does itself: it goes on when it gets that back as it was

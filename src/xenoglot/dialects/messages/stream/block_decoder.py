@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.part_decoder import decode_citation, decode_part, opaque, sealed
@@ -38,7 +38,7 @@ _DELTAS = ("citations_delta", "compaction_delta", "input_json_delta", "signature
 """Kinds of deltas that we know: in a block of another kind they are ignored, as the official accumulators do."""
 
 
-def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[Growth, Sequence[Event]]:
+def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[BlockDecoder, Sequence[Event]]:
     """Return the block that a `content_block_start` opens, and the events that tell of it.
 
     What a server put into the start beside what is known by then becomes the first delta, as if it had come later.
@@ -53,11 +53,11 @@ def begin(content: JSONObject, path: str, index: int, answer_id: str) -> tuple[G
             del known["citations"]
     elif kind == "tool_use":
         known |= {"input": {}}
-    block = Growth(index, decode_part(known, path, answer_id), content)
+    block = BlockDecoder(index, decode_part(known, path, answer_id), content)
     return block, (BlockStarted(part=block.header), *block.first())
 
 
-def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[Growth, Sequence[Event]]:
+def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[BlockDecoder, Sequence[Event]]:
     """Open a block of thinking; all that the seal says is known at its end."""
     known = {key: value for key, value in content.items() if key != "signature"} | {"thinking": ""}
     part = decode_part(known, path)
@@ -68,11 +68,11 @@ def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[Growth,
         origin=Origin(dialect=NAME),
         extra=replace(extra, form={}) if extra is not None and fields else None,
     )
-    block = Growth(index, header, content)
+    block = BlockDecoder(index, header, content)
     return block, (BlockStarted(part=header), *block.first())
 
 
-class Growth:
+class BlockDecoder:
     """The open block at `index`, whose start said `content`."""
 
     __slots__ = ("_content", "_pieces", "_signature", "_stray", "header", "index")
@@ -97,15 +97,15 @@ class Growth:
                 return ()
 
     @property
-    def lesson(self) -> Lesson | None:
+    def lesson(self) -> TemplateHint | None:
         """How a piece of text grows the block, if it does."""
         match self.header:
             case Text():
-                return Lesson(("delta", "text"), TextDelta)
+                return TemplateHint(("delta", "text"), TextDelta)
             case Reasoning():
-                return Lesson(("delta", "thinking"), partial(self._more, ReasoningDelta))
+                return TemplateHint(("delta", "thinking"), partial(self._more, ReasoningDelta))
             case ToolCall():
-                return Lesson(("delta", "partial_json"), partial(self._more, ArgumentsDelta))
+                return TemplateHint(("delta", "partial_json"), partial(self._more, ArgumentsDelta))
             case _:
                 return None
 

@@ -20,7 +20,7 @@ from xenoglot.dialects.messages.errors import broken, read_error
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.part_decoder import derived_id, with_own_id
 from xenoglot.dialects.messages.response import AT_THE_END, take_finish, take_head
-from xenoglot.dialects.messages.stream.block_decoder import Growth, begin
+from xenoglot.dialects.messages.stream.block_decoder import BlockDecoder, begin
 from xenoglot.dialects.messages.usage import decode_usage
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra, Part, ToolCall
@@ -37,7 +37,7 @@ from xenoglot.model.events import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.framing.event_template import Lesson
+    from xenoglot.codec.framing.event_template import TemplateHint
     from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
@@ -70,7 +70,7 @@ class StreamDecoder:
         self.terminated = False
         """Whether `message_stop` was read after the finish reason."""
         self._answer_id = ""
-        self._block: Growth | None = None
+        self._block: BlockDecoder | None = None
         self._waiting: OrderedDict[int, list[JSONObject]] = (
             OrderedDict()
         )  # events of blocks that are not open yet, by index
@@ -92,7 +92,7 @@ class StreamDecoder:
         """The open block: what grows it means the same for as long as it is open."""
         return None if self._done else self._block
 
-    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:  # noqa: ARG002  all deltas of a block are alike
+    def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:  # noqa: ARG002  all deltas of a block are alike
         """Say how to read an event that differs from the last one in a piece of text alone."""
         return None if self._block is None else self._block.lesson
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.assistant_turns import turns_for
-from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.dialects.ollama.extras import CHAT, extra_of, own_fields
 from xenoglot.dialects.ollama.request.message_decoder import decode_messages
@@ -48,7 +48,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     """
     home = came_from(request, CHAT.name)
     request = as_turns(request, losses)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, CHAT.name), own_fields(request.extra, "$", losses, CHAT.name)
     body: JSONObject = {"model": request.model}
     turns, joined = turns_for(request.messages, crossing, CHAT.name)
@@ -62,7 +62,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     return {**form.get("blanks", {}), **own, **body}
 
 
-def _note_prefill(request: Request, crossing: Crossing) -> None:
+def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
         crossing.losses.approximated("$.messages", "prefill", "the server may answer the last turn, not go on with it")

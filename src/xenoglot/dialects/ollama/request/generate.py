@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
-from xenoglot.codec.requests.encode_context import Crossing, came_from
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.dialects.ollama.extras import GENERATE, extra_of, own_fields
 from xenoglot.dialects.ollama.media import decode_media
 from xenoglot.dialects.ollama.request.message_encoder import PARAGRAPH, encode_parts, note_joined
@@ -64,7 +64,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         WireError: it is more than one prompt, or has tools: this endpoint knows neither turns nor tools.
     """
     home = came_from(request, GENERATE.name)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, GENERATE.name), own_fields(request.extra, "$", losses, GENERATE.name)
     _refuse_tools(request, losses)
     head = next((place for place, turn in enumerate(request.messages) if not _is_system(turn)), len(request.messages))
@@ -93,7 +93,7 @@ def _refuse_tools(request: Request, losses: Losses) -> None:
             losses.dropped("$", name, "there are no tools")
 
 
-def _system(messages: Sequence[Message], crossing: Crossing) -> JSONObject:
+def _system(messages: Sequence[Message], crossing: EncodeContext) -> JSONObject:
     texts: list[str] = []
     for index, message in enumerate(messages):
         where = f"$.messages[{index}]"
@@ -109,7 +109,7 @@ def _system(messages: Sequence[Message], crossing: Crossing) -> JSONObject:
     return {"system": PARAGRAPH.join(texts)} if texts else {}
 
 
-def _asked(messages: Sequence[Message], head: int, crossing: Crossing) -> JSONObject:
+def _asked(messages: Sequence[Message], head: int, crossing: EncodeContext) -> JSONObject:
     """Return what the user says; more than that this endpoint cannot be told."""
     if not messages[head:]:
         return {}
@@ -122,7 +122,7 @@ def _asked(messages: Sequence[Message], head: int, crossing: Crossing) -> JSONOb
     return {"prompt": content.pop("content"), **content}
 
 
-def _content(message: Message, where: str, crossing: Crossing) -> JSONObject:
+def _content(message: Message, where: str, crossing: EncodeContext) -> JSONObject:
     losses = crossing.losses
     own_fields(message.extra, where, losses, GENERATE.name)
     for name in ("name", "id"):
@@ -144,7 +144,7 @@ def _check_asked(request: Request, prompt: Prompt) -> None:
         raise WireError("$.best_of", "this model gives every answer it makes; ask for `n` of them")
 
 
-def _continued(request: Request, prompt: Prompt, crossing: Crossing) -> JSONObject:
+def _continued(request: Request, prompt: Prompt, crossing: EncodeContext) -> JSONObject:
     if len(prompt.texts) != 1:
         raise WireError("$.prompt", f"this model continues one text at a time, found {len(prompt.texts)}")
     (text,) = prompt.texts

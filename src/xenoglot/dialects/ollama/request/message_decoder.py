@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.json.nested_extra import take_blanks
-from xenoglot.codec.requests.call_ids import Waiting
+from xenoglot.codec.requests.call_ids import PendingCalls
 from xenoglot.dialects.ollama.extras import FAMILY, extra_of
 from xenoglot.dialects.ollama.media import decode_media
 from xenoglot.dialects.ollama.tool_calls import decode_call, derived_id
@@ -32,7 +32,7 @@ def decode_messages(reader: Reader) -> tuple[Message, ...]:
     Raises:
         WireError: a message has no role, or a field of a wrong type.
     """
-    waiting = Waiting()
+    waiting = PendingCalls()
     return tuple(_decode_message(item, index, waiting) for index, item in enumerate(reader.objects("messages")))
 
 
@@ -59,7 +59,7 @@ def _take_content(reader: Reader, words: str, form: JSONObject) -> list[Part]:
     return [*(decode_media(data) for data in media or ()), *([Text(text=text)] if text else [])]
 
 
-def _answered(waiting: Waiting, call_id: str | None, name: str | None, fallback: str) -> str:
+def _answered(waiting: PendingCalls, call_id: str | None, name: str | None, fallback: str) -> str:
     """Return the id of the call that a result belongs to: its own, or that of the first that waits for it.
 
     Results came without their ids before calls had any.
@@ -70,7 +70,7 @@ def _answered(waiting: Waiting, call_id: str | None, name: str | None, fallback:
     return call_id
 
 
-def _decode_message(reader: Reader, index: int, waiting: Waiting) -> Message:
+def _decode_message(reader: Reader, index: int, waiting: PendingCalls) -> Message:
     said = reader.need("role", str)
     role = _ROLES.get(said.lower())  # the server does so too (`Message.UnmarshalJSON`)
     if role is None:  # templates know roles of their own, such as `control`
@@ -88,7 +88,7 @@ def _role(said: str, role: Role) -> JSONObject:
     return {} if said == role else {"role": said}
 
 
-def _decode_result(reader: Reader, said: str, waiting: Waiting, fallback: str) -> Message:
+def _decode_result(reader: Reader, said: str, waiting: PendingCalls, fallback: str) -> Message:
     form = {"blanks": take_blanks(reader, "images", "tool_name", "tool_call_id"), **_role(said, "tool")}
     content, is_error = _take_error(_take_content(reader, "content", form))
     name, call_id = reader.take("tool_name", str), reader.take("tool_call_id", str)

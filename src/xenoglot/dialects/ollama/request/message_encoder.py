@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Message
@@ -51,7 +51,7 @@ _WORDS = 2
 class MessageEncoder:
     """The messages of one request in the making. Results are told which tool they are of: templates want its name."""
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing
         self._losses = crossing.losses
         self._names: dict[str, str] = {}  # of the tools called, by the ids of the calls
@@ -132,7 +132,9 @@ def note_joined(parts: Sequence[Placed], where: str, losses: Losses) -> None:
             losses.dropped(at, "logprobs", "a request has none")
 
 
-def encode_parts(parts: Sequence[Placed], joint: str, where: str, crossing: Crossing, first: int = 0) -> JSONObject:
+def encode_parts(
+    parts: Sequence[Placed], joint: str, where: str, crossing: EncodeContext, first: int = 0
+) -> JSONObject:
     """Return the fields that hold `parts`; `content` always, empty where there are no words.
 
     `first` is the position of the first call among those of the answer.
@@ -230,7 +232,7 @@ def _media(part: Image | Audio, where: str, losses: Losses) -> list[str]:
     return [] if data is None else [data]
 
 
-def _call(call: ToolCall, place: int, where: str, crossing: Crossing) -> JSONObject:
+def _call(call: ToolCall, place: int, where: str, crossing: EncodeContext) -> JSONObject:
     if call.cache is not None:
         crossing.losses.dropped(where, "cache", "the server decides what it caches")
     name = tool_name(call.name, call.namespace, where, crossing)

@@ -11,7 +11,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.request import Sampling
 
 if TYPE_CHECKING:
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
 
 _NAMES = {
@@ -58,7 +58,7 @@ def decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
     return sampling
 
 
-def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `options`, `logprobs` and `top_logprobs`; options that were carried are taken out of `own`.
 
     Raises:

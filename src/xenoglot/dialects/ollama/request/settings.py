@@ -14,7 +14,7 @@ from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Request
 
 if TYPE_CHECKING:
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
 
 _UNKNOWN = ("metadata", "user", "service_tier", "verbosity", "cache", "cache_key")
@@ -38,7 +38,7 @@ def decode_settings(reader: Reader, form: JSONObject) -> Request:
     )
 
 
-def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return all but what is to be answered; options that were carried are taken out of `own`.
 
     Raises:
@@ -76,7 +76,7 @@ def _take_output(reader: Reader) -> OutputFormat | None:
     return OutputFormat(kind="json")
 
 
-def _output(output: OutputFormat, crossing: Crossing) -> JSONObject:
+def _output(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     losses, where = crossing.losses, "$.output"
     own_fields(output.extra, where, losses, FAMILY)
     if output.kind == "text":

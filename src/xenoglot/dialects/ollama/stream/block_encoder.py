@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
@@ -35,12 +35,12 @@ class Block:
     `place` is the position of a call among those of the answer.
     """
 
-    def __init__(self, part: Part, where: str, crossing: Crossing, *, own: bool, place: int = 0) -> None:
+    def __init__(self, part: Part, where: str, crossing: EncodeContext, *, own: bool, place: int = 0) -> None:
         self._own = own
         self._where = where
         self._crossing = crossing
         self._place = place
-        self._grown = _Grown(part)
+        self._grown = _PartBuilder(part)
 
     def begin(self) -> Sequence[JSONObject]:
         """Return what is known at the start."""
@@ -61,7 +61,7 @@ class Block:
         return [said] if said else ()
 
 
-class WordsBlock:
+class TextBlock:
     """A `Text`, or a `Refusal`, of which the wire knows nothing."""
 
     def __init__(self, part: Text | Refusal, where: str, losses: Losses) -> None:
@@ -101,12 +101,12 @@ class WordsBlock:
         return [{"content": text}] if text else ()
 
 
-class ThoughtBlock:
+class ReasoningBlock:
     """A `Reasoning`: its words, and what is told of them, each in a paragraph of its own."""
 
     def __init__(self, part: Reasoning, where: str, losses: Losses) -> None:
         self._texts = [(None, part.text or ""), *enumerate(part.summary or ())]  # known at the start
-        self._grown = _Grown(part)
+        self._grown = _PartBuilder(part)
         self._where = where
         self._losses = losses
         self._open: int | str | None = ""  # the summary that grows, `None` for the thought itself; nothing yet
@@ -144,7 +144,7 @@ class ThoughtBlock:
         return [{"thinking": PARAGRAPH + text if apart else text}]
 
 
-class _Grown:
+class _PartBuilder:
     """A part in the making."""
 
     def __init__(self, part: Part) -> None:

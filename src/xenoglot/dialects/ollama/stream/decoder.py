@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.framing.sse import ServerSentEvent
-    from xenoglot.dialects.ollama.extras import Endpoint
+    from xenoglot.dialects.ollama.extras import OllamaEndpoint
     from xenoglot.model.content import Logprob, Part
     from xenoglot.model.json import JSON
 
@@ -51,7 +51,7 @@ class StreamDecoder:
 
     __slots__ = ("_blocks", "_calls", "_ended", "_endpoint", "_fields", "_pending", "_started", "terminated")
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: OllamaEndpoint) -> None:
         self._endpoint = endpoint
         self._fields = {"model", "created_at", "done", "message" if endpoint.nested else endpoint.words}
         self._blocks = Blocks()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.ollama.errors import encode_error
 from xenoglot.dialects.ollama.logprobs import encode_logprobs
 from xenoglot.dialects.ollama.response_envelope import around, encode_end, encode_head, is_own
-from xenoglot.dialects.ollama.stream.block_encoder import Block, ThoughtBlock, WordsBlock
+from xenoglot.dialects.ollama.stream.block_encoder import Block, ReasoningBlock, TextBlock
 from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
     ArgumentsDelta,
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.dialects.ollama.extras import Endpoint
+    from xenoglot.dialects.ollama.extras import OllamaEndpoint
     from xenoglot.model.content import Logprob, Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
     from xenoglot.model.response import Usage
 
-    Written = Block | ThoughtBlock | WordsBlock
+    Written = Block | ReasoningBlock | TextBlock
     GrowthEvent = (
         BlockStarted
         | TextDelta
@@ -80,11 +80,11 @@ def _on_one_line(data: bytes) -> bytes:
 class StreamEncoder:
     """Events to the lines for the client that sent `request`."""
 
-    def __init__(self, request: Request, losses: Losses, endpoint: Endpoint) -> None:
+    def __init__(self, request: Request, losses: Losses, endpoint: OllamaEndpoint) -> None:
         self._request = request
         self._losses = losses
         self._endpoint = endpoint
-        self._crossing = Crossing(losses, Target(), home=True)
+        self._crossing = EncodeContext(losses, Target(), home=True)
         self._block: Written | None = None
         self._blocks = 0
         self._calls = 0
@@ -166,9 +166,9 @@ class StreamEncoder:
         match part:
             case Text() | Refusal():
                 self._refused = self._refused or isinstance(part, Refusal)
-                return WordsBlock(part, where, self._losses)
+                return TextBlock(part, where, self._losses)
             case Reasoning():
-                return ThoughtBlock(part, where, self._losses)
+                return ReasoningBlock(part, where, self._losses)
             case ToolCall():
                 self._calls += 1
                 return Block(part, where, self._crossing, own=True, place=self._calls - 1)

@@ -18,7 +18,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Role
@@ -97,7 +97,7 @@ def plain_tool(item: JSON) -> Tool | None:
 
 
 @shortcut("messages")
-def write_plain(message: Message, crossing: Crossing, kinds: Mapping[str, str]) -> list[JSONObject] | None:
+def write_plain(message: Message, crossing: EncodeContext, kinds: Mapping[str, str]) -> list[JSONObject] | None:
     """Return the items that a stranger's plain message is; `None` for any other. `kinds` are those of calls by id."""
     content = message.content
     if crossing.home or not content or message.name is not None or message.id is not None:
@@ -131,7 +131,7 @@ def _written_results(content: tuple[Part, ...], kinds: Mapping[str, str]) -> lis
     return items
 
 
-def _written_turn(content: tuple[Part, ...], crossing: Crossing) -> list[JSONObject] | None:
+def _written_turn(content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
     """Write one text, or none, and the calls behind it."""
     first = plain_words(content[0], NAME)
     if first == "":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
-from xenoglot.codec.requests.encode_context import Crossing, came_from, stateless
+from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.codec.requests.system_turns import fold_system
 from xenoglot.codec.schemas import is_strict
@@ -68,7 +68,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
         raise WireError("$.n", "this model gives one answer per request; ask for 1, or send several requests")
     home = came_from(request, NAME)
     request = as_turns(request, losses)
-    crossing = Crossing(losses, target, home)
+    crossing = EncodeContext(losses, target, home)
     form, own = form_of(request.extra, NAME), own_fields(request.extra, "$", losses)
     body: JSONObject = {"model": request.model, **_turns(request, form, crossing)}
     body |= _tools(request, form, crossing)
@@ -78,7 +78,7 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     return body | own
 
 
-def _turns(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _turns(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return `instructions` and `input`.
 
     What the system says first is written as `instructions` where it is one plain text; as items otherwise, which keep
@@ -101,7 +101,7 @@ def _turns(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
     return {**fields, "input": items} if items or form.get("input") == "empty" else fields
 
 
-def _instructions(messages: Sequence[Message], crossing: Crossing) -> str | None:
+def _instructions(messages: Sequence[Message], crossing: EncodeContext) -> str | None:
     if not messages:
         return None
     first = messages[0]
@@ -128,7 +128,7 @@ def _is_system(message: Message) -> bool:
     return message.role in ("system", "developer")
 
 
-def _note_prefill(request: Request, crossing: Crossing) -> None:
+def _note_prefill(request: Request, crossing: EncodeContext) -> None:
     last = request.messages[-1] if request.messages else None
     if last is not None and last.role == "assistant" and not crossing.home and crossing.target.prefill == "none":
         where = f"$.messages[{len(request.messages) - 1}]"
@@ -146,7 +146,7 @@ def _inside(request: Request, form: JSONObject) -> list[JSON]:
     return [tool for listed in tools if isinstance(listed, list) for tool in listed]
 
 
-def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _tools(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     inside = _inside(request, form) if crossing.home else []
     tools = encode_tools(request, crossing, inside)
     fields: JSONObject = {"tools": tools} if tools or "tools" in form else {}
@@ -161,7 +161,7 @@ def _tools(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject
     return fields
 
 
-def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
     if sampling.max_tokens is not None:
         fields["max_output_tokens"] = _max_tokens(sampling.max_tokens, crossing)
@@ -176,7 +176,7 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: Crossing) -> JSONO
     return fields
 
 
-def _max_tokens(wanted: int, crossing: Crossing) -> int:
+def _max_tokens(wanted: int, crossing: EncodeContext) -> int:
     limit = crossing.target.max_tokens_limit
     if limit is not None and wanted > limit:
         crossing.losses.approximated("$.sampling", "max_tokens", f"lowered to {limit}, the most of the server")
@@ -195,7 +195,7 @@ def _began(form: JSONObject, own: JSONObject) -> JSONObject:
     return dict(began)
 
 
-def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: Crossing) -> JSONObject:
+def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: EncodeContext) -> JSONObject:
     """Return what is said of the thinking and the form of the answer."""
     fields: JSONObject = {}
     if request.thinking is not None:
@@ -212,7 +212,7 @@ def _answer(request: Request, form: JSONObject, own: JSONObject, crossing: Cross
     return fields | ({"text": text} if text or "text" in form else {})
 
 
-def _format(output: OutputFormat, crossing: Crossing) -> JSONObject:
+def _format(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
     own = own_fields(output.extra, "$.output", crossing.losses)
     if output.kind != "json_schema":
         return {"type": "text" if output.kind == "text" else "json_object", **own}
@@ -227,7 +227,7 @@ def _format(output: OutputFormat, crossing: Crossing) -> JSONObject:
     return {"type": "json_schema", **{key: value for key, value in spec.items() if value is not None}, **own}
 
 
-def _options(request: Request, form: JSONObject, crossing: Crossing) -> JSONObject:
+def _options(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
     if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
         raise stateless(request)
     store = request.store
@@ -251,7 +251,7 @@ def _options(request: Request, form: JSONObject, crossing: Crossing) -> JSONObje
     return fields | _cache(request, crossing) | silent
 
 
-def _included(request: Request, crossing: Crossing) -> list[str]:
+def _included(request: Request, crossing: EncodeContext) -> list[str]:
     """Return what a stranger would be told without asking: probabilities, and thoughts that can come back."""
     if crossing.home:
         return []
@@ -262,7 +262,7 @@ def _included(request: Request, crossing: Crossing) -> list[str]:
     return [name for name, said in wanted.items() if said]
 
 
-def _cache(request: Request, crossing: Crossing) -> JSONObject:
+def _cache(request: Request, crossing: EncodeContext) -> JSONObject:
     if request.cache is None:
         return {}
     own = own_fields(request.cache.extra, "$.cache", crossing.losses)
@@ -273,7 +273,7 @@ def _cache(request: Request, crossing: Crossing) -> JSONObject:
     return {"prompt_cache_options": {"mode": "implicit", **ttl, **own}}
 
 
-def _user(user: str, crossing: Crossing) -> str:
+def _user(user: str, crossing: EncodeContext) -> str:
     if crossing.home or len(user) <= USER_LIMIT:
         return user
     crossing.losses.approximated("$", "user", f"longer than {USER_LIMIT} characters: its SHA-256 is written")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from xenoglot.codec.reader import Reader, expected
-from xenoglot.codec.requests.call_ids import Before
+from xenoglot.codec.requests.call_ids import MessageHistory
 from xenoglot.dialects.responses.extras import NAME, extra_of
 from xenoglot.dialects.responses.fast.frequent_shapes import TOOL_ERROR, plain_message, plain_said
 from xenoglot.dialects.responses.item_decoder import decode_item, take_content, take_mark
@@ -63,7 +63,7 @@ class InputDecoder:
     def __init__(self) -> None:
         self.tools: list[Tool | Opaque] = []
         self.updates: list[Reader] = []
-        self._turns = Before()
+        self._turns = MessageHistory()
         self._parts: list[Part] = []  # of the model's turn that is not over
         self._spoke = self._called = False  # whether there are words in it, and calls
         self._before: list[JSON] = []  # items that go home with the next turn
@@ -194,7 +194,7 @@ def _decode_message(reader: Reader) -> Message:
     )
 
 
-def _decode_output(reader: Reader, kind: str, before: Before) -> Message:
+def _decode_output(reader: Reader, kind: str, before: MessageHistory) -> Message:
     parts, spelled = _take_output(reader)
     mark = take_mark(reader)
     form: JSONObject = {"item": mark, "output": spelled}

@@ -20,7 +20,7 @@ from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.codec.requests.encode_context import Crossing
+    from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Message
@@ -37,7 +37,7 @@ class InputEncoder:
 
     __slots__ = ("_crossing", "_encoder", "_items", "_kinds", "_losses")
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing
         self._losses = crossing.losses
         self._encoder = ItemEncoder(crossing, answer=False)
@@ -165,7 +165,7 @@ class InputEncoder:
 
         One that is missing is made up as an error; one to no call is told by the user.
         """
-        waiting = _Waiting()
+        waiting = _PendingCalls()
         held: list[JSONObject] = []  # messages that stand between a call and its result
         for item in items:
             kind = item.get("type")
@@ -182,7 +182,7 @@ class InputEncoder:
                 if held:
                     yield from self._missing(waiting.calls.values())
                     yield from held
-                    waiting, held = _Waiting(), []
+                    waiting, held = _PendingCalls(), []
                 if kind in _CALLS and "call_id" in item:
                     waiting.add(item)
                 yield item
@@ -203,7 +203,7 @@ class InputEncoder:
             yield {"type": _CALLS[call["type"]], "call_id": call["call_id"], "output": MISSING_RESULT}
 
 
-class _Waiting:
+class _PendingCalls:
     """Calls that have no result yet, in order; the first of one id is answered first."""
 
     __slots__ = ("_count", "_places", "calls")

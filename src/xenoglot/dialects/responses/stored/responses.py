@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.stored_responses import Background, State, Wish
+from xenoglot.codec.features.stored_responses import Background, StoredResponseCodec, StoreOptions
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.reader import Reader, expected
@@ -22,7 +22,7 @@ from xenoglot.errors import FailureError, WireError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.codec.features.stored_responses import Kept
+    from xenoglot.codec.features.stored_responses import StoredAnswer
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON, JSONObject
 
@@ -41,7 +41,7 @@ _ENDS = frozenset({"response.completed", "response.failed", "response.incomplete
 """The events that carry a whole answer which is over."""
 
 
-def decode_wish(body: JSON) -> Wish:
+def decode_wish(body: JSON) -> StoreOptions:
     """Return what a request asks of whoever keeps things.
 
     Raises:
@@ -58,7 +58,9 @@ def decode_wish(body: JSON) -> Wish:
         raise WireError("$.background", "an answer made in the background is kept: `store` must not be false")
     found = reader.peek("input")
     references = tuple(_reference(item) for item in found if refers(item)) if isinstance(found, list) else ()
-    return Wish(keep=keep, previous=previous, conversation=conversation, references=references, background=background)
+    return StoreOptions(
+        keep=keep, previous=previous, conversation=conversation, references=references, background=background
+    )
 
 
 def decode_items(body: JSONObject) -> list[JSON]:
@@ -91,7 +93,7 @@ def ask_seals(body: JSONObject) -> JSONObject:
     return body | {"include": [*include, SEALED]}
 
 
-def show(answer: JSONObject, kept: Kept) -> JSONObject:
+def show(answer: JSONObject, kept: StoredAnswer) -> JSONObject:
     """Return an answer as that of a kept request: under our id, and saying what the request said of keeping."""
     wish = kept.wish
     ours: JSONObject = {} if wish.conversation is None else {"conversation": {"id": wish.conversation}}
@@ -120,7 +122,7 @@ def mark(answer: JSONObject, status: str, failure: Failure | None) -> JSONObject
     return answer | {"status": status, "error": None if failure is None else encode_failure(failure)}
 
 
-class Showing:
+class StoredResponseStream:
     """Makes a stream that of a kept answer: its id in every event that has the answer in it, its numbers our own.
 
     The stream of an answer in the background has begun before the model's own: it goes on where `opening` ended.
@@ -128,7 +130,7 @@ class Showing:
 
     __slots__ = ("_answer", "_begun", "_kept", "_number")
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: StoredAnswer) -> None:
         self._kept = kept
         self._begun = kept.wish.background
         self._number = len(opening({})) if self._begun else 0
@@ -256,7 +258,7 @@ def _not_in_background() -> Failure:
     return refusal("invalid_request", "Cannot cancel a synchronous response.")
 
 
-STATE: Final = State(
+STATE: Final = StoredResponseCodec(
     path="/v1/responses",
     id_prefix="resp_",
     items_path="input_items",
@@ -267,7 +269,7 @@ STATE: Final = State(
     ask_seals=ask_seals,
     output=_output,
     show=show,
-    showing=Showing,
+    showing=StoredResponseStream,
     mark=mark,
     status=_status,
     listed=identify,

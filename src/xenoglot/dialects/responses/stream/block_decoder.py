@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
 
 
-class Growth:
+class BlockDecoder:
     """A block that has begun as `header`."""
 
     __slots__ = ("_counted", "_grown", "_length", "_part", "_parted", "header")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.codec.loss import Losses, form_of
-from xenoglot.codec.requests.encode_context import Crossing
+from xenoglot.codec.requests.encode_context import EncodeContext
 from xenoglot.codec.target import Target
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_encoder import encode_item, is_message, item_id
 from xenoglot.dialects.responses.output_text import encode_annotation, encode_logprobs
 from xenoglot.dialects.responses.parts import encode_said
-from xenoglot.dialects.responses.stream.block_decoder import Growth, missing
-from xenoglot.dialects.responses.stream.event_writer import Shape
+from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder, missing
+from xenoglot.dialects.responses.stream.event_writer import DeltaTemplate
 from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.events import ArgumentsDelta, CitationDelta, ReasoningDelta, TextDelta
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.framing.sse import ServerSentEvent
-    from xenoglot.dialects.responses.stream.event_writer import WrittenEvents
+    from xenoglot.dialects.responses.stream.event_writer import EventWriter
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event, Piece
     from xenoglot.model.json import JSON, JSONObject
@@ -32,12 +32,12 @@ _BODIES = {"function": ("function_call_arguments", "arguments"), "custom": ("cus
 """Of each kind of call, what its events are about, and where they keep the whole of it."""
 
 
-class Place:
+class ItemContext:
     """The item that is being written: which it is, and what has been said of it."""
 
     __slots__ = ("contents", "events", "index", "item_id", "losses")
 
-    def __init__(self, index: int, losses: Losses, events: WrittenEvents) -> None:
+    def __init__(self, index: int, losses: Losses, events: EventWriter) -> None:
         self.index = index
         self.losses = losses
         self.events = events
@@ -48,9 +48,9 @@ class Place:
         """Return an event about the item."""
         return self.events.event(f"response.{kind}", item_id=self.item_id, output_index=self.index, **fields)
 
-    def shape(self, kind: str, **place: int) -> Shape:
+    def shape(self, kind: str, **place: int) -> DeltaTemplate:
         """Return the shape of the item's deltas of one kind."""
-        return Shape(f"response.{kind}.delta", item_id=self.item_id, output_index=self.index, **place)
+        return DeltaTemplate(f"response.{kind}.delta", item_id=self.item_id, output_index=self.index, **place)
 
     def add(self, item: JSONObject, answer_id: str) -> ServerSentEvent:
         """Return the event that opens the item, which is `item` by now."""
@@ -62,17 +62,17 @@ class Place:
 class Block:
     """A block that is told at its end: what cannot grow on this wire, or is told with its item."""
 
-    shape: Shape | None = None
+    shape: DeltaTemplate | None = None
     grows: type[Piece] | None = None
     """What it grows by where its shape is all that is needed."""
 
-    def __init__(self, header: Part, place: Place, where: str) -> None:
-        self.growth = Growth(header)
+    def __init__(self, header: Part, place: ItemContext, where: str) -> None:
+        self.growth = BlockDecoder(header)
         self.place = place
         self._where = where
 
     @property
-    def pulse(self) -> Shape | None:
+    def pulse(self) -> DeltaTemplate | None:
         """What the block grows by at this moment."""
         return self.shape
 
@@ -133,12 +133,12 @@ class ContentBlock(Block):
         return events
 
 
-class WordsBlock(Block):
+class TextBlock(Block):
     """A `Text` or a `Refusal`, a content of a message."""
 
     grows = TextDelta
 
-    def __init__(self, header: Text | Refusal, place: Place, where: str) -> None:
+    def __init__(self, header: Text | Refusal, place: ItemContext, where: str) -> None:
         super().__init__(header, place, where)
         self._kind, self._key = ("refusal", "refusal") if isinstance(header, Refusal) else ("output_text", "text")
         self._at = place.contents
@@ -201,7 +201,7 @@ class CallBlock(Block):
 
     grows = ArgumentsDelta
 
-    def __init__(self, header: ToolCall, place: Place, where: str) -> None:
+    def __init__(self, header: ToolCall, place: ItemContext, where: str) -> None:
         super().__init__(header, place, where)
         self._kind, self._key = _BODIES[header.kind]
         self._grown = ""
@@ -235,19 +235,19 @@ class CallBlock(Block):
         return [*events, self.place.event(f"{self._kind}.done", **named, **{self._key: text})]
 
 
-class ThoughtBlock(Block):
+class ReasoningBlock(Block):
     """A `Reasoning`, an item of its own: its text is a content, each of its summaries a part (pitfall-112)."""
 
-    def __init__(self, header: Reasoning, place: Place, where: str) -> None:
+    def __init__(self, header: Reasoning, place: ItemContext, where: str) -> None:
         super().__init__(header, place, where)
         self._content = place.shape("reasoning_text", content_index=0)
         self._has_content = False
-        self._summary: Shape | None = None
+        self._summary: DeltaTemplate | None = None
         self._summaries = 0  # those that have begun; the last of them is open
         self._said: list[str] = []  # of the last of them
 
     @property
-    def pulse(self) -> Shape | None:
+    def pulse(self) -> DeltaTemplate | None:
         """What the thought grows by at this moment."""
         return self._summary if self._summary is not None or not self._has_content else self._content
 
@@ -334,7 +334,7 @@ def contents_of(part: Part, where: str, losses: Losses) -> list[JSONObject]:
     mark: JSONObject = form_of(extra, NAME).get("item", {})
     if mark.get("content") in ("empty", "null", "absent") and not getattr(part, "text", ""):
         return []
-    encoded = encode_said(part, where, Crossing(losses, Target(), home=True), answer=True)
+    encoded = encode_said(part, where, EncodeContext(losses, Target(), home=True), answer=True)
     return [] if encoded is None else [encoded]
 
 

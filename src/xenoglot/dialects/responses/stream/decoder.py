@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.framing.event_template import Lesson
+from xenoglot.codec.framing.event_template import TemplateHint
 from xenoglot.codec.json.json_io import decode_answer
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
@@ -19,7 +19,7 @@ from xenoglot.dialects.responses.errors import broken, read_failure
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.finish import take_finish
 from xenoglot.dialects.responses.response import ALWAYS, BESIDE, take_extra, take_head, take_late, take_usage
-from xenoglot.dialects.responses.stream.output_decoder import GrowingItems
+from xenoglot.dialects.responses.stream.output_decoder import OutputDecoder
 from xenoglot.errors import WireError
 from xenoglot.model.content import Extra
 from xenoglot.model.events import (
@@ -70,7 +70,7 @@ class StreamDecoder:
     def __init__(self) -> None:
         self._lives = False  # whether `response.in_progress` has been told
         self._started: Started | None = None
-        self._items = GrowingItems("")
+        self._items = OutputDecoder("")
         self._done = False
         self.terminated = False
         """Whether `response.completed` or `response.incomplete` was read."""
@@ -89,13 +89,13 @@ class StreamDecoder:
         """The open block, and where in it: what grows it means the same for as long as that is so."""
         return None if self._items.open is None or self._done else self._items.open.state
 
-    def lesson(self, event: ServerSentEvent, /) -> Lesson | None:
+    def lesson(self, event: ServerSentEvent, /) -> TemplateHint | None:
         """Say how to read an event that differs from the last one in a piece of text alone."""
         data = decode_answer(event.data)
         item, kind = self._items.open, data.get("type", event.event)
         if item is None or data.get("logprobs") or (take := item.taker(kind, data.get("summary_index"))) is None:
             return None
-        return Lesson(("delta",), take, _PASSED)
+        return TemplateHint(("delta",), take, _PASSED)
 
     def close(self) -> Sequence[Event]:
         """The stream is over: fail, for the answer is not."""
@@ -151,7 +151,7 @@ class StreamDecoder:
         take_usage(reader)
         take_late(reader)
         self._started = Started(**head, extra=take_extra(reader, form))
-        self._items = GrowingItems(self._started.id or "")
+        self._items = OutputDecoder(self._started.id or "")
         return (self._started,)
 
     def _finish(self, event: Reader, answer: JSONObject, kind: str) -> Sequence[Event]:

@@ -19,8 +19,8 @@ from xenoglot.dialects.responses.errors import broken, encode_failure
 from xenoglot.dialects.responses.extras import own_fields
 from xenoglot.dialects.responses.finish import is_cut
 from xenoglot.dialects.responses.response import BESIDE, WHERE, Snapshot
-from xenoglot.dialects.responses.stream.event_writer import WrittenEvents
-from xenoglot.dialects.responses.stream.item_encoder import WrittenItems
+from xenoglot.dialects.responses.stream.event_writer import EventWriter
+from xenoglot.dialects.responses.stream.item_encoder import ItemStreamEncoder
 from xenoglot.dialects.responses.tool_search import as_search, search_names
 from xenoglot.model.events import (
     BlockEnded,
@@ -57,8 +57,8 @@ class StreamEncoder:
         self._request = request
         self._searches = search_names(request.tools)
         self._losses = losses
-        self._events = WrittenEvents()
-        self._items = WrittenItems("", self._events, losses)
+        self._events = EventWriter()
+        self._items = ItemStreamEncoder("", self._events, losses)
         self._snapshot: Snapshot | None = None
         self._usage: Usage | None = None
         self._finished: Finished | None = None
@@ -119,7 +119,7 @@ class StreamEncoder:
 
     def _start(self, started: Started) -> Sequence[ServerSentEvent]:
         self._snapshot = Snapshot(started, self._request, self._losses)
-        self._items = WrittenItems(self._snapshot.answer_id, self._events, self._losses)
+        self._items = ItemStreamEncoder(self._snapshot.answer_id, self._events, self._losses)
         created = self._events.event("response.created", response=self._snapshot.begun())
         return (created, self._in_progress(self._snapshot))
 

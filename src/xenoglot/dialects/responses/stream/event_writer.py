@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 
-class WrittenEvents:
+class EventWriter:
     """The events of one stream, numbered from 0 on without a gap (pitfall-111)."""
 
     __slots__ = ("_count",)
@@ -29,20 +29,20 @@ class WrittenEvents:
         self._count += 1
         return ServerSentEvent(encode_json(numbered), kind)
 
-    def piece(self, shape: Shape, text: str) -> ServerSentEvent:
+    def piece(self, shape: DeltaTemplate, text: str) -> ServerSentEvent:
         """Return the next event, one that differs from others in its text alone."""
         data = b"%b%d%b%b%b" % (shape.before, self._count, shape.between, encode_json(text), shape.after)
         self._count += 1
         return ServerSentEvent(data, shape.kind)
 
-    def frame(self, shape: Shape, text: str) -> bytes:
+    def frame(self, shape: DeltaTemplate, text: str) -> bytes:
         """Return the same in its frame."""
         framed = b"%b%d%b%b%b" % (shape.framed, self._count, shape.between, encode_json(text), shape.end)
         self._count += 1
         return framed
 
 
-class Shape:
+class DeltaTemplate:
     """The bytes around the number and the text of the commonest events, deltas of one content."""
 
     __slots__ = ("after", "before", "between", "end", "framed", "kind")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import BODIES, JOINT, decode_item
 from xenoglot.dialects.responses.output_text import decode_annotation, decode_logprobs
-from xenoglot.dialects.responses.stream.block_decoder import Growth
+from xenoglot.dialects.responses.stream.block_decoder import BlockDecoder
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import (
@@ -74,7 +74,7 @@ class _Pieces(list[str]):
         return self._length
 
 
-class GrowingItem:
+class ItemDecoder:
     """The item `item`, as it was added at `index`."""
 
     __slots__ = (
@@ -104,7 +104,7 @@ class GrowingItem:
         self._places: list[int | None] = []  # of the contents of a message so far, as the wire counts them
         self._known: set[int] = set()  # of these
         self._told = False  # whether the end of the last content has been told
-        self._block: Growth | None = None
+        self._block: BlockDecoder | None = None
         self._texts: dict[tuple[str, int], _Pieces] = {}  # of a thought
         self._summaries: dict[int, int] = {}  # of a thought, as the wire counts them
         self._contents = 0  # of a thought, those of which the end has been told
@@ -123,7 +123,7 @@ class GrowingItem:
             return self._thinker(block, what, summary)
         return block.taker(ArgumentsDelta if self.kind in BODIES else TextDelta)
 
-    def _thinker(self, block: Growth, what: str, summary: JSON) -> Callable[[str], Event]:
+    def _thinker(self, block: BlockDecoder, what: str, summary: JSON) -> Callable[[str], Event]:
         at = self._summary_at(summary or 0) if what.startswith("reasoning_summary") else None
         known = self._texts["text" if at is None else "summary", self._contents if at is None else at]
         take = block.taker(ReasoningDelta if at is None else partial(ReasoningDelta, summary=at))
@@ -140,7 +140,7 @@ class GrowingItem:
             return []
         (header,) = self._decoded(self._item)
         if type(header) is Opaque or isinstance(header, (ToolCall, Reasoning)):
-            self._block = Growth(header)
+            self._block = BlockDecoder(header)
             return self._block.begin()
         return []
 
@@ -234,7 +234,7 @@ class GrowingItem:
         if index is not None:
             self._known.add(index)
         self._told = False
-        self._block = Growth(self._decoded({**self._item, "content": [*before, begun]})[-1])
+        self._block = BlockDecoder(self._decoded({**self._item, "content": [*before, begun]})[-1])
         return [*events, *self._block.begin(), *(self._add(TextDelta(text=str(words))) if said else ())]
 
     def _content_at(self, index: int | None, kind: str) -> list[Event]:

@@ -17,9 +17,9 @@ from xenoglot.dialects.responses.stream.block_encoder import (
     Block,
     CallBlock,
     ContentBlock,
-    Place,
-    ThoughtBlock,
-    WordsBlock,
+    ItemContext,
+    ReasoningBlock,
+    TextBlock,
     contents_of,
     is_content,
     unsaid,
@@ -29,22 +29,22 @@ from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 
 if TYPE_CHECKING:
     from xenoglot.codec.framing.sse import ServerSentEvent
-    from xenoglot.dialects.responses.stream.event_writer import WrittenEvents
+    from xenoglot.dialects.responses.stream.event_writer import EventWriter
     from xenoglot.model.content import Part
     from xenoglot.model.events import Event, OpaqueDelta, Piece
     from xenoglot.model.json import JSONObject
 
 
-class WrittenItems:
+class ItemStreamEncoder:
     """The items of one answer; `output` are those that are done, `parts` all parts that are over."""
 
     __slots__ = ("_answer_id", "_block", "_events", "_losses", "_place", "_spoken", "_where", "output", "parts")
 
-    def __init__(self, answer_id: str, events: WrittenEvents, losses: Losses) -> None:
+    def __init__(self, answer_id: str, events: EventWriter, losses: Losses) -> None:
         self._answer_id = answer_id
         self._events = events
         self._losses = losses
-        self._place: Place | None = None  # of the open item, once it has been added
+        self._place: ItemContext | None = None  # of the open item, once it has been added
         self._spoken: list[Part] = []  # of the open item
         self._where: list[str] = []
         self._block: Block | None = None
@@ -140,18 +140,18 @@ class WrittenItems:
         item = encode_item([unsaid(part)], self._answer_id, len(self.output), self._where[-1:], Losses())
         if item is None or self._place is not None:
             return []
-        self._place = Place(len(self.output), self._losses, self._events)
+        self._place = ItemContext(len(self.output), self._losses, self._events)
         return [self._place.add(_opening(item), self._answer_id)]
 
     def _open(self, part: Part, where: str) -> Block:
-        place = self._place or Place(len(self.output), self._losses, self._events)
+        place = self._place or ItemContext(len(self.output), self._losses, self._events)
         match part:
             case Text() | Refusal() if _grows(part):
-                return WordsBlock(part, place, where)
+                return TextBlock(part, place, where)
             case ToolCall() if not is_search(part):
                 return CallBlock(part, place, where)
             case Reasoning():
-                return ThoughtBlock(part, place, where)
+                return ReasoningBlock(part, place, where)
             case _ if is_content(part):
                 return ContentBlock(part, place, where)
             case _:

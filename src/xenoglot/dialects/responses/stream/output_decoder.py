@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xenoglot.codec.reader import Reader
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.item_decoder import decode_item
-from xenoglot.dialects.responses.stream.item_decoder import OPENINGS, GrowingItem
+from xenoglot.dialects.responses.stream.item_decoder import OPENINGS, ItemDecoder
 from xenoglot.model.content import Reasoning, Refusal, Text, ToolCall
 from xenoglot.model.events import OpaqueDelta
 from xenoglot.model.fold import unfold_part
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
-class GrowingItems:
+class OutputDecoder:
     """The items of one answer."""
 
     __slots__ = ("_answer_id", "_count", "_done", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
 
     def __init__(self, answer_id: str) -> None:
         self._answer_id = answer_id
-        self.open: GrowingItem | None = None
+        self.open: ItemDecoder | None = None
         self.parts: list[Part] = []  # of all items that are done
         self._waiting: OrderedDict[JSON, list[JSONObject]] = (
             OrderedDict()
@@ -64,7 +64,7 @@ class GrowingItems:
             item = output[index] if index is not None and 0 <= index < len(output) else None
             events += [*self._finish(item if self._is_same(item) else None), *self._resume()]
         for index, item in self._untold(output):
-            events += self._whole(item, _Place({"item": item, "output_index": index}))
+            events += self._whole(item, _ItemKey({"item": item, "output_index": index}))
         return events
 
     def _resume(self) -> list[Event]:
@@ -76,7 +76,7 @@ class GrowingItems:
         return events
 
     def _take(self, data: JSONObject, kind: str) -> list[Event]:
-        place = _Place(data)
+        place = _ItemKey(data)
         if self._is_over(place):
             return []
         if self.open is not None and not self._is_of_open(place):
@@ -84,14 +84,14 @@ class GrowingItems:
             return []
         return self._step(data, kind, place)
 
-    def _is_over(self, place: _Place) -> bool:
+    def _is_over(self, place: _ItemKey) -> bool:
         """Whether the item is done: by its id, where there is one."""
         if place.item_id is not None:
             return place.item_id in self._done_ids
         is_open = self.open is not None and self.open.index == place.index
         return place.index in self._done_indexes and not is_open
 
-    def _is_of_open(self, place: _Place) -> bool:
+    def _is_of_open(self, place: _ItemKey) -> bool:
         """Whether an event is about the open item: one of id and place says so, for either may be unreliable.
 
         vLLM counts places otherwise in `added` than in what follows, Copilot makes up another id for every event.
@@ -130,7 +130,7 @@ class GrowingItems:
         said = _said(decode_item(item, f"$.output[{index}]", self._answer_id))
         return renamed.take(_Done(None, index, str(item.get("type")), said))
 
-    def _step(self, data: JSONObject, kind: str, place: _Place) -> list[Event]:
+    def _step(self, data: JSONObject, kind: str, place: _ItemKey) -> list[Event]:
         item = self.open
         if kind == ADDED:
             return [] if item is not None or place.item is None else self._begin(place.item, place)
@@ -145,8 +145,8 @@ class GrowingItems:
             return [*begun, *self._step(data, kind, place)]
         return [OpaqueDelta(dialect=NAME, data=data, name=kind)]
 
-    def _begin(self, item: JSONObject, place: _Place) -> list[Event]:
-        self.open = GrowingItem(item, place.index, self._answer_id)
+    def _begin(self, item: JSONObject, place: _ItemKey) -> list[Event]:
+        self.open = ItemDecoder(item, place.index, self._answer_id)
         return self.open.begin()
 
     def _finish(self, whole: JSONObject | None) -> list[Event]:
@@ -159,7 +159,7 @@ class GrowingItems:
         self.parts += item.parts
         return events
 
-    def _whole(self, item: JSONObject, place: _Place) -> list[Event]:
+    def _whole(self, item: JSONObject, place: _ItemKey) -> list[Event]:
         """Tell an item that nobody saw grow."""
         parts = decode_item(item, f"$.output[{place.index or 0}]", self._answer_id)
         self._note(_Done(place.item_id, place.index, str(item.get("type")), _said(parts)))
@@ -210,7 +210,7 @@ class _Renamed:
         return found is not None
 
 
-class _Place:
+class _ItemKey:
     """Which item an event is about."""
 
     __slots__ = ("index", "item", "item_id")
