@@ -24,7 +24,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import STREAMED
-from xenoglot.engine.prompting.prompt_plan import Asking
+from xenoglot.engine.prompting.prompt_plan import PromptPlanner
 from xenoglot.engine.sampling import completion_fields
 from xenoglot.engine.server import weights
 from xenoglot.engine.server.lifecycle import EngineProcess
@@ -122,7 +122,7 @@ async def bare_side(stack: AsyncExitStack, arguments: argparse.Namespace) -> Sid
     if socket is None:
         raise RuntimeError("the runtime has no socket here")
     runtime = Runtime(process, transport)
-    asking = Asking(runtime, found.name, shape.syntax)
+    asking = PromptPlanner(runtime, found.name, shape.syntax)
     sampling = Sampling(temperature=0.0, logit_bias={"2": NEVER})
     fields = {**completion_fields(sampling, await runtime.facts(), shape.slots), **STREAMED}
     bodies = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agent.working import agent_in, assert_valid, called, results, said
-from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace
 from xenoglot.agent.session.session_files import Sessions
@@ -162,7 +162,7 @@ async def test_a_session_is_gone_on_with(tmp_path: Path) -> None:
 
 
 async def test_a_budget_holds_over_a_resume(tmp_path: Path) -> None:
-    manner = Manner(system="Work.", budget=Budget(model_calls=2))
+    manner = AgentSettings(system="Work.", budget=Budget(model_calls=2))
     file = begun(tmp_path)
     assert (
         await agent_in(tmp_path, Scripted(said("1")), session=file, manner=manner).work("a", ignore)
@@ -189,7 +189,7 @@ async def test_a_budget_holds_over_a_resume(tmp_path: Path) -> None:
 )
 async def test_work_ends_at_its_limits(tmp_path: Path, budget: Budget | None, rounds: int, outcome: str) -> None:
     model = Scripted(called(("list_dir", {})))
-    agent = agent_in(tmp_path, model, manner=Manner(system="Work.", budget=budget, max_rounds=rounds))
+    agent = agent_in(tmp_path, model, manner=AgentSettings(system="Work.", budget=budget, max_rounds=rounds))
     result = await agent.work("go", ignore)
     assert (result.outcome, result.rounds <= 3) == (outcome, True)
     assert_valid_counts(agent.messages)
@@ -236,7 +236,7 @@ async def test_work_that_is_cancelled_can_be_gone_on_with(tmp_path: Path) -> Non
 async def test_a_conversation_that_grows_too_long_is_shortened_and_kept_so(tmp_path: Path) -> None:  # c-w14
     (tmp_path / "long.txt").write_text("word\n" * 2000)
     turns = [called(("read_file", {"path": "long.txt"}), first=number) for number in range(8)]
-    manner = Manner(system="Work.", compaction=Compaction(window=6000, keep_turns=2))
+    manner = AgentSettings(system="Work.", compaction=Compaction(window=6000, keep_turns=2))
     file = begun(tmp_path)
     seen: list[RunEvent] = []
     agent = agent_in(tmp_path, Scripted(*turns, said("done")), session=file, manner=manner)
@@ -250,7 +250,7 @@ async def test_a_conversation_that_grows_too_long_is_shortened_and_kept_so(tmp_p
 async def test_the_embedded_model_works_with_its_tools(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "a.txt").write_text("text")
     tools = tools_for(Workspace(tmp_path), Permissions(), environ={})
-    manner = Manner(system="Work.", max_rounds=2, options={"tool_choice": "list_dir", "max_tokens": 48})
+    manner = AgentSettings(system="Work.", max_rounds=2, options={"tool_choice": "list_dir", "max_tokens": 48})
     file = begun(tmp_path)
     agent = Agent(AsyncClient(engine), tools, manner, file)
     result = await agent.work("List the folder.", ignore)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.agent.working import ALL, assert_valid, called, results, said
 from xenoglot import cli
-from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.delegate import MOST_BESIDE, MOST_ROUNDS, Delegation
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.workspace import Workspace
@@ -105,7 +105,7 @@ def delegating(  # noqa: PLR0913  each is a setting, and named
 ) -> Agent:
     """Return an agent that may delegate."""
     tools = tools_for(Workspace(folder), permissions, environ={})
-    client, manner = AsyncClient(model), Manner(system="Work.", budget=budget)
+    client, manner = AsyncClient(model), AgentSettings(system="Work.", budget=budget)
     agent = Agent(client, tools, manner, session)
     agent.tools = [*tools, Delegation(client, agent, most).tool]
     return agent

@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]  # it has none
 import pytest
 
 from tests.agent.working import called, results, said
-from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS, MOST_OUTPUT, Hook, Hooks
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.policy import checked
@@ -54,7 +54,7 @@ def agent(
     model = Scripted(*turns)
     made = tools_for(Workspace(folder), Permissions(write="yes", shell="no"), environ={})  # noqa: S604  a permission
     around = Hooks(hooks, str(folder), {"PATH": os.environ["PATH"], "MODE": "test"}, Redactor([SECRET]))
-    return Agent(AsyncClient(model), tools or made, Manner(system="Work."), hooks=around), model
+    return Agent(AsyncClient(model), tools or made, AgentSettings(system="Work."), hooks=around), model
 
 
 def prompts(model: Scripted) -> list[str]:

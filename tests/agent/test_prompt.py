@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.agent.prompt import LONGEST_NOTES, Surroundings, project_notes, system_prompt
+from xenoglot.agent.prompt import LONGEST_NOTES, AgentEnvironment, project_notes, system_prompt
 from xenoglot.agent.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HERE = Surroundings(folder="project", system="Linux", today="2026-11-22")
+HERE = AgentEnvironment(folder="project", system="Linux", today="2026-11-22")
 
 
 def test_it_is_short_and_names_no_path_of_the_machine() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.agent.working import agent_in, assert_valid, called, said
 from xenoglot import cli
 from xenoglot.agent import slash
-from xenoglot.agent.agent import Manner
+from xenoglot.agent.agent import AgentSettings
 from xenoglot.agent.permissions import Permissions
 from xenoglot.agent.session.session_files import Sessions
 from xenoglot.backends.redaction import Redactor
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
 
 ID = "20261122-150000-abcdef"
-MANNER = Manner(
+MANNER = AgentSettings(
     system="Work.\n" + "x" * 500, budget=Budget(total_tokens=100, calls=7, cost=1.0), options={"model": "small"}
 )
 ASKED = Permissions(write="ask")
 PLAN = '{"steps": [{"step": "look", "status": "done"}, {"step": "mend"}]}'
 
 
-def here_in(folder: Path, session: SessionFile | None = None) -> slash.Here:
+def here_in(folder: Path, session: SessionFile | None = None) -> slash.SlashContext:
     agent = agent_in(folder, Scripted(said("never")), ASKED, session, MANNER)
-    return slash.Here(agent=agent, folder="project", window={"small": 4096}.get)
+    return slash.SlashContext(agent=agent, folder="project", window={"small": 4096}.get)
 
 
-def typed(here: slash.Here, text: str) -> list[str]:
+def typed(here: slash.SlashContext, text: str) -> list[str]:
     lines = slash.answered(here, text)
     assert lines is not None
     return list(lines)
@@ -110,7 +110,7 @@ def test_a_plan_that_was_refused_is_passed_over(tmp_path: Path, odd: str) -> Non
 
 def test_what_is_there_is_told(tmp_path: Path) -> None:
     tool = GivenTool(Spec(name="my__add"), lambda _, __: None, needs_approval=True)
-    here = slash.Here(
+    here = slash.SlashContext(
         agent=here_in(tmp_path).agent,
         folder="project",
         window=lambda _: None,
@@ -146,8 +146,8 @@ def test_anything_else_is_a_prompt(tmp_path: Path, text: str) -> None:
 
 async def test_a_model_is_changed_for_what_follows(tmp_path: Path) -> None:
     model = Scripted(said("one"), said("two"))
-    agent = agent_in(tmp_path, model, manner=Manner(system="Work.", options={"model": "small", "max_tokens": 9}))
-    here = slash.Here(agent=agent, folder="project", window=lambda _: None)
+    agent = agent_in(tmp_path, model, manner=AgentSettings(system="Work.", options={"model": "small", "max_tokens": 9}))
+    here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     await agent.work("first", lambda _: None)
     assert typed(here, "/model  large ") == ["the model is large"]
     await agent.work("second", lambda _: None)
@@ -164,7 +164,7 @@ async def test_a_conversation_is_shortened_and_kept_so(tmp_path: Path) -> None:
     calls = [called(("read_file", {"path": "a.txt"}), first=number) for number in range(8)]
     model = Scripted(*calls, said("done"))
     agent = agent_in(tmp_path, model, session=session)
-    here = slash.Here(agent=agent, folder="project", window=lambda _: None)
+    here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     assert typed(here, "/compact") == ["there is nothing to shorten"]
     await agent.work("go", lambda _: None)
     before = len(model.requests)
@@ -181,7 +181,7 @@ async def test_a_conversation_is_shortened_and_kept_so(tmp_path: Path) -> None:
 async def test_a_new_conversation_is_the_same_session(tmp_path: Path) -> None:
     session = kept(tmp_path).begin(ID, created=0, workspace="w", model=None)
     agent = agent_in(tmp_path, Scripted(said("done")), session=session)
-    here = slash.Here(agent=agent, folder="project", window=lambda _: None)
+    here = slash.SlashContext(agent=agent, folder="project", window=lambda _: None)
     await agent.work("go", lambda _: None)
     spent = agent.spent
     typed(here, "/clear")

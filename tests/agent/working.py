@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.permissions import Permissions, tools_for
 from xenoglot.agent.sandbox.environment import for_command
 from xenoglot.agent.sandbox.workspace import Workspace
@@ -52,11 +52,11 @@ def agent_in(
     model: Scripted,
     permissions: Permissions = ALL,
     session: SessionFile | None = None,
-    manner: Manner | None = None,
+    manner: AgentSettings | None = None,
 ) -> Agent:
     """Return an agent that works in `folder`."""
     tools = tools_for(Workspace(folder), permissions, environ=for_command(os.environ))
-    return Agent(AsyncClient(model), tools, manner or Manner(system="Work."), session)
+    return Agent(AsyncClient(model), tools, manner or AgentSettings(system="Work."), session)
 
 
 def results(messages: Sequence[Message]) -> list[str]:

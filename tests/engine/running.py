@@ -12,7 +12,7 @@ from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
 from xenoglot.engine.server.lifecycle import EngineProcess
-from xenoglot.engine.server.server_process import Endpoint, Settings
+from xenoglot.engine.server.server_process import EngineEndpoint, Settings
 from xenoglot.engine.server.weights import Weights, fetch
 from xenoglot.model.content import Part, Text
 from xenoglot.model.events import Event
@@ -26,14 +26,14 @@ SHAPE = Settings(slots=4, context=512)
 class Running:
     """A process that somebody else started, and will end."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: EngineEndpoint) -> None:
         self._endpoint = endpoint
 
-    async def ready(self) -> Endpoint:
+    async def ready(self) -> EngineEndpoint:
         """It is there."""
         return self._endpoint
 
-    async def lost(self, endpoint: Endpoint) -> None:
+    async def lost(self, endpoint: EngineEndpoint) -> None:
         """Nobody kills it."""
 
     def hung(self) -> None:
@@ -50,7 +50,7 @@ def weights() -> Weights:
 
 
 @pytest.fixture(scope="session")
-def running_engine(weights: Weights) -> Generator[Endpoint, None, None]:
+def running_engine(weights: Weights) -> Generator[EngineEndpoint, None, None]:
     """Where the engine of this session answers."""
     process = EngineProcess(weights, SHAPE)
     with asyncio.Runner() as runner:
@@ -59,7 +59,7 @@ def running_engine(weights: Weights) -> Generator[Endpoint, None, None]:
 
 
 @pytest.fixture
-async def engine(weights: Weights, running_engine: Endpoint) -> AsyncGenerator[Engine, None]:
+async def engine(weights: Weights, running_engine: EngineEndpoint) -> AsyncGenerator[Engine, None]:
     """The embedded model as a backend, in this test's event loop."""
     transport = Transport()
     yield Engine(weights, SHAPE, transport=transport, process=Running(running_engine))

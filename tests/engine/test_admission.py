@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from xenoglot.engine.admission import Admission, Queue, Ticket
+from xenoglot.engine.admission import Admission, QueueCounts, Ticket
 from xenoglot.errors import FailureError
 
 CAPACITY = 100
@@ -109,7 +109,7 @@ async def test_k21_the_line_has_an_end(line: Line) -> None:
     error = line.tasks["e"].exception()
     assert isinstance(error, FailureError)
     assert error.failure.kind == "rate_limit"
-    assert line.admission.queue == Queue(running=1, waiting=3, refused=1)
+    assert line.admission.queue == QueueCounts(running=1, waiting=3, refused=1)
     for name in "bcd":
         line.tasks[name].cancel()
 
@@ -121,7 +121,7 @@ async def test_who_waits_too_long_is_refused_and_holds_up_nobody() -> None:
     with pytest.raises(FailureError) as refused:
         await line.tasks["large"]
     assert refused.value.failure.kind == "rate_limit"
-    assert line.admission.queue == Queue(running=1, waiting=0, refused=1)
+    assert line.admission.queue == QueueCounts(running=1, waiting=0, refused=1)
     await line.come("small", 1, 5)
     assert line.inside == ["a", "small"]
 
@@ -193,4 +193,4 @@ async def test_who_comes_again_is_not_refused_for_those_who_came_meanwhile() -> 
     for name in ("runs", "waits"):
         await line.leave(name)
     (await again).release()
-    assert line.admission.queue == Queue(running=0, waiting=0, refused=1)
+    assert line.admission.queue == QueueCounts(running=0, waiting=0, refused=1)

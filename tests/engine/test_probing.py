@@ -16,7 +16,7 @@ from xenoglot.providers.probe.runner import Options, ordered
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.providers.probe.findings import Report
 
 __all__ = ["running_engine", "weights"]
@@ -29,7 +29,7 @@ def verdicts(report: Report, face: str) -> Mapping[str, str]:
     return {finding.what: finding.verdict for finding in report.findings if finding.face == face}
 
 
-def test_the_runtime_of_the_engine(running_engine: Endpoint) -> None:
+def test_the_runtime_of_the_engine(running_engine: EngineEndpoint) -> None:
     options = Options(base_url=running_engine.url, keyed=True)
     report = asyncio.run(
         ask_everything(options, key=running_engine.key, patience=60.0, socket_path=running_engine.socket_path)

@@ -3,12 +3,12 @@
 import pytest
 
 from xenoglot.engine.sampling import completion_fields
-from xenoglot.engine.server.runtime import Facts
+from xenoglot.engine.server.runtime import RuntimeProperties
 from xenoglot.errors import FailureError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Sampling
 
-FACTS = Facts(context=2048, vocabulary=100)
+FACTS = RuntimeProperties(context=2048, vocabulary=100)
 NOT_SAID = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "min_p": 0.05}
 
 

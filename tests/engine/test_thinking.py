@@ -22,7 +22,7 @@ from xenoglot.model.response import Finish, Response
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.engine.server.weights import Weights
 
 THINKING = replace(SHAPE, template=(Path(__file__).parent / "templates" / "thoughts.jinja").read_text("utf-8"))
@@ -33,7 +33,7 @@ ON, OFF = Thinking(mode="enabled"), Thinking(mode="disabled")
 
 
 @pytest.fixture(scope="module")
-def running(weights: Weights) -> Generator[Endpoint]:
+def running(weights: Weights) -> Generator[EngineEndpoint]:
     """Where the usual weights answer with a template that has them think."""
     process = EngineProcess(weights, THINKING)
     with asyncio.Runner() as runner:
@@ -42,7 +42,7 @@ def running(weights: Weights) -> Generator[Endpoint]:
 
 
 @pytest.fixture
-async def thinker(weights: Weights, running: Endpoint) -> AsyncGenerator[Engine]:
+async def thinker(weights: Weights, running: EngineEndpoint) -> AsyncGenerator[Engine]:
     """A model that thinks."""
     transport = Transport()
     yield Engine(weights, THINKING, transport=transport, process=Running(running))

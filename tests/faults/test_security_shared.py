@@ -26,7 +26,7 @@ from xenoglot.engine.backend import Engine
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.server.bert import make
 from xenoglot.engine.server.lifecycle import EngineProcess
-from xenoglot.engine.server.server_process import Endpoint, Settings
+from xenoglot.engine.server.server_process import EngineEndpoint, Settings
 from xenoglot.engine.server.weights import Weights, from_path
 from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.embedded import Embedded, EmbeddedModel
@@ -157,7 +157,7 @@ async def cached(engine: Engine, text: str) -> int:
 
 @pytest.mark.parametrize("remembers", [True, False])
 async def test_s10_a_prompt_tells_nothing_of_one_before_it(
-    weights: Weights, running_engine: Endpoint, *, remembers: bool
+    weights: Weights, running_engine: EngineEndpoint, *, remembers: bool
 ) -> None:
     transport = Transport()
     shape = Settings(slots=4, context=512, remembers=remembers)

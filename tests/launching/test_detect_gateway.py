@@ -16,7 +16,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.launching import detect_gateway
-from xenoglot.launching.detect_gateway import Found, context_of, is_mine, look, named
+from xenoglot.launching.detect_gateway import DetectedGateway, context_of, is_mine, look, named
 from xenoglot.launching.gateway_thread import hosted
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def impostor(answers: Mapping[str, tuple[int, bytes]]) -> Iterator[tuple[str, li
 
 def test_a_gateway_is_known_by_what_it_says() -> None:
     with Speaker(dialects.get("chat")) as speaker, hosted(from_flags({}, upstream=speaker.url)) as door:
-        assert look(door.url, door.key) == Found(ours=True, welcome=True, models=("large",))
-        assert look(door.url, None) == Found(ours=True)
-        assert look(f"{door.url}/", "xg-another") == Found(ours=True)
+        assert look(door.url, door.key) == DetectedGateway(ours=True, welcome=True, models=("large",))
+        assert look(door.url, None) == DetectedGateway(ours=True)
+        assert look(f"{door.url}/", "xg-another") == DetectedGateway(ours=True)
         assert named(door.url, door.key) == ("large",)
         with pytest.raises(ConfigurationError, match="it wants another key: name the variable"):
             named(door.url, None)
@@ -79,7 +79,7 @@ HEALTHY = {"/health": (200, b'{"status":"ok"}')}
 )
 def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int, bytes]], *, shows: bool) -> None:
     with impostor(answers) as (url, shown):
-        assert look(url, KEY) == Found(ours=shows)
+        assert look(url, KEY) == DetectedGateway(ours=shows)
         with pytest.raises(ConfigurationError, match="it wants another key" if shows else "no Xenoglot answers at"):
             named(url, KEY)
         assert any(KEY in head for head in shown) is shows
@@ -96,7 +96,7 @@ def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int
 )
 def test_a_list_of_models_that_is_none(models: bytes) -> None:
     with impostor({**HEALTHY, "/": (200, b"Xenoglot: ..."), "/v1/models": (200, models)}) as (url, _):
-        assert look(url, KEY) == Found(ours=True, welcome=True)
+        assert look(url, KEY) == DetectedGateway(ours=True, welcome=True)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_nobody_there() -> None:
     assert context_of("http://127.0.0.1:9", KEY, "m") is None
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    assert look(f"http://127.0.0.1:{port}", KEY) == Found()
+    assert look(f"http://127.0.0.1:{port}", KEY) == DetectedGateway()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://a", "http://", "http://a/'b", 'http://a/"b', "http://a\n"])

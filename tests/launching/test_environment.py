@@ -8,11 +8,11 @@ import tomllib
 import pytest
 
 from xenoglot.launching import programs
-from xenoglot.launching.environment import Place, environment, setup, shown
-from xenoglot.launching.program import File, Program
+from xenoglot.launching.environment import GatewayLocation, environment, setup, shown
+from xenoglot.launching.program import Program, ProgramFile
 
-PLACE = Place(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder", model='a "b" \\ {url}')
-NAMELESS = Place(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder")
+PLACE = GatewayLocation(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder", model='a "b" \\ {url}')
+NAMELESS = GatewayLocation(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder")
 ROW = Program(
     name="mine",
     title="Mine",
@@ -21,7 +21,10 @@ ROW = Program(
     arguments=(("--url", "{url}/v1"), ("-m", "{model}"), ("-c", 'model={"model"}')),
     env={"URL": "{url}", "MODEL": "{model}", "CONFIG": {"{model}": ["{key}", 1, True], "env": "{env:KEY}"}},
     unset=("OTHER",),
-    files=(File(name="a.json", content={"model": "{model}", "key": "{key}"}), File(name="b.txt", content="{model}")),
+    files=(
+        ProgramFile(name="a.json", content={"model": "{model}", "key": "{key}"}),
+        ProgramFile(name="b.txt", content="{model}"),
+    ),
 )
 
 
@@ -54,11 +57,11 @@ def test_the_context_window_is_a_number_or_left_out() -> None:
         arguments=(("-c", "window={context}"),),
         env={"WINDOW": "{context}", "CONFIG": {"limit": {"context": "{=context}", "output": 8}, "name": "n"}},
     )
-    known = setup(row, Place(url="u", key="k", folder="f", model="m", context=32768))
+    known = setup(row, GatewayLocation(url="u", key="k", folder="f", model="m", context=32768))
     assert known.arguments == ("-c", "window=32768")
     assert known.env["WINDOW"] == "32768"
     assert json.loads(known.env["CONFIG"]) == {"limit": {"context": 32768, "output": 8}, "name": "n"}
-    unknown = setup(row, Place(url="u", key="k", folder="f", model="m"))
+    unknown = setup(row, GatewayLocation(url="u", key="k", folder="f", model="m"))
     assert (unknown.arguments, sorted(unknown.env)) == ((), ["CONFIG"])
     assert json.loads(unknown.env["CONFIG"]) == {"name": "n"}
     assert (row.wants_context, ROW.wants_context) == (True, False)
@@ -67,7 +70,7 @@ def test_the_context_window_is_a_number_or_left_out() -> None:
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
 def test_programs_are_told_the_context_window(name: str) -> None:
     """findings-clients-3: Claude Code assumed a window of a million tokens."""
-    place = Place(url="u", key="k", folder="f", model="m", context=32768)
+    place = GatewayLocation(url="u", key="k", folder="f", model="m", context=32768)
     made = setup(programs.get(name), place)
     told = json.dumps([made.arguments, made.env, made.files])
     assert "32768" in told

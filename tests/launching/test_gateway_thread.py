@@ -17,7 +17,7 @@ from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
 from xenoglot.launching import programs
-from xenoglot.launching.environment import Place, setup
+from xenoglot.launching.environment import GatewayLocation, setup
 from xenoglot.launching.gateway_thread import hosted, private
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from xenoglot.launching.gateway_thread import Door
+    from xenoglot.launching.gateway_thread import GatewayEndpoint
 
 HELLO = Response(
     id="1", candidates=(Candidate(content=(Text(text="Hello."),), finish=Finish(reason="stop")),), created=1
@@ -40,7 +40,7 @@ def speaker() -> Iterator[Speaker]:
 
 
 @pytest.fixture(scope="module")
-def door(speaker: Speaker) -> Iterator[Door]:
+def door(speaker: Speaker) -> Iterator[GatewayEndpoint]:
     with hosted(from_flags({}, upstream=speaker.url)) as door:
         yield door
 
@@ -98,7 +98,7 @@ def values(told: object) -> Iterator[tuple[str, str]]:
         yield from values(item)
 
 
-def found(name: str, place: Place) -> dict[str, str]:
+def found(name: str, place: GatewayLocation) -> dict[str, str]:
     """Return what a program is told, by the names under which it looks for it."""
     import tomllib  # noqa: PLC0415  only here
 
@@ -114,20 +114,20 @@ def found(name: str, place: Place) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", programs.names())
-def test_what_a_program_is_told_opens_the_gateway(name: str, door: Door, speaker: Speaker) -> None:
+def test_what_a_program_is_told_opens_the_gateway(name: str, door: GatewayEndpoint, speaker: Speaker) -> None:
     ask, url, key = ASKED[name]
-    told = found(name, Place(url=door.url, key=door.key, folder="/folder", model="large"))
+    told = found(name, GatewayLocation(url=door.url, key=door.key, folder="/folder", model="large"))
     speaker.will(HELLO)
     assert ask(url.format_map(told), key.format_map(told)) == "Hello."
     assert door.key not in str(speaker.headers)
 
 
-def test_nobody_else_is_let_in(door: Door) -> None:
+def test_nobody_else_is_let_in(door: GatewayEndpoint) -> None:
     with pytest.raises(AuthenticationError):
         messages(door.url, "xg-another")
 
 
-def test_each_run_has_a_key_of_its_own(speaker: Speaker, door: Door) -> None:
+def test_each_run_has_a_key_of_its_own(speaker: Speaker, door: GatewayEndpoint) -> None:
     with hosted(from_flags({}, upstream=speaker.url)) as other:
         assert other.key != door.key
         assert other.url != door.url

@@ -21,8 +21,8 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import load
-from xenoglot.launching.first_config import Answers, Who, checked, written
-from xenoglot.launching.init import Questions, answers_of
+from xenoglot.launching.first_config import InitAnswers, UpstreamChoice, checked, written
+from xenoglot.launching.init import InitPrompt, answers_of
 from xenoglot.providers import catalog
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def flags(**said: object) -> Namespace:
     return Namespace(**(dict.fromkeys(FLAGS) | {"setting": []} | said))
 
 
-def asked(answers: list[str], environ: dict[str, str], **said: object) -> tuple[Answers, list[str], list[str]]:
+def asked(answers: list[str], environ: dict[str, str], **said: object) -> tuple[InitAnswers, list[str], list[str]]:
     """Return the answers, the questions, and what was told between them."""
     questions: list[str] = []
     told: list[str] = []
@@ -57,12 +57,12 @@ def asked(answers: list[str], environ: dict[str, str], **said: object) -> tuple[
             raise EOFError
         return answers.pop(0)
 
-    return answers_of(flags(**said), Questions(ask, told.append, environ)), questions, told
+    return answers_of(flags(**said), InitPrompt(ask, told.append, environ)), questions, told
 
 
 def test_the_usual_answers_make_the_embedded_model() -> None:
     made, questions, told = asked([""] * 4, {})
-    assert made == Answers()
+    assert made == InitAnswers()
     assert [question.rpartition("[")[2] for question in questions] == ["embedded] ", "8080] ", "none] ", "sqlite] "]
     assert told[0].startswith("Providers: anthropic, azure,")
 
@@ -70,8 +70,8 @@ def test_the_usual_answers_make_the_embedded_model() -> None:
 def test_a_provider_whose_key_is_there_is_the_usual_one() -> None:
     answers = ["", "", "9000", "no", "fast slow", "yes", "CLIENTS", "off"]
     made, questions, _ = asked(answers, {"GROQ_API_KEY": KEY})
-    who = Who(name="groq", provider="groq", key_env="GROQ_API_KEY")
-    assert made == Answers(who=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
+    who = UpstreamChoice(name="groq", provider="groq", key_env="GROQ_API_KEY")
+    assert made == InitAnswers(who=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
     assert KEY not in "".join(questions) + written(made)
 
 
@@ -79,8 +79,8 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
     answers = ["opnai", "http://127.0.0.1:9", "chatt", "messages", KEY, "MY_KEY"]
     answers += ["99999", "8081", "*", "maybe", "n", "", "postgresql://u:p@h/d", "memory"]
     made, _, told = asked(answers, {})
-    who = Who(name="main", base_url="http://127.0.0.1:9", dialect="messages", key_env="MY_KEY")
-    assert made == Answers(who=who, models=("*",), embedded=False, port=8081, store="memory")
+    who = UpstreamChoice(name="main", base_url="http://127.0.0.1:9", dialect="messages", key_env="MY_KEY")
+    assert made == InitAnswers(who=who, models=("*",), embedded=False, port=8081, store="memory")
     assert [text for text in told if KEY in text] == []
     assert [text.split(", completions")[0] for text in told[1:]] == [
         "there is no provider `opnai`; did you mean `openai`?",
@@ -185,8 +185,10 @@ TEXT = some.text(some.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 @given(some.lists(TEXT.filter(str.isprintable), max_size=3, unique=True), TEXT, some.booleans())
 def test_whatever_is_said_is_what_the_file_says(models: list[str], url: str, embedded: bool) -> None:  # noqa: FBT001  drawn
     """No name or address gets out of its quotes."""
-    answers = Answers(
-        who=Who(name="main", base_url=f"http://{url}", dialect="chat"), models=tuple(models), embedded=embedded
+    answers = InitAnswers(
+        who=UpstreamChoice(name="main", base_url=f"http://{url}", dialect="chat"),
+        models=tuple(models),
+        embedded=embedded,
     )
     plain = tomllib.loads(written(answers))
     assert plain["upstreams"] == {"main": {"dialect": "chat", "base_url": f"http://{url}"}}
@@ -198,5 +200,5 @@ def test_every_provider_makes_a_file_that_is_right() -> None:
     for name in catalog.names():
         row = catalog.get(name)
         settings = {one: "value" for one, setting in row.settings.items() if not setting.default}
-        who = Who(name="main", provider=name, settings=settings, key_env=row.key_env)
-        assert checked(Answers(who=who), {}, name).upstreams["main"].provider == name
+        who = UpstreamChoice(name="main", provider=name, settings=settings, key_env=row.key_env)
+        assert checked(InitAnswers(who=who), {}, name).upstreams["main"].provider == name

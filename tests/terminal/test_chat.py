@@ -14,20 +14,20 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.terminal.chat import LEAVE, Chat
 from xenoglot.terminal.conversation import Conversation
-from xenoglot.terminal.counts import Spent, counted
+from xenoglot.terminal.counts import ConversationUsage, counted
 from xenoglot.tools.tool import tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.terminal.display.renderer import Canvas
+    from xenoglot.terminal.display.renderer import Renderer
 
 
 class Typing:
     """A face at which somebody types what was said before; an exception is a key."""
 
     def __init__(self, *typed: str | type[BaseException], interactive: bool = False) -> None:
-        self.canvas: Canvas = Drawn()
+        self.canvas: Renderer = Drawn()
         self.interactive = interactive
         self._typed = list(typed)
 
@@ -193,7 +193,7 @@ def test_what_is_not_known_is_not_counted(usage: Usage | None, said: str) -> Non
 
 
 def test_sums_tell_what_is_missing() -> None:
-    spent = Spent()
+    spent = ConversationUsage()
     spent.add(Usage(input_tokens=7, output_tokens=3), 0.25)
     spent.add(None, None)
     assert str(spent) == "2 answers, 7 tokens in, 3 out, 1 not counted, $0.2500 and 1 without a price"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator
     from pathlib import Path
 
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.engine.server.weights import Weights
 
 KEY = "sk-very-secret-0123456789"
@@ -47,7 +47,7 @@ async def recording(url: str, folder: Path, *secrets: str) -> AsyncIterator[str]
 
 
 @pytest.fixture(scope="module")
-def model(weights: Weights, running_engine: Endpoint) -> Generator[str]:
+def model(weights: Weights, running_engine: EngineEndpoint) -> Generator[str]:
     """Give the URL of a gateway in front of the embedded model."""
     engine = Engine(weights, SHAPE, transport=Transport(), process=Process(running_engine))
     with Running(Gateway(config_for("scripted"), {"scripted": engine})) as running:

@@ -20,7 +20,7 @@ from xenoglot.tools.tool import tool
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.engine.server.weights import Weights
     from xenoglot.tools.events import RunEvent
 
@@ -55,14 +55,14 @@ async def test_it_calls_a_tool_reads_the_result_and_answers(engine: Engine) -> N
 
 
 @asynccontextmanager
-async def opened(weights: Weights, endpoint: Endpoint) -> AsyncGenerator[Engine]:
+async def opened(weights: Weights, endpoint: EngineEndpoint) -> AsyncGenerator[Engine]:
     """Give the engine of this session, in another event loop."""
     transport = Transport()
     yield Engine(weights, SHAPE, transport=transport, process=Running(endpoint))
     await transport.aclose()
 
 
-def test_it_does_so_for_the_blocking_client(weights: Weights, running_engine: Endpoint) -> None:
+def test_it_does_so_for_the_blocking_client(weights: Weights, running_engine: EngineEndpoint) -> None:
     with Client(partial(opened, weights, running_engine)) as client:
         result = client.run("How is the weather in Oslo?", [weather], **OPTIONS)
     assert results(result.messages)[0][1] == "rain in Oslo for 1 day"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from xenoglot.agent.hooks import MOST_FOLLOW_UPS
 from xenoglot.agent.sandbox.file_names import sayable
-from xenoglot.agent.session.session_records import Account
+from xenoglot.agent.session.session_records import SessionSpend
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
 from xenoglot.tools.budget import Budget, Spent, spent_beside
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.tools.tool import Approval, LocalTool
 
 
-class Manner(Struct, frozen=True, kw_only=True):
+class AgentSettings(Struct, frozen=True, kw_only=True):
     """How an agent goes about it: its instructions, what it may spend over the whole session, and how it asks.
 
     `max_rounds` counts the answers to one prompt. `options` are those of `AsyncClient.complete`.
@@ -52,7 +52,7 @@ class Agent:
         self,
         client: AsyncClient,
         tools: Sequence[LocalTool],
-        manner: Manner,
+        manner: AgentSettings,
         session: SessionFile | None = None,
         hooks: Hooks | None = None,
     ) -> None:
@@ -181,7 +181,7 @@ class Agent:
     def _account(self, spent: Spent, outcome: Outcome | None) -> None:
         self.spent = spent
         if self._session is not None:
-            self._session.account(Account(spent=spent, outcome=outcome))
+            self._session.account(SessionSpend(spent=spent, outcome=outcome))
 
 
 def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -52,7 +52,7 @@ class Task(Struct, frozen=True):
     after: list[str] = []
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class TaskResult(Struct, frozen=True, kw_only=True):
     """How a task ended: the outcome of its run or `not run`, and what it said, or why not."""
 
     outcome: str
@@ -92,7 +92,7 @@ class Delegation:
         self._left -= len(tasks)
         self._waiting, self._failures = len(tasks), 0
         room = asyncio.Semaphore(MOST_BESIDE)
-        ends: dict[str, asyncio.Task[Ended]] = {}
+        ends: dict[str, asyncio.Task[TaskResult]] = {}
         async with asyncio.TaskGroup() as group:
             for task in ordered:
                 before = {name: ends[name] for name in task.after}
@@ -105,17 +105,17 @@ class Delegation:
         )
 
     async def _done(
-        self, task: Task, before: Mapping[str, asyncio.Task[Ended]], room: asyncio.Semaphore, context: ToolContext
-    ) -> Ended:
+        self, task: Task, before: Mapping[str, asyncio.Task[TaskResult]], room: asyncio.Semaphore, context: ToolContext
+    ) -> TaskResult:
         """Wait for what the task comes after, and do it."""
         earlier = {name: await end for name, end in before.items()}
         async with room:
             self._waiting -= 1
             failed = next((name for name, end in earlier.items() if end.outcome != "answered"), None)
             if failed is not None:
-                ended = Ended(outcome="not run", text=f"`{failed}`, which it comes after, was not done")
+                ended = TaskResult(outcome="not run", text=f"`{failed}`, which it comes after, was not done")
             elif self._failures >= MOST_FAILURES:
-                ended = Ended(outcome="not run", text=f"{MOST_FAILURES} other tasks have failed")
+                ended = TaskResult(outcome="not run", text=f"{MOST_FAILURES} other tasks have failed")
             else:
                 context.progress(f"{task.name}: begins\n")
                 ended = await self._worked(task, earlier, context)
@@ -123,7 +123,7 @@ class Delegation:
         context.progress(f"{task.name}: {ended.outcome}\n")
         return ended
 
-    async def _worked(self, task: Task, earlier: Mapping[str, Ended], context: ToolContext) -> Ended:
+    async def _worked(self, task: Task, earlier: Mapping[str, TaskResult], context: ToolContext) -> TaskResult:
         """Run the task; what it spent is told to the agent, however it ends."""
         budget = self._running[task.name] = self._share()
         manner = self._agent.manner
@@ -144,14 +144,14 @@ class Delegation:
                     if isinstance(event, CallStarted):
                         context.progress(f"{task.name}: {shown(event.call.name)} {event.call.arguments[:100]}\n")
         except XenoglotError as error:  # the other tasks may fare better
-            return Ended(outcome="failed", text=str(error))
+            return TaskResult(outcome="failed", text=str(error))
         finally:
             del self._running[task.name]
             self._agent.spend(run.spent)
         if (result := run.result) is None:
             raise RuntimeError("a run that has ended has a result")
         text = result.text if result.outcome == "answered" else f"{result.reason}\n{result.text}".strip()
-        return Ended(outcome=result.outcome, text=cut(text, LONGEST_TEXT))
+        return TaskResult(outcome=result.outcome, text=cut(text, LONGEST_TEXT))
 
     def _share(self) -> Budget:
         """Return an equal part of what is left, for a task, those that may begin beside it, and the agent itself."""
@@ -167,7 +167,7 @@ class Delegation:
         return Budget(**shares)  # type: ignore[arg-type]  # only the cost is no whole number
 
 
-def _told(ended: Mapping[str, Ended]) -> Iterator[str]:
+def _told(ended: Mapping[str, TaskResult]) -> Iterator[str]:
     for name, end in ended.items():
         yield f"## {name}: {end.outcome}\n{end.text}"
 

@@ -86,7 +86,7 @@ class Hooks:
 
     def around(self, tools: Sequence[LocalTool]) -> list[LocalTool]:
         """Return the tools, each with its hooks."""
-        return [HookedTool(tool, self) if self._has_tool(tool.spec.name) else tool for tool in tools]
+        return [HookWrapper(tool, self) if self._has_tool(tool.spec.name) else tool for tool in tools]
 
     def run(self, moment: Moment, event: JSONObject) -> HookResult:
         """Run the hooks of a moment one after the other, until one stops the work."""
@@ -132,7 +132,7 @@ class Hooks:
         return HookResult(stopped=problem)
 
 
-class HookedTool(LocalTool):
+class HookWrapper(LocalTool):
     """A tool with the hooks that run before and after its calls."""
 
     def __init__(self, tool: LocalTool, hooks: Hooks) -> None:

@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from xenoglot import model_selection
 from xenoglot.agent import slash
-from xenoglot.agent.agent import Agent, Manner
+from xenoglot.agent.agent import Agent, AgentSettings
 from xenoglot.agent.answer_schema import RETRIES, AnswerSchema, correction, load_answer_schema, unfenced
 from xenoglot.agent.delegate import Delegation
 from xenoglot.agent.hooks import Hooks
 from xenoglot.agent.permissions import Leave, Permissions, tools_for
 from xenoglot.agent.policy import Policy, policy_of
-from xenoglot.agent.prompt import Surroundings, notes_name, project_notes, system_prompt
+from xenoglot.agent.prompt import AgentEnvironment, notes_name, project_notes, system_prompt
 from xenoglot.agent.sandbox.environment import for_command
 from xenoglot.agent.sandbox.environment import secrets as secrets_of
 from xenoglot.agent.sandbox.file_names import sayable
@@ -53,13 +53,13 @@ LONGEST_TITLE = 60
 HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class AgentOptions(Struct, frozen=True, kw_only=True):
     """What flags say, before a model is there: where, with what, what is kept, and who looks on."""
 
     chosen: model_selection.Chosen
     workspace: Workspace
     tools: list[LocalTool]
-    manner: Manner
+    manner: AgentSettings
     sessions: Sessions
     screen: Screen
     can_ask: bool
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
         if options.delegate:
             delegate = Delegation(client, agent, options.max_delegated).tool
             agent.tools = [*agent.tools, *setting.policy.applied([delegate], can_ask=setting.can_ask)]
-        here = slash.Here(
+        here = slash.SlashContext(
             agent=agent,
             folder=for_log(Path(setting.workspace.root).name),
             window=client.context_window,
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> 
             runner.run(client.aclose())
 
 
-def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> Setting:
+def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None) -> AgentOptions:
     policy = policy_of(options, os.environ)
     options = policy.narrowed(options)
     chosen = _chosen(options)
@@ -129,7 +129,7 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     )
     tools = policy.applied(made, can_ask=can_ask)
     schema = None if options.schema is None else load_answer_schema(options.schema)
-    return Setting(
+    return AgentOptions(
         chosen=chosen,
         workspace=workspace,
         tools=tools,
@@ -163,14 +163,14 @@ def _permissions(options: argparse.Namespace, *, can_ask: bool) -> Permissions:
 
 def _manner(
     options: argparse.Namespace, workspace: Workspace, tools: list[LocalTool], schema: AnswerSchema | None
-) -> Manner:
-    surroundings = Surroundings(
+) -> AgentSettings:
+    surroundings = AgentEnvironment(
         folder=sayable(Path(workspace.root).name), system=platform.system(), today=time.strftime("%Y-%m-%d")
     )
     notes = None if options.no_notes else project_notes(workspace)
     output = None if schema is None else schema.format
     wanted = {"max_tokens": options.max_tokens, "temperature": options.temperature, "output": output}
-    return Manner(
+    return AgentSettings(
         system=system_prompt(surroundings, {tool.spec.name for tool in tools}, notes, sayable(options.system or "")),
         max_rounds=options.max_rounds,
         budget=Budget(
@@ -197,7 +197,7 @@ def _screen(options: argparse.Namespace, redactor: Redactor, screen_of: Callable
     return screen_of()
 
 
-def _prompt(options: argparse.Namespace, setting: Setting) -> str | None:
+def _prompt(options: argparse.Namespace, setting: AgentOptions) -> str | None:
     """Return the one thing to do; `None` where somebody sits there who will say."""
     if options.prompt is None and setting.can_ask:
         if setting.schema is not None:
@@ -213,7 +213,7 @@ def _prompt(options: argparse.Namespace, setting: Setting) -> str | None:
 
 
 @contextmanager
-def _session(options: argparse.Namespace, setting: Setting) -> Iterator[SessionFile | None]:
+def _session(options: argparse.Namespace, setting: AgentOptions) -> Iterator[SessionFile | None]:
     """Open the session that is wanted; say afterwards how to go on with it."""
     if options.no_session:
         yield None
@@ -230,7 +230,7 @@ def _session(options: argparse.Namespace, setting: Setting) -> Iterator[SessionF
         file.close()
 
 
-def _opened(options: argparse.Namespace, setting: Setting) -> SessionFile:
+def _opened(options: argparse.Namespace, setting: AgentOptions) -> SessionFile:
     here = sayable(setting.workspace.root)
     if options.resume is not None or options.latest:
         file = setting.sessions.resume(setting.sessions.newest(here) if options.latest else options.resume)
@@ -244,7 +244,7 @@ def _opened(options: argparse.Namespace, setting: Setting) -> SessionFile:
 
 
 @contextmanager
-def _outside(options: argparse.Namespace, setting: Setting) -> Iterator[Sequence[LocalTool]]:
+def _outside(options: argparse.Namespace, setting: AgentOptions) -> Iterator[Sequence[LocalTool]]:
     """Give the tools of MCP servers; a person is asked before each call, or has allowed them all."""
     if options.mcp is None:
         yield ()
@@ -257,7 +257,7 @@ def _outside(options: argparse.Namespace, setting: Setting) -> Iterator[Sequence
         yield setting.policy.applied(tools, can_ask=setting.can_ask, outside=True)
 
 
-def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting) -> Outcome:
+def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions) -> Outcome:
     """Have the agent work on a prompt, and return how that ended."""
     screen = setting.screen
     try:
@@ -272,7 +272,9 @@ def _worked(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting)
     return result.outcome
 
 
-def _worked_to_schema(runner: asyncio.Runner, agent: Agent, prompt: str, setting: Setting, schema: AnswerSchema) -> int:
+def _worked_to_schema(
+    runner: asyncio.Runner, agent: Agent, prompt: str, setting: AgentOptions, schema: AnswerSchema
+) -> int:
     """Have the agent work until its answer matches the schema; print that alone, and return the exit code."""
     for attempt in count():
         outcome = _worked(runner, agent, prompt, setting)
@@ -290,7 +292,7 @@ def _worked_to_schema(runner: asyncio.Runner, agent: Agent, prompt: str, setting
     return 0
 
 
-def _converse(runner: asyncio.Runner, here: slash.Here, setting: Setting) -> int:
+def _converse(runner: asyncio.Runner, here: slash.SlashContext, setting: AgentOptions) -> int:
     """Work on one prompt after the other until the person leaves."""
     setting.screen.note(HELP)
     while True:

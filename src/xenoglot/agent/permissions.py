@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.agent.tools.edit import Editing
-from xenoglot.agent.tools.plan import Planning
-from xenoglot.agent.tools.read import Looking
-from xenoglot.agent.tools.run import Commanding
-from xenoglot.agent.tools.search import Searching
+from xenoglot.agent.tools.edit import EditTools
+from xenoglot.agent.tools.plan import PlanTool
+from xenoglot.agent.tools.read import ReadTools
+from xenoglot.agent.tools.run import RunTool
+from xenoglot.agent.tools.search import SearchTool
 from xenoglot.tools.tool import LocalTool, tool
 
 if TYPE_CHECKING:
@@ -41,21 +41,21 @@ def tools_for(
 
     Commands are given the variables of `environ` as they are; `redactor` takes secrets out of what they print.
     """
-    looking = Looking(workspace)
+    looking = ReadTools(workspace)
     tools: list[LocalTool] = [
         tool(looking.list_dir),
         tool(looking.read_file),
         tool(looking.find),
-        tool(Searching(workspace).search, exclusive=True),  # each starts a process, and a model may ask for hundreds
-        tool(Planning().plan),
+        tool(SearchTool(workspace).search, exclusive=True),  # each starts a process, and a model may ask for hundreds
+        tool(PlanTool().plan),
     ]
     if permissions.write != "no":
-        editing = Editing(workspace)
+        editing = EditTools(workspace)
         asked = permissions.write == "ask"
         tools += [
             tool(function, needs_approval=asked, exclusive=True) for function in (editing.edit_file, editing.write_file)
         ]
     if permissions.shell != "no":
-        commanding = Commanding(workspace.root, environ, redactor)
+        commanding = RunTool(workspace.root, environ, redactor)
         tools.append(tool(commanding.run, needs_approval=permissions.shell == "ask", exclusive=True))
     return tools

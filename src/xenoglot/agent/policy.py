@@ -46,7 +46,7 @@ Amount = Annotated[float, Meta(ge=0, le=1e15)]
 Count = Annotated[int, Meta(ge=1)]
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class PolicyLimits(Struct, frozen=True, kw_only=True):
     """The most there may be of each; `None` is what the flags say. `seconds` are those of work."""
 
     rounds: Count | None = None
@@ -77,7 +77,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     message: str | None = None
     env: dict[str, Any] = {}
     hooks: tuple[Hook, ...] = ()
-    limits: Limits = Limits()
+    limits: PolicyLimits = PolicyLimits()
 
     @property
     def secrets(self) -> list[str]:

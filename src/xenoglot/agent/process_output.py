@@ -8,7 +8,7 @@ import subprocess
 import time
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from xenoglot.agent.sandbox.redact_stream import Masking
+from xenoglot.agent.sandbox.redact_stream import StreamRedactor
 
 if TYPE_CHECKING:
     from xenoglot.backends.redaction import Redactor
@@ -77,7 +77,7 @@ class _Beginning:
 
     def __init__(self, most: int, redactor: Redactor) -> None:
         self._most = most
-        self._masking = Masking(redactor)
+        self._masking = StreamRedactor(redactor)
         self._kept = ""
         self._is_cut = False
 

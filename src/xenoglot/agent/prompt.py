@@ -35,7 +35,7 @@ _EDITING = "Change files with `edit_file`; `write_file` is for new files."
 _SHELL = "Commands have no terminal and no input. Nothing that they start outlives them."
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class AgentEnvironment(Struct, frozen=True, kw_only=True):
     """Where the agent works: the name of the folder, the system, and the day (`2026-11-22`)."""
 
     folder: str
@@ -44,7 +44,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 
 def system_prompt(
-    surroundings: Surroundings, tools: Collection[str], notes: str | None, extra: str | None = None
+    surroundings: AgentEnvironment, tools: Collection[str], notes: str | None, extra: str | None = None
 ) -> str:
     """Return the instructions for an agent that has `tools`; `extra` are those of whoever started it."""
     return "\n\n".join(_sections(surroundings, tools, notes, extra))
@@ -76,7 +76,7 @@ def notes_name(workspace: Workspace) -> str | None:
 
 
 def _sections(
-    surroundings: Surroundings, tools: Collection[str], notes: str | None, extra: str | None
+    surroundings: AgentEnvironment, tools: Collection[str], notes: str | None, extra: str | None
 ) -> Iterator[str]:
     yield _INTRODUCTION
     abilities = [_EDITING if "edit_file" in tools else _READING, _SHELL if "run" in tools else _NO_SHELL]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from xenoglot.agent.agent import Agent
 from xenoglot.agent.policy import OWN
-from xenoglot.agent.tools.plan import Planning, Step
+from xenoglot.agent.tools.plan import PlanTool, Step
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
@@ -21,7 +21,7 @@ from xenoglot.policy.prompt_estimate import estimate
 from xenoglot.tools.compaction import Compaction, shortened
 from xenoglot.tools.tool import LocalTool, ToolError
 
-Command: TypeAlias = Callable[["Here", str], Iterator[str]]
+Command: TypeAlias = Callable[["SlashContext", str], Iterator[str]]
 """Does what it says with what is typed behind its name, and yields lines to show."""
 
 _WORD: Final = re.compile(r"/[a-z-]*")
@@ -31,7 +31,7 @@ _LONGEST: Final = 400
 """Characters of a line that every screen shows."""
 
 
-class Here(Struct, frozen=True, kw_only=True):
+class SlashContext(Struct, frozen=True, kw_only=True):
     """What there is to look at: the agent, and what was settled before it began.
 
     `folder` is the name of the workspace, `notes` of the file of notes that was read, `session` of the session;
@@ -52,7 +52,7 @@ def is_command(typed: str) -> bool:
     return name in COMMANDS or (_WORD.fullmatch(name) is not None and not rest)
 
 
-def answered(here: Here, typed: str) -> Iterator[str] | None:
+def answered(here: SlashContext, typed: str) -> Iterator[str] | None:
     """Do what was typed, and return the lines to show; `None` where it is a prompt, and no command.
 
     Raises:
@@ -80,14 +80,14 @@ def _folded(lines: Iterator[str]) -> Iterator[str]:
             yield from (line[at : at + _LONGEST] for at in range(0, max(1, len(line)), _LONGEST))
 
 
-def _help(_: Here, __: str) -> Iterator[str]:
+def _help(_: SlashContext, __: str) -> Iterator[str]:
     shown = [(f"{name} {takes}".rstrip(), does) for name, (takes, does, _) in COMMANDS.items()]
     width = max(len(name) for name, _ in shown)
     yield from (f"{name.ljust(width)}  {does}" for name, does in shown)
     yield "anything else is a prompt"
 
 
-def _status(here: Here, _: str) -> Iterator[str]:
+def _status(here: SlashContext, _: str) -> Iterator[str]:
     manner, spent = here.agent.manner, here.agent.spent
     yield f"model {_model_of(here)}, folder {here.folder}, {manner.max_rounds} answers to a prompt"
     budget = manner.budget
@@ -103,43 +103,43 @@ def _status(here: Here, _: str) -> Iterator[str]:
             yield f"{what.removeprefix('total_')} left: {left}"
 
 
-def _usage(here: Here, _: str) -> Iterator[str]:
+def _usage(here: SlashContext, _: str) -> Iterator[str]:
     spent = here.agent.spent
     yield (
         f"{spent.input_tokens} tokens in, {spent.output_tokens} out, {spent.model_calls} answers, {spent.calls} calls"
     )
 
 
-def _context(here: Here, _: str) -> Iterator[str]:
+def _context(here: SlashContext, _: str) -> Iterator[str]:
     window = here.window(_model_of(here))
     yield f"{len(here.agent.messages)} turns, about {_size(here, here.agent.messages)} tokens with what goes before"
     yield f"the model holds {window}" if window else "how many tokens the model holds is not known"
 
 
-def _prompt(here: Here, _: str) -> Iterator[str]:
+def _prompt(here: SlashContext, _: str) -> Iterator[str]:
     yield here.agent.manner.system
 
 
-def _memory(here: Here, _: str) -> Iterator[str]:
+def _memory(here: SlashContext, _: str) -> Iterator[str]:
     yield f"{here.notes} was read" if here.notes else "no notes of the project were read"
 
 
-def _model(here: Here, name: str) -> Iterator[str]:
+def _model(here: SlashContext, name: str) -> Iterator[str]:
     if name:
         manner = here.agent.manner
         here.agent.manner = replace(manner, options={**manner.options, "model": name})
     yield f"the model is {_model_of(here)}"
 
 
-def _tools(here: Here, _: str) -> Iterator[str]:
+def _tools(here: SlashContext, _: str) -> Iterator[str]:
     yield _listed(here.agent.tools)
 
 
-def _mcp(here: Here, _: str) -> Iterator[str]:
+def _mcp(here: SlashContext, _: str) -> Iterator[str]:
     yield _listed(here.outside) if here.outside else "no tools of MCP servers: `--mcp FILE` brings some"
 
 
-def _permissions(here: Here, _: str) -> Iterator[str]:
+def _permissions(here: SlashContext, _: str) -> Iterator[str]:
     tools = here.agent.tools
     given = {tool.spec.name for tool in tools}
     for what, names in (
@@ -150,15 +150,15 @@ def _permissions(here: Here, _: str) -> Iterator[str]:
         yield f"{what}: {', '.join(names) or '-'}"
 
 
-def _plan(here: Here, _: str) -> Iterator[str]:
+def _plan(here: SlashContext, _: str) -> Iterator[str]:
     yield next(_plans(here.agent.messages), "there is no plan")
 
 
-def _session(here: Here, _: str) -> Iterator[str]:
+def _session(here: SlashContext, _: str) -> Iterator[str]:
     yield f"{here.session}: go on with --resume {here.session}" if here.session else "nothing is kept: `--no-session`"
 
 
-def _compact(here: Here, _: str) -> Iterator[str]:
+def _compact(here: SlashContext, _: str) -> Iterator[str]:
     settings, messages = here.agent.manner.compaction or Compaction(), here.agent.messages
 
     def weigh(some: tuple[Message, ...]) -> int:
@@ -174,21 +174,21 @@ def _compact(here: Here, _: str) -> Iterator[str]:
     yield f"the conversation was shortened: about {before} tokens, now {after}"
 
 
-def _clear(here: Here, _: str) -> Iterator[str]:
+def _clear(here: SlashContext, _: str) -> Iterator[str]:
     here.agent.rewrite(())
     yield "a new conversation; what was spent still counts"
 
 
-def _exit(_: Here, __: str) -> Iterator[str]:
+def _exit(_: SlashContext, __: str) -> Iterator[str]:
     """Leave nothing to show: whoever reads prompts leaves before this."""
     yield from ()
 
 
-def _model_of(here: Here) -> str:
+def _model_of(here: SlashContext) -> str:
     return str(here.agent.manner.options.get("model", "-"))
 
 
-def _size(here: Here, messages: Sequence[Message]) -> int:
+def _size(here: SlashContext, messages: Sequence[Message]) -> int:
     """Return about how many tokens the next prompt has before what is asked."""
     system = Message(role="system", content=(Text(text=here.agent.manner.system),))
     tools = tuple(tool.spec for tool in here.agent.tools)
@@ -209,7 +209,7 @@ def _plans(messages: Sequence[Message]) -> Iterator[str]:
         for part in reversed(message.content):
             if isinstance(part, ToolCall) and part.name == "plan":
                 try:
-                    noted = Planning().plan(msgspec.json.decode(part.arguments, type=_Steps).steps)
+                    noted = PlanTool().plan(msgspec.json.decode(part.arguments, type=_Steps).steps)
                 except (msgspec.DecodeError, RecursionError, ToolError):  # the tool has refused it, too
                     continue
                 yield "".join(piece.text for piece in noted.content if isinstance(piece, Text))

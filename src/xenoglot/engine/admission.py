@@ -35,7 +35,7 @@ RETRY_SECONDS: Final = (1.0, 60.0)
 """The shortest and the longest time that anybody is told to wait: clients sleep for whatever they are told."""
 
 
-class Queue(Struct, frozen=True, kw_only=True):
+class QueueCounts(Struct, frozen=True, kw_only=True):
     """What is known of the line: how many run, how many wait, and how many were ever refused."""
 
     running: int
@@ -90,9 +90,9 @@ class Admission:
         self._line: deque[tuple[Ticket, int, asyncio.Future[None]]] = deque()
 
     @property
-    def queue(self) -> Queue:
+    def queue(self) -> QueueCounts:
         """How long the line is now."""
-        return Queue(running=self._running, waiting=len(self._line), refused=self._refused)
+        return QueueCounts(running=self._running, waiting=len(self._line), refused=self._refused)
 
     async def enter(self, slots: int, tokens: int, capacity: int, *, again: bool = False) -> Ticket:
         """Wait for one's turn; `tokens` of `capacity` and `slots` are held until the ticket is given back.

@@ -19,13 +19,13 @@ from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.prompt_echo import made_here
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
-from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, Completion, Plan, unspoken
+from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, CompletionContext, CompletionDecoder, unspoken
 from xenoglot.engine.decoding.prompt_logprobs import weigh
 from xenoglot.engine.embedding import EmbeddingEngine
 from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
 from xenoglot.engine.failures import CRASHED, overflow
 from xenoglot.engine.metrics import Meter
-from xenoglot.engine.prompting.prompt_plan import Asking
+from xenoglot.engine.prompting.prompt_plan import PromptPlanner
 from xenoglot.engine.samplers import sampler_fields
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, completion_fields, wants_logprobs
 from xenoglot.engine.server.fingerprint import fingerprint
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.http.client import Reply, Transport
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
-    from xenoglot.engine.metrics import Measures
-    from xenoglot.engine.server.runtime import Facts, Process
+    from xenoglot.engine.metrics import EngineMetrics
+    from xenoglot.engine.server.runtime import Process, RuntimeProperties
     from xenoglot.engine.server.weights import Weights
     from xenoglot.model.content import Extra, Text
     from xenoglot.model.events import Event
@@ -69,7 +69,7 @@ class _Job(Struct, frozen=True, kw_only=True):
     """A request, ready for the runtime."""
 
     fields: JSONObject
-    plan: Plan
+    plan: CompletionContext
     stops: StopStage | None
     slots: int
     tokens: int
@@ -96,7 +96,7 @@ class Engine:
         self._process: Process = process or EngineProcess(weights, self._settings)
         self._runtime = Runtime(self._process, transport)
         self._context = self._settings.context or weights.context or DEFAULT_CONTEXT
-        self._asking = Asking(self._runtime, weights.name, self._settings.syntax)
+        self._asking = PromptPlanner(self._runtime, weights.name, self._settings.syntax)
         self._admission = Admission(self._settings.slots, self._settings.queue, self._settings.queue_seconds)
         pooling = replace(self._settings, pooling="mean")
         self._meter = Meter()
@@ -141,7 +141,7 @@ class Engine:
             self._meter.add((), finished=False)
             ticket.release_soon()
             raise
-        return _Run(reply, ticket, Completion(job.plan), job.stops, self._meter, self._runtime)
+        return _Run(reply, ticket, CompletionDecoder(job.plan), job.stops, self._meter, self._runtime)
 
     async def _turn(self, job: _Job) -> Ticket:
         """Wait for the turn of `job`; whoever leaves before has left, too."""
@@ -193,7 +193,7 @@ class Engine:
         """Return the text of the tokens."""
         return await checked_text(asked.tokens, self._runtime)
 
-    def measures(self) -> Measures:
+    def measures(self) -> EngineMetrics:
         """Return what it has done so far."""
         queue = self._admission.queue
         said = self._meter.measures(self.name, self._settings.slots, self._runtime.starts)
@@ -223,7 +223,7 @@ class Engine:
             raise FailureError(response)
         return _known(list(unfold(best(response, call.request.sampling))))
 
-    async def _echo(self, request: Request, tokens: list[int], facts: Facts) -> Text | None:
+    async def _echo(self, request: Request, tokens: list[int], facts: RuntimeProperties) -> Text | None:
         """Return what the answer begins with, if that is asked for; weighed, if that is too."""
         prompt, sampling = request.prompt, request.sampling
         if prompt is None or not prompt.echo or request.messages:
@@ -271,7 +271,7 @@ class Engine:
         if (stop := stop_words(request)) and not asked.calls:
             fields["stop"] = stop
         echoed = await self._echo(request, prompt, facts)
-        plan = Plan(
+        plan = CompletionContext(
             model=self.name,
             prompt_tokens=len(prompt),
             speeches=tuple(asked.speech(index, echoed) for index in range(count)),
@@ -292,7 +292,7 @@ class _Run:
         self,
         reply: Reply,
         ticket: Ticket,
-        completion: Completion,
+        completion: CompletionDecoder,
         stops: StopStage | None,
         meter: Meter,
         runtime: Runtime,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Call
     from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.http.client import Transport
-    from xenoglot.engine.metrics import Measures
+    from xenoglot.engine.metrics import EngineMetrics
     from xenoglot.engine.server.runtime import Process
     from xenoglot.engine.server.weights import Weights
     from xenoglot.model.embedding import EmbeddingRequest, Input, Vector
@@ -117,7 +117,7 @@ class EmbeddingEngine:
     async def count(self, call: Call) -> None:
         """Return nothing: of what it cannot be asked there is nothing to count."""
 
-    def measures(self) -> Measures:
+    def measures(self) -> EngineMetrics:
         """Return what it has done so far; requests are counted in pieces, as the runtime is asked."""
         queue, finding = self._admission.queue, self._finding
         found = finding is not None and finding.done() and not finding.cancelled() and finding.exception() is None

@@ -28,7 +28,7 @@ class Timings(Struct, frozen=True):
     predicted_ms: float = 0.0
 
 
-class Measures(Struct, frozen=True, kw_only=True):
+class EngineMetrics(Struct, frozen=True, kw_only=True):
     """The numbers of a moment. Those that only grow count from the start of this process.
 
     Tokens and seconds are those of answers that came to their end; tokens per second are means that lean towards the
@@ -53,10 +53,10 @@ class Measures(Struct, frozen=True, kw_only=True):
 
 
 @runtime_checkable
-class Measured(Protocol):
+class MetricsSource(Protocol):
     """A backend that keeps such numbers."""
 
-    def measures(self) -> Measures:
+    def measures(self) -> EngineMetrics:
         """Return them; asks nobody and never waits."""
         ...
 
@@ -80,9 +80,9 @@ class Meter:
             self._prompt_rate = _mean(self._prompt_rate, one.prompt_n, one.prompt_ms)
             self._generation_rate = _mean(self._generation_rate, one.predicted_n, one.predicted_ms)
 
-    def measures(self, model: str, slots: int, starts: int) -> Measures:
+    def measures(self, model: str, slots: int, starts: int) -> EngineMetrics:
         """Return what was added up, for a model that has so many slots and was started so often."""
-        return Measures(
+        return EngineMetrics(
             model=model,
             slots=slots,
             starts=starts,

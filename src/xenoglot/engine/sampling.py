@@ -8,7 +8,7 @@ from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.logit_bias import is_token
 
 if TYPE_CHECKING:
-    from xenoglot.engine.server.runtime import Facts
+    from xenoglot.engine.server.runtime import RuntimeProperties
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Sampling
 
@@ -52,7 +52,7 @@ FIELDS: Final = {
 """Our name of a setting -> the runtime's."""
 
 
-def completion_fields(sampling: Sampling, facts: Facts, slots: int) -> JSONObject:
+def completion_fields(sampling: Sampling, facts: RuntimeProperties, slots: int) -> JSONObject:
     """Return the runtime's fields for `sampling`, without `n_predict`.
 
     Raises:

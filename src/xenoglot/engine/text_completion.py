@@ -17,15 +17,15 @@ from xenoglot.model.fold import unfold_part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.engine.decoding.candidate import Speech
-    from xenoglot.engine.server.runtime import Facts, Runtime
+    from xenoglot.engine.decoding.candidate import CandidateStage
+    from xenoglot.engine.server.runtime import Runtime, RuntimeProperties
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
     from xenoglot.model.request import Prompt, Request, Sampling
     from xenoglot.model.response import Candidate, Finish, Response
 
 
-async def text_tokens(prompt: Prompt, runtime: Runtime, facts: Facts) -> list[int]:
+async def text_tokens(prompt: Prompt, runtime: Runtime, facts: RuntimeProperties) -> list[int]:
     """Return the tokens of the one text of `prompt`, given as such or as a text.
 
     Raises:
@@ -81,10 +81,10 @@ def of_several(request: Request, count: int) -> Request:
     return replace(request, prompt=prompt, sampling=replace(sampling, n=count, logprobs=True), stream=False)
 
 
-class EchoSpeech:
+class PromptEchoStage:
     """A candidate that begins with the text it goes on with."""
 
-    def __init__(self, text: Text, speech: Speech, candidate: int) -> None:
+    def __init__(self, text: Text, speech: CandidateStage, candidate: int) -> None:
         self._before: Sequence[Event] = tuple(unfold_part(text, candidate))
         self._speech = speech
 

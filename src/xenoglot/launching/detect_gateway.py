@@ -32,7 +32,7 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _OK, _UNAUTHORIZED = 200, 401
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class DetectedGateway(Struct, frozen=True, kw_only=True):
     """What was found at an address: a gateway (`ours`) that takes the key (`welcome`), and the models it lists."""
 
     ours: bool = False
@@ -40,7 +40,7 @@ class Found(Struct, frozen=True, kw_only=True):
     models: Sequence[str] = ()
 
 
-def look(url: str, key: str | None) -> Found:
+def look(url: str, key: str | None) -> DetectedGateway:
     """Return what is at `url`. The key is shown to what is well, and asks for one."""
     return asyncio.run(_look(url.rstrip("/"), key))
 
@@ -88,25 +88,25 @@ def _owners(table: str, port: int) -> Sequence[int]:
     return [int(row[7]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port]
 
 
-async def _look(url: str, key: str | None) -> Found:
+async def _look(url: str, key: str | None) -> DetectedGateway:
     from xenoglot.backends.http.client import Deadlines, Transport, TransportError  # noqa: PLC0415  only where one asks
 
     transport = Transport(deadlines=Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE, total=PATIENCE))
     try:
         status, body = await _get(transport, f"{url}/health", None)
         if status != _OK or not _is_health(body):
-            return Found()
+            return DetectedGateway()
         status, body = await _get(transport, f"{url}/", None)
         if status == _UNAUTHORIZED and key is not None:
             status, body = await _get(transport, f"{url}/", key)
         if status == _UNAUTHORIZED:
-            return Found(ours=True)
+            return DetectedGateway(ours=True)
         if status != _OK or not body.startswith(OURS):
-            return Found()
+            return DetectedGateway()
         status, body = await _get(transport, f"{url}/v1/models", key)
-        return Found(ours=True, welcome=True, models=_models(body) if status == _OK else ())
+        return DetectedGateway(ours=True, welcome=True, models=_models(body) if status == _OK else ())
     except (TransportError, ValueError):
-        return Found()
+        return DetectedGateway()
     finally:
         await transport.aclose()
 

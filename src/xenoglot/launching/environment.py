@@ -21,7 +21,7 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _DIRECT = ("127.0.0.1", "localhost")
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class GatewayLocation(Struct, frozen=True, kw_only=True):
     """Where a gateway is (`url`, without `/v1`), what it takes and has, and the folder for the files of the run.
 
     `context` is the context window of the model in tokens, where it is known.
@@ -34,7 +34,7 @@ class Place(Struct, frozen=True, kw_only=True):
     context: int | None = None
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class ProgramEnvironment(Struct, frozen=True, kw_only=True):
     """What a program is started with, beside what the environment says anyhow."""
 
     arguments: tuple[str, ...]
@@ -43,10 +43,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     files: dict[str, str]
 
 
-def setup(program: Program, place: Place) -> Setup:
+def setup(program: Program, place: GatewayLocation) -> ProgramEnvironment:
     """Return what `program` is told."""
     filled = (_filled(group, place) for group in program.arguments)
-    return Setup(
+    return ProgramEnvironment(
         arguments=tuple(argument for group in filled if group is not None for argument in group),
         env={name: text for name, value in program.env.items() if (text := _variable(value, place)) is not None},
         unset=program.unset,
@@ -54,13 +54,13 @@ def setup(program: Program, place: Place) -> Setup:
     )
 
 
-def environment(made: Setup, environ: Mapping[str, str]) -> dict[str, str]:
+def environment(made: ProgramEnvironment, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the program: those that there are, and what is set; no proxy stands before us."""
     kept = {name: value for name, value in environ.items() if name not in made.unset}
     return kept | dict(_direct(environ)) | made.env
 
 
-def shown(made: Setup, command: Sequence[str], folder: str) -> Iterator[str]:
+def shown(made: ProgramEnvironment, command: Sequence[str], folder: str) -> Iterator[str]:
     """Yield the lines that say, as a shell would be told, what is set."""
     for name in made.unset:
         yield f"unset {name}"
@@ -82,18 +82,18 @@ def _direct(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield name, ",".join(dict.fromkeys((*said, *_DIRECT)))
 
 
-def _variable(value: JSON, place: Place) -> str | None:
+def _variable(value: JSON, place: GatewayLocation) -> str | None:
     filled = _filled(value, place)
     return filled if filled is None or isinstance(filled, str) else to_text(filled)
 
 
-def _text(content: JSON, place: Place) -> str:
+def _text(content: JSON, place: GatewayLocation) -> str:
     if isinstance(content, str):
         return _string(content, place) or ""
     return json.format(encode_json(_filled(content, place)), indent=2).decode() + "\n"
 
 
-def _filled(value: JSON, place: Place) -> JSON:
+def _filled(value: JSON, place: GatewayLocation) -> JSON:
     """Return a value with its holes filled; `None` for what names a model or its context where there is none."""
     match value:
         case "{=context}":
@@ -114,7 +114,7 @@ def _filled(value: JSON, place: Place) -> JSON:
             return value
 
 
-def _string(text: str, place: Place) -> str | None:
+def _string(text: str, place: GatewayLocation) -> str | None:
     if place.model is None and ("{model}" in text or '{"model"}' in text):
         return None
     if place.context is None and "{context}" in text:

@@ -23,7 +23,7 @@ _UNSET = "not-set-yet"
 """What stands for a key while the file is checked, where its variable is still to be set."""
 
 
-class Who(Struct, frozen=True, kw_only=True):
+class UpstreamChoice(Struct, frozen=True, kw_only=True):
     """Who answers: a `provider` known by name, or the server at a `base_url`, which speaks `dialect`."""
 
     name: str
@@ -34,10 +34,10 @@ class Who(Struct, frozen=True, kw_only=True):
     key_env: str | None = None
 
 
-class Answers(Struct, frozen=True, kw_only=True):
+class InitAnswers(Struct, frozen=True, kw_only=True):
     """What a first configuration says; without an upstream (`who`) the embedded model answers alone."""
 
-    who: Who | None = None
+    who: UpstreamChoice | None = None
     models: tuple[str, ...] = ()
     embedded: bool = True
     port: int = 8080
@@ -45,7 +45,7 @@ class Answers(Struct, frozen=True, kw_only=True):
     store: str = "sqlite"
 
 
-def checked(answers: Answers, environ: Mapping[str, str], where: str) -> Config:
+def checked(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Config:
     """Return the configuration that the answers make; a key that is not set yet is none of its mistakes.
 
     Raises:
@@ -56,12 +56,12 @@ def checked(answers: Answers, environ: Mapping[str, str], where: str) -> Config:
     return check(tomllib.loads(written(answers)), {**environ, **known}, where)
 
 
-def written(answers: Answers) -> str:
+def written(answers: InitAnswers) -> str:
     """Return the text of the file. No key is in it: they stand in variables of the environment."""
     return "\n".join(_lines(answers)) + "\n"
 
 
-def _lines(answers: Answers) -> Iterator[str]:
+def _lines(answers: InitAnswers) -> Iterator[str]:
     yield "# What `xenoglot serve --config` reads, and checks. All that can be said: docs/configuration.md."
     yield "# A key stands in a variable of the environment, never here."
     yield from ("", "[server]", 'host = "127.0.0.1"  # this machine alone; for others, clients need keys')
@@ -82,7 +82,7 @@ def _keys(variable: str | None) -> Iterator[str]:
     yield from (lines if variable else (f"# {line}" for line in lines))
 
 
-def _upstream(who: Who) -> Iterator[str]:
+def _upstream(who: UpstreamChoice) -> Iterator[str]:
     yield from ("", "# Who answers.", f"[upstreams.{who.name}]")
     said = {"provider": who.provider, "dialect": who.dialect, "base_url": who.base_url}
     yield from (f"{name} = {_value(value)}" for name, value in said.items() if value is not None)
@@ -94,13 +94,13 @@ def _upstream(who: Who) -> Iterator[str]:
     yield "# deadlines = { first_byte = 60.0, idle = 120.0 }"
 
 
-def _embedded(answers: Answers) -> Iterator[str]:
+def _embedded(answers: InitAnswers) -> Iterator[str]:
     alone = answers.who is None
     yield from ("", f"# The embedded model: it answers {'every name' if alone else 'to its own name'}.", "[embedded]")
     yield f"enabled = {'true' if alone or answers.embedded else 'false'}"
 
 
-def _models(answers: Answers) -> Iterator[str]:
+def _models(answers: InitAnswers) -> Iterator[str]:
     if answers.who is None:
         return
     if not answers.models or EVERY in answers.models:

@@ -34,7 +34,7 @@ DRAIN_SECONDS = 1.0
 """For what is still being answered when the program has ended: nobody hears it."""
 
 
-class Door(Struct, frozen=True, kw_only=True):
+class GatewayEndpoint(Struct, frozen=True, kw_only=True):
     """Where a gateway is, the key that it takes, and the models that it names itself."""
 
     url: str
@@ -49,7 +49,7 @@ def private(config: Config, key: str) -> Config:
 
 
 @contextmanager
-def hosted(config: Config, log: TextIO | None = None) -> Generator[Door]:
+def hosted(config: Config, log: TextIO | None = None) -> Generator[GatewayEndpoint]:
     """Run a gateway of `config` on a free port, for a key that is made for this run; its log goes to `log`, or nowhere.
 
     Raises:
@@ -61,7 +61,7 @@ def hosted(config: Config, log: TextIO | None = None) -> Generator[Door]:
         thread = _Thread(private(config, key), listener, log)
         thread.start()
         try:
-            yield Door(url=f"http://{HOST}:{listener.getsockname()[1]}", key=key, models=thread.ready())
+            yield GatewayEndpoint(url=f"http://{HOST}:{listener.getsockname()[1]}", key=key, models=thread.ready())
         finally:
             thread.stop()
 

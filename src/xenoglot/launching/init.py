@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
-from xenoglot.launching.first_config import EVERY, Answers, Who, checked, written
+from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, checked, written
 from xenoglot.providers import catalog
 from xenoglot.providers.endpoint_urls import face_of, needed
 
@@ -34,7 +34,7 @@ _PORTS = frozenset(map(str, range(LAST_PORT + 1)))
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Questions:
+class InitPrompt:
     """Asks what the flags have not said; where nobody is to be asked, takes what is usual."""
 
     def __init__(
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     ask = None if options.yes else input
     if ask is not None and (sys.stdin is None or not sys.stdin.isatty()):
         raise ConfigurationError("nobody is there to answer: say all by flags, and `--yes` to the rest")
-    questions = Questions(ask, _say, os.environ)
+    questions = InitPrompt(ask, _say, os.environ)
     path = Path(options.output)
     _may_write(path, questions, force=options.force)
     answers = answers_of(options, questions)
@@ -105,15 +105,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def answers_of(options: argparse.Namespace, questions: Questions) -> Answers:
+def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswers:
     """Return the answers to all questions.
 
     Raises:
-        ConfigurationError: see `Questions.answer`.
+        ConfigurationError: see `InitPrompt.answer`.
     """
     who = _who(options, questions)
     port = questions.answer("Which port?", "8080", options.port, _port, "--port")
-    return Answers(
+    return InitAnswers(
         who=who,
         models=() if who is None else _models(who, options, questions),
         embedded=who is None or _embedded(options, questions),
@@ -131,7 +131,7 @@ def answers_of(options: argparse.Namespace, questions: Questions) -> Answers:
     )
 
 
-def _who(options: argparse.Namespace, questions: Questions) -> Who | None:
+def _who(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
     """Return who answers, and what has to be known of them."""
     questions.say(f"Providers: {', '.join(catalog.names())}.")
     question = f"Who answers? A provider, the URL of a server, or `{EMBEDDED}` (the model that comes with Xenoglot)"
@@ -143,7 +143,7 @@ def _who(options: argparse.Namespace, questions: Questions) -> Who | None:
         variable = questions.answer(
             f"Which variable holds its key? (`{NONE}`: it needs none)", NONE, options.key_env, _variable, "--key-env"
         )
-        return Who(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
+        return UpstreamChoice(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
     row = catalog.get(name)
     face = face_of(row, options.dialect)
     settings = {one: _setting(row, one, options, questions) for one in needed(face)}
@@ -155,7 +155,7 @@ def _who(options: argparse.Namespace, questions: Questions) -> Who | None:
         "--key-env",
     )
     said = {one: value for one, value in settings.items() if value}
-    return Who(
+    return UpstreamChoice(
         name=re.sub(r"[^A-Za-z0-9_-]", "_", row.name),
         provider=row.name,
         dialect=options.dialect,
@@ -164,7 +164,7 @@ def _who(options: argparse.Namespace, questions: Questions) -> Who | None:
     )
 
 
-def _setting(row: Provider, name: str, options: argparse.Namespace, questions: Questions) -> str:
+def _setting(row: Provider, name: str, options: argparse.Namespace, questions: InitPrompt) -> str:
     """Return what stands in an address; nothing where that is found again where it is found now."""
     setting = row.settings[name]
     said = dict(one.partition("=")[::2] for one in options.setting).get(name)
@@ -176,7 +176,7 @@ def _setting(row: Provider, name: str, options: argparse.Namespace, questions: Q
     )
 
 
-def _models(who: Who, options: argparse.Namespace, questions: Questions) -> tuple[str, ...]:
+def _models(who: UpstreamChoice, options: argparse.Namespace, questions: InitPrompt) -> tuple[str, ...]:
     if options.model:
         return tuple(options.model)
     if who.key_env is None or questions.environ.get(who.key_env):
@@ -185,14 +185,14 @@ def _models(who: Who, options: argparse.Namespace, questions: Questions) -> tupl
     return tuple(questions.answer(question, EVERY, None, _needed).split())
 
 
-def _show_models(who: Who, questions: Questions) -> None:
+def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
     """Tell which models there are, where somebody is there to see it, and the server says so."""
     if questions.silent:
         return
     if questions.answer("Look which models it has?", "yes", None, _yes_or_no).lower().startswith("n"):
         return
     try:
-        config = checked(Answers(who=who, embedded=False), questions.environ, "init")
+        config = checked(InitAnswers(who=who, embedded=False), questions.environ, "init")
         names = asyncio.run(_listed(config))
     except XenoglotError as error:
         questions.say(for_log(f"It does not say: {error}", 400))
@@ -209,13 +209,13 @@ async def _listed(config: Config) -> Sequence[str]:
         return [model.id for model in await list_models(gateway.router, gateway.backends)]
 
 
-def _embedded(options: argparse.Namespace, questions: Questions) -> bool:
+def _embedded(options: argparse.Namespace, questions: InitPrompt) -> bool:
     if options.embedded is not None:
         return bool(options.embedded)
     return questions.whether("Shall the embedded model answer, too?", usual=False)
 
 
-def _may_write(path: Path, questions: Questions, *, force: bool) -> None:
+def _may_write(path: Path, questions: InitPrompt, *, force: bool) -> None:
     if not path.exists() or force:
         return
     if questions.whether(f"{path} is there. Write it anew?", usual=False):

@@ -12,7 +12,7 @@ ModelRule: TypeAlias = Literal["own", "needed"]
 """Whether the program knows models of its own to ask for, or has to be told one."""
 
 
-class File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProgramFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file in the folder of the run: text as it is, anything else as JSON (which YAML reads as well)."""
 
     name: str
@@ -44,7 +44,7 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arguments: tuple[tuple[str, ...], ...] = ()
     env: dict[str, JSON] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
-    files: tuple[File, ...] = ()
+    files: tuple[ProgramFile, ...] = ()
     tested: str | None = None
     note: str = ""
     sources: dict[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from xenoglot import model_selection
 from xenoglot.errors import ConfigurationError
 from xenoglot.launching import programs
-from xenoglot.launching.environment import Place, environment, setup, shown
+from xenoglot.launching.environment import GatewayLocation, environment, setup, shown
 from xenoglot.launching.temp_dir import private_folder
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from xenoglot.gateway.config.load import Config
-    from xenoglot.launching.gateway_thread import Door
+    from xenoglot.launching.gateway_thread import GatewayEndpoint
     from xenoglot.launching.program import Program
 
 MASK = "***"
@@ -48,11 +48,11 @@ def run(options: Namespace) -> int:
         folder = stack.enter_context(private_folder(os.environ))
         model = _model(program, options, door.models)
         context = _context(program, options, door, model)
-        place = Place(url=door.url, key=door.key, folder=folder, model=model, context=context)
+        place = GatewayLocation(url=door.url, key=door.key, folder=folder, model=model, context=context)
         return _start(program, command, place)
 
 
-def _start(program: Program, command: Sequence[str], place: Place) -> int:
+def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> int:
     from xenoglot.launching import foreground  # noqa: PLC0415  only where something is started
 
     made = setup(program, place)
@@ -66,9 +66,9 @@ def _start(program: Program, command: Sequence[str], place: Place) -> int:
         raise ConfigurationError(f"`{command[0]}` cannot be started: {os.strerror(error.errno or 0)}") from None
 
 
-def _door(stack: ExitStack, options: Namespace) -> Door:
+def _door(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
     """Return a gateway: the one that is named, the one that runs where this one would, or one of our own."""
-    from xenoglot.launching.gateway_thread import Door, hosted  # noqa: PLC0415  a list of programs needs no gateway
+    from xenoglot.launching.gateway_thread import GatewayEndpoint, hosted  # noqa: PLC0415  a list of programs needs no gateway
 
     key = _client_key(options.client_key_env)
     if options.gateway is not None:
@@ -76,7 +76,7 @@ def _door(stack: ExitStack, options: Namespace) -> Door:
 
         _only_gateway(options)
         url = options.gateway.rstrip("/").removesuffix("/v1")
-        return Door(url=url, key=key or "none", models=named(url, key))
+        return GatewayEndpoint(url=url, key=key or "none", models=named(url, key))
     config = _config(options)
     found = _running(config, key, options)
     if found is not None:
@@ -85,10 +85,10 @@ def _door(stack: ExitStack, options: Namespace) -> Door:
     return stack.enter_context(hosted(config, log))
 
 
-def _running(config: Config, key: str | None, options: Namespace) -> Door | None:
+def _running(config: Config, key: str | None, options: Namespace) -> GatewayEndpoint | None:
     """Return the gateway that runs at the configured address, where it is ours and nothing else was asked for."""
     from xenoglot.launching.detect_gateway import is_mine, look  # noqa: PLC0415  as above
-    from xenoglot.launching.gateway_thread import Door  # noqa: PLC0415  as above
+    from xenoglot.launching.gateway_thread import GatewayEndpoint  # noqa: PLC0415  as above
 
     chosen = [name for name in _CHOICES if name != "config" and getattr(options, name) is not None]
     if chosen or options.log is not None or not config.server.loopback or not is_mine(config.server.port):
@@ -96,7 +96,7 @@ def _running(config: Config, key: str | None, options: Namespace) -> Door | None
     url = f"http://{'[::1]' if ':' in config.server.host else '127.0.0.1'}:{config.server.port}"
     key = key or next(iter(config.client_keys), None)
     found = look(url, key)
-    return Door(url=url, key=key or "none", models=found.models) if found.welcome else None
+    return GatewayEndpoint(url=url, key=key or "none", models=found.models) if found.welcome else None
 
 
 def _config(options: Namespace) -> Config:
@@ -123,7 +123,7 @@ def _model(program: Program, options: Namespace, models: Sequence[str]) -> str |
     return models[0]
 
 
-def _context(program: Program, options: Namespace, door: Door, model: str | None) -> int | None:
+def _context(program: Program, options: Namespace, door: GatewayEndpoint, model: str | None) -> int | None:
     """Return the model's context window: the one that is given, or the one that the gateway lists."""
     if options.context is not None or model is None or not program.wants_context:
         given: int | None = options.context
@@ -154,7 +154,7 @@ def _path(commands: Sequence[str]) -> str | None:
 
 
 def _print(program: Program, options: Namespace) -> int:
-    place = Place(
+    place = GatewayLocation(
         url=options.gateway or "http://127.0.0.1:PORT",
         key=MASK,
         folder="FOLDER",

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from xenoglot.agent.slash import COMMANDS
 from xenoglot.terminal.counts import counted, priced
 from xenoglot.terminal.display.frontend import face_of
-from xenoglot.terminal.display.run_view import Run
+from xenoglot.terminal.display.run_view import RunView
 from xenoglot.terminal.display.terminal_restore import leave_well
 
 if TYPE_CHECKING:
-    from xenoglot.terminal.display.frontend import Face
+    from xenoglot.terminal.display.frontend import Frontend
     from xenoglot.tools.result import RunResult
 
 
-class AgentScreen(Run):
+class AgentScreen(RunView):
     """Draws what an agent does, and asks the person."""
 
-    def __init__(self, face: Face) -> None:
+    def __init__(self, face: Frontend) -> None:
         super().__init__(face.canvas, ask=face.choose if face.interactive else None)
         self._face = face
 

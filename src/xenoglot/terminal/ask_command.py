@@ -65,11 +65,11 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
 async def _answer(chosen: model_selection.Chosen, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
-    from xenoglot.terminal.display.renderer import PlainCanvas  # noqa: PLC0415
+    from xenoglot.terminal.display.renderer import PlainRenderer  # noqa: PLC0415
 
     wanted = {"system": options.system, "max_tokens": options.max_tokens, "temperature": options.temperature}
     said: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    canvas = PlainCanvas(sys.stdout, raw=not sys.stdout.isatty())
+    canvas = PlainRenderer(sys.stdout, raw=not sys.stdout.isatty())
     async with AsyncClient(chosen.open, on_loss="ignore") as client:
         stream = client.stream((question,), model=options.model or model_selection.ANY_MODEL, **said)
         async with AsyncExitStack() as stack:

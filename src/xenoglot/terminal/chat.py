@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Message
     from xenoglot.model.response import Usage
     from xenoglot.terminal.conversation import Conversation
-    from xenoglot.terminal.display.frontend import Face
+    from xenoglot.terminal.display.frontend import Frontend
     from xenoglot.tools.tool import LocalTool
 
 LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"
@@ -33,7 +33,7 @@ class Chat(ChatState):
     def __init__(
         self,
         client: AsyncClient,
-        face: Face,
+        face: Frontend,
         conversation: Conversation,
         *,
         tools: Sequence[LocalTool] = (),

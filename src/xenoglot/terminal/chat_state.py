@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xenoglot.model.content import Text
-from xenoglot.terminal.counts import Spent
-from xenoglot.terminal.display.run_view import Run
+from xenoglot.terminal.counts import ConversationUsage
+from xenoglot.terminal.display.run_view import RunView
 from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from xenoglot.client.async_ import AsyncClient
     from xenoglot.terminal.conversation import Conversation
-    from xenoglot.terminal.display.frontend import Face
+    from xenoglot.terminal.display.frontend import Frontend
     from xenoglot.tools.tool import LocalTool
 
 
@@ -24,7 +24,7 @@ class ChatState:
     def __init__(
         self,
         client: AsyncClient,
-        face: Face,
+        face: Frontend,
         conversation: Conversation,
         tools: Sequence[LocalTool],
         clock: Callable[[], float],
@@ -33,8 +33,8 @@ class ChatState:
         self.face = face
         self.conversation = conversation
         self.tools = tuple(tools)
-        self.drawing = Run(face.canvas, clock, ask=face.choose if face.interactive else None)
-        self.spent = Spent()
+        self.drawing = RunView(face.canvas, clock, ask=face.choose if face.interactive else None)
+        self.spent = ConversationUsage()
         self.models: list[str] = []
         """The names that are known, for whoever completes them."""
         self.saved: set[str] = set()

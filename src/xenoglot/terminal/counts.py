@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Usage
 
 
-class Spent:
+class ConversationUsage:
     """What the answers of a conversation took, as far as it is known."""
 
     def __init__(self) -> None:

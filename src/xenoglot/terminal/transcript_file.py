@@ -27,7 +27,7 @@ LARGEST = 100_000_000
 NAMES = {"user": "You", "assistant": "Model", "tool": "Tool", "system": "System", "developer": "Developer"}
 
 
-class Saved(Struct, frozen=True, kw_only=True):
+class SavedConversation(Struct, frozen=True, kw_only=True):
     """A conversation as JSON: its turns as the canonical model has them."""
 
     kind: Literal["xenoglot.conversation"] = "xenoglot.conversation"
@@ -75,7 +75,7 @@ def load(path: str) -> Conversation:
     try:
         if len(data) > LARGEST:
             raise ConfigurationError(f"`{in_line(path)}` is too large")
-        saved = msgspec.json.decode(data, type=Saved)
+        saved = msgspec.json.decode(data, type=SavedConversation)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ConfigurationError(f"`{in_line(path)}` is no conversation that was saved as JSON") from None
     conversation = Conversation(model=saved.model, system=saved.system)
@@ -87,7 +87,7 @@ def load(path: str) -> Conversation:
 
 def encode(conversation: Conversation) -> bytes:
     """Return a conversation as JSON, for people indented."""
-    saved = Saved(
+    saved = SavedConversation(
         model=conversation.model,
         system=conversation.system,
         settings=conversation.settings,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
-from xenoglot.agent.tools.edit import Editing
+from xenoglot.agent.tools.edit import EditTools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def status(folder: Path) -> int:
 
 def written(root: Path, made: dict[str, str], order: tuple[str, ...]) -> list[str]:
     """Write files in that order; return those that were refused."""
-    editing, refused = Editing(Workspace(root)), []
+    editing, refused = EditTools(Workspace(root)), []
     for name in order:
         try:
             editing.write_file(f"docs/{name}", made[name])
@@ -81,13 +81,13 @@ def test_findings_9_other_spellings(tmp_path: Path, order: tuple[str, ...]) -> N
 def test_findings_9_a_repository_of_the_user_is_left_alone(tmp_path: Path, name: str) -> None:
     subprocess.run(["git", "init", "--bare", "-q", str(tmp_path / "docs")], check=True)
     with pytest.raises(WorkspaceError, match="Git runs the commands that a repository names: use another name"):
-        Editing(Workspace(tmp_path)).write_file(f"docs/{name}", "x")
+        EditTools(Workspace(tmp_path)).write_file(f"docs/{name}", "x")
 
 
 def test_findings_9_an_edit_of_its_configuration_is_refused(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--bare", "-q", str(tmp_path)], check=True)
     with pytest.raises(WorkspaceError, match=r"`\.` is a Git repository"):
-        Editing(Workspace(tmp_path)).edit_file("config", "bare = true", "bare = false")
+        EditTools(Workspace(tmp_path)).edit_file("config", "bare = true", "bare = false")
 
 
 def test_files_of_these_names_alone_are_like_others(tmp_path: Path) -> None:

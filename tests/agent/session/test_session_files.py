@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.agent.session.session_files import SessionFile, Sessions, folder_of
-from xenoglot.agent.session.session_records import INTERRUPTED, Account, mended
+from xenoglot.agent.session.session_records import INTERRUPTED, SessionSpend, mended
 from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -88,8 +88,8 @@ def test_what_was_said_is_read_again(tmp_path: Path) -> None:
 def test_what_was_spent_and_how_it_ended_is_read_again(tmp_path: Path) -> None:
     file = sessions(tmp_path).begin(NAME, created=1.0, workspace="/w", model=None)
     spent = Spent(input_tokens=10, output_tokens=5, cost=None, calls=2)
-    file.account(Account(spent=Spent(input_tokens=1)))
-    file.account(Account(spent=spent, outcome="budget"))
+    file.account(SessionSpend(spent=Spent(input_tokens=1)))
+    file.account(SessionSpend(spent=spent, outcome="budget"))
     file.close()
     session = resumed(tmp_path).session
     assert (session.spent, session.outcome) == (spent, "budget")

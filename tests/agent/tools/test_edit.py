@@ -9,15 +9,15 @@ import pytest
 
 from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
 from xenoglot.agent.tools.diffs import LONGEST, diff
-from xenoglot.agent.tools.edit import Editing
+from xenoglot.agent.tools.edit import EditTools
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def editing(tmp_path: Path) -> Editing:
-    return Editing(Workspace(tmp_path))
+def editing(tmp_path: Path) -> EditTools:
+    return EditTools(Workspace(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_piece_is_replaced_and_the_rest_stays(
     tmp_path: Path, before: bytes, old: str, new: str, after: bytes
 ) -> None:
     (tmp_path / "file").write_bytes(before)
-    Editing(Workspace(tmp_path)).edit_file("file", old, new)
+    EditTools(Workspace(tmp_path)).edit_file("file", old, new)
     assert (tmp_path / "file").read_bytes() == after
 
 
@@ -50,7 +50,7 @@ def test_a_piece_is_replaced_and_the_rest_stays(
         pytest.param("  one\ntwo", "x", "with other spaces", id="other-spaces"),
     ],
 )
-def test_an_unclear_edit_changes_nothing(tmp_path: Path, editing: Editing, old: str, new: str, why: str) -> None:
+def test_an_unclear_edit_changes_nothing(tmp_path: Path, editing: EditTools, old: str, new: str, why: str) -> None:
     text = "one\ntwo\nthree\ntwo\n"
     (tmp_path / "file").write_text(text)
     with pytest.raises(WorkspaceError, match=why):
@@ -58,7 +58,7 @@ def test_an_unclear_edit_changes_nothing(tmp_path: Path, editing: Editing, old: 
     assert (tmp_path / "file").read_text() == text
 
 
-def test_every_place_is_replaced_where_that_is_asked_for(tmp_path: Path, editing: Editing) -> None:
+def test_every_place_is_replaced_where_that_is_asked_for(tmp_path: Path, editing: EditTools) -> None:
     (tmp_path / "file").write_text("two one two\n")
     output = editing.edit_file("file", "two", "2", replace_all=True)
     assert (tmp_path / "file").read_text() == "2 one 2\n"
@@ -71,7 +71,7 @@ def test_every_place_is_replaced_where_that_is_asked_for(tmp_path: Path, editing
     }
 
 
-def test_a_file_does_not_grow_without_bounds(tmp_path: Path, editing: Editing) -> None:
+def test_a_file_does_not_grow_without_bounds(tmp_path: Path, editing: EditTools) -> None:
     (tmp_path / "file").write_text("a" * 1_000_000)
     with pytest.raises(WorkspaceError, match="longer than 4 MiB"):
         editing.edit_file("file", "a", "b" * 1_000_000, replace_all=True)
@@ -79,7 +79,7 @@ def test_a_file_does_not_grow_without_bounds(tmp_path: Path, editing: Editing) -
         editing.write_file("new", "a" * 5_000_000)
 
 
-def test_a_link_inside_is_written_through_and_a_hard_link_is_not(tmp_path: Path, editing: Editing) -> None:
+def test_a_link_inside_is_written_through_and_a_hard_link_is_not(tmp_path: Path, editing: EditTools) -> None:
     (tmp_path / "file").write_text("a")
     (tmp_path / "soft").symlink_to("file")
     os.link(tmp_path / "file", tmp_path / "hard")
@@ -88,7 +88,7 @@ def test_a_link_inside_is_written_through_and_a_hard_link_is_not(tmp_path: Path,
     assert (tmp_path / "hard").read_text() == "a"
 
 
-def test_a_file_is_written_with_its_folders_and_overwritten_with_its_mode(tmp_path: Path, editing: Editing) -> None:
+def test_a_file_is_written_with_its_folders_and_overwritten_with_its_mode(tmp_path: Path, editing: EditTools) -> None:
     assert editing.write_file("a/b/c.sh", "one\n").text == "a/b/c.sh: written (+1 -0 lines)"
     (tmp_path / "a/b/c.sh").chmod(0o755)
     assert editing.write_file("a/b/c.sh", "two\n").text == "a/b/c.sh: overwritten (+1 -1 lines)"
@@ -97,7 +97,7 @@ def test_a_file_is_written_with_its_folders_and_overwritten_with_its_mode(tmp_pa
     assert [path.name for path in (tmp_path / "a/b").iterdir()] == ["c.sh"]
 
 
-def test_what_is_no_text_is_not_overwritten(tmp_path: Path, editing: Editing) -> None:
+def test_what_is_no_text_is_not_overwritten(tmp_path: Path, editing: EditTools) -> None:
     (tmp_path / "a.bin").write_bytes(b"\0\1")
     with pytest.raises(WorkspaceError, match="no text"):
         editing.write_file("a.bin", "x")

@@ -9,18 +9,18 @@ import pytest
 
 from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
 from xenoglot.agent.tools import read as module
-from xenoglot.agent.tools.read import LONGEST, LONGEST_LINE, Looking
+from xenoglot.agent.tools.read import LONGEST, LONGEST_LINE, ReadTools
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def looking(tmp_path: Path) -> Looking:
-    return Looking(Workspace(tmp_path))
+def looking(tmp_path: Path) -> ReadTools:
+    return ReadTools(Workspace(tmp_path))
 
 
-def test_a_folder_is_listed(tmp_path: Path, looking: Looking) -> None:
+def test_a_folder_is_listed(tmp_path: Path, looking: ReadTools) -> None:
     (tmp_path / "b.txt").write_text("12345")
     (tmp_path / "inner").mkdir()
     (tmp_path / ".git").mkdir()
@@ -39,7 +39,7 @@ def test_a_folder_is_listed(tmp_path: Path, looking: Looking) -> None:
     assert looking.list_dir("inner") == "[empty]"
 
 
-def test_a_folder_of_many_entries_is_cut(tmp_path: Path, looking: Looking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_many_entries_is_cut(tmp_path: Path, looking: ReadTools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ENTRIES", 3)
     for number in range(5):
         (tmp_path / f"{number}.txt").touch()
@@ -56,19 +56,21 @@ def test_a_folder_of_many_entries_is_cut(tmp_path: Path, looking: Looking, monke
         pytest.param(9, None, "[the file has 3 lines]", id="behind-the-end"),
     ],
 )
-def test_lines_of_a_file_are_read(tmp_path: Path, looking: Looking, start: int, end: int | None, expected: str) -> None:
+def test_lines_of_a_file_are_read(
+    tmp_path: Path, looking: ReadTools, start: int, end: int | None, expected: str
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\nthree\n")
     assert looking.read_file("a.txt", start, end) == expected
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, None), (-1, None), (3, 2)])
-def test_lines_that_cannot_be_are_a_mistake(tmp_path: Path, looking: Looking, start: int, end: int | None) -> None:
+def test_lines_that_cannot_be_are_a_mistake(tmp_path: Path, looking: ReadTools, start: int, end: int | None) -> None:
     (tmp_path / "a.txt").write_text("one")
     with pytest.raises(WorkspaceError, match="start_line"):
         looking.read_file("a.txt", start, end)
 
 
-def test_a_long_file_is_cut_between_lines_and_says_where_to_go_on(tmp_path: Path, looking: Looking) -> None:
+def test_a_long_file_is_cut_between_lines_and_says_where_to_go_on(tmp_path: Path, looking: ReadTools) -> None:
     (tmp_path / "long.txt").write_text("".join(f"{number:05}\n" for number in range(1, 10_000)))
     text = looking.read_file("long.txt")
     last, note = text.split("\n")[-2:]
@@ -77,14 +79,14 @@ def test_a_long_file_is_cut_between_lines_and_says_where_to_go_on(tmp_path: Path
     assert looking.read_file("long.txt", int(last) + 1).startswith(f"{int(last) + 1:05}\n")
 
 
-def test_a_long_line_is_cut(tmp_path: Path, looking: Looking) -> None:
+def test_a_long_line_is_cut(tmp_path: Path, looking: ReadTools) -> None:
     (tmp_path / "wide.txt").write_text("x" * 1_000_000 + "\nnext\n")
     assert looking.read_file("wide.txt") == f"{'x' * LONGEST_LINE} [... 1000000 characters]\nnext"
 
 
 @pytest.mark.parametrize("start", [131_073, 10**9])
 def test_a_file_too_long_to_pass_over_ends_with_a_note(
-    tmp_path: Path, looking: Looking, monkeypatch: pytest.MonkeyPatch, start: int
+    tmp_path: Path, looking: ReadTools, monkeypatch: pytest.MonkeyPatch, start: int
 ) -> None:
     monkeypatch.setattr(module, "MOST_SCANNED", 1024 * 1024)
     (tmp_path / "endless.txt").write_bytes(b"0123456\n" * (2 * 1024 * 1024 // 8))
@@ -99,18 +101,18 @@ def test_a_file_too_long_to_pass_over_ends_with_a_note(
         pytest.param(b"\n\n", "\n", id="empty-lines"),
     ],
 )
-def test_odd_files_are_read(tmp_path: Path, looking: Looking, data: bytes, expected: str) -> None:
+def test_odd_files_are_read(tmp_path: Path, looking: ReadTools, data: bytes, expected: str) -> None:
     (tmp_path / "odd.txt").write_bytes(data)
     assert looking.read_file("odd.txt") == expected
 
 
-def test_a_binary_file_is_named_and_not_shown(tmp_path: Path, looking: Looking) -> None:
+def test_a_binary_file_is_named_and_not_shown(tmp_path: Path, looking: ReadTools) -> None:
     (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\0")
     with pytest.raises(WorkspaceError, match=r"`a\.bin` is no text: it has 6 bytes"):
         looking.read_file("a.bin")
 
 
-def test_files_are_found_without_what_is_ignored_or_secret_or_behind_a_link(tmp_path: Path, looking: Looking) -> None:
+def test_files_are_found_without_what_is_ignored_or_secret_or_behind_a_link(tmp_path: Path, looking: ReadTools) -> None:
     for name in ("src/a.py", "src/deep/b.py", "build/c.py", ".git/d.py", "node_modules/e.py", "top.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -15,9 +15,9 @@ import pytest
 
 from xenoglot.agent.sandbox import subreaper
 from xenoglot.agent.sandbox.environment import for_command
-from xenoglot.agent.sandbox.redact_stream import Masking
+from xenoglot.agent.sandbox.redact_stream import StreamRedactor
 from xenoglot.agent.tools import run as module
-from xenoglot.agent.tools.run import LONGEST, Commanding
+from xenoglot.agent.tools.run import LONGEST, RunTool
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import ToolCall
 from xenoglot.tools.tool import ToolContext, ToolError, tool
@@ -34,8 +34,8 @@ SLEEPER = "echo $$ >> pids; exec sleep 1000"
 
 
 @pytest.fixture
-def commanding(tmp_path: Path) -> Commanding:
-    return Commanding(str(tmp_path), ENVIRON)
+def commanding(tmp_path: Path) -> RunTool:
+    return RunTool(str(tmp_path), ENVIRON)
 
 
 def context(heard: Callable[[str], None] = lambda _: None) -> ToolContext:
@@ -84,19 +84,19 @@ def gone(pids: list[int]) -> bool:
         pytest.param(r"printf 'a\377b'", "a\N{REPLACEMENT CHARACTER}b", False, id="c-w16-bytes-that-are-no-text"),
     ],
 )
-async def test_a_command_is_told_of(commanding: Commanding, command: str, text: str, is_error: bool) -> None:  # noqa: FBT001  a case
+async def test_a_command_is_told_of(commanding: RunTool, command: str, text: str, is_error: bool) -> None:  # noqa: FBT001  a case
     output = await commanding.run(context(), command)
     assert (output.text, output.is_error) == (text, is_error)
 
 
-async def test_output_comes_as_it_is_made_and_programs_see_how_it_ended(commanding: Commanding) -> None:
+async def test_output_comes_as_it_is_made_and_programs_see_how_it_ended(commanding: RunTool) -> None:
     heard: list[str] = []
     output = await commanding.run(context(heard.append), "echo one; exit 2")
     assert heard == ["one\n"]
     assert output.data == {"command": "echo one; exit 2", "exit_code": 2, "timed_out": False}
 
 
-async def test_a_flood_is_cut_in_the_middle(commanding: Commanding) -> None:
+async def test_a_flood_is_cut_in_the_middle(commanding: RunTool) -> None:
     heard: list[str] = []
     output = await commanding.run(context(heard.append), "echo first; yes | head -c 3000000; echo last")
     assert output.text.startswith("first\ny\n")
@@ -117,7 +117,7 @@ LEFT = [
 
 @pytest.mark.parametrize(("command", "count"), LEFT)
 async def test_what_a_command_leaves_behind_is_ended(
-    tmp_path: Path, commanding: Commanding, command: str, count: int
+    tmp_path: Path, commanding: RunTool, command: str, count: int
 ) -> None:  # c-w16
     output = await commanding.run(
         context(), f"{command} while [ $(cat pids 2>/dev/null | wc -l) != {count} ]; do :; done"
@@ -129,7 +129,7 @@ async def test_what_a_command_leaves_behind_is_ended(
 
 @pytest.mark.parametrize(("command", "count"), LEFT)
 async def test_a_cancelled_call_leaves_nothing_behind(
-    tmp_path: Path, commanding: Commanding, command: str, count: int
+    tmp_path: Path, commanding: RunTool, command: str, count: int
 ) -> None:  # c-w16
     task = asyncio.ensure_future(commanding.run(context(), f"{command} {SLEEPER}"))
     pids = await asyncio.to_thread(started, tmp_path, count + 1)
@@ -139,7 +139,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(
     assert gone(pids)
 
 
-async def test_a_command_that_takes_too_long_is_ended(commanding: Commanding) -> None:
+async def test_a_command_that_takes_too_long_is_ended(commanding: RunTool) -> None:
     output = await commanding.run(context(), "setsid sleep 1000 & sleep 1000", 0.3)
     assert (output.text, output.is_error) == ("[ended after 0.3 s: it took too long]", True)
     assert output.data == {"command": "setsid sleep 1000 & sleep 1000", "exit_code": None, "timed_out": True}
@@ -172,7 +172,7 @@ def test_an_agent_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     assert gone(pids)
 
 
-async def test_the_keeper_is_not_stopped_by_what_it_keeps(commanding: Commanding) -> None:
+async def test_the_keeper_is_not_stopped_by_what_it_keeps(commanding: RunTool) -> None:
     output = await commanding.run(
         context(), "kill -TERM $PPID; kill -HUP $PPID; echo still; kill -INT $PPID; echo here"
     )
@@ -180,24 +180,24 @@ async def test_the_keeper_is_not_stopped_by_what_it_keeps(commanding: Commanding
 
 
 @pytest.mark.parametrize("command", ["", "a\0b", "x" * 200_000, "\ud800"])
-async def test_a_command_that_cannot_be_started_is_a_mistake(commanding: Commanding, command: str) -> None:
+async def test_a_command_that_cannot_be_started_is_a_mistake(commanding: RunTool, command: str) -> None:
     with pytest.raises(ToolError, match="command"):
         await commanding.run(context(), command)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
-async def test_a_time_that_is_none_is_a_mistake(commanding: Commanding, seconds: float) -> None:
+async def test_a_time_that_is_none_is_a_mistake(commanding: RunTool, seconds: float) -> None:
     with pytest.raises(ToolError, match="seconds"):
         await commanding.run(context(), "true", seconds)
 
 
 async def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="could not be started") as caught:
-        await Commanding(str(tmp_path / "gone"), ENVIRON).run(context(), "true")
+        await RunTool(str(tmp_path / "gone"), ENVIRON).run(context(), "true")
     assert str(tmp_path) not in str(caught.value)
 
 
-def test_the_model_is_not_asked_for_the_context(commanding: Commanding) -> None:
+def test_the_model_is_not_asked_for_the_context(commanding: RunTool) -> None:
     assert tool(commanding.run).spec.parameters["required"] == ["command"]
     assert set(tool(commanding.run).spec.parameters["properties"]) == {"command", "seconds"}
 
@@ -241,13 +241,13 @@ def test_a_command_is_given_no_secrets() -> None:
 
 async def test_a_command_sees_what_it_was_given_and_no_more(tmp_path: Path) -> None:
     given = for_command({**os.environ, "MY_TOKEN": "hidden", "PLAIN": "shown"})
-    output = await Commanding(str(tmp_path), given).run(context(), "echo [$MY_TOKEN] $PLAIN")
+    output = await RunTool(str(tmp_path), given).run(context(), "echo [$MY_TOKEN] $PLAIN")
     assert output.text == "[] shown"
 
 
 async def test_secrets_that_a_command_prints_are_taken_out(tmp_path: Path) -> None:
     heard: list[str] = []
-    commanding = Commanding(str(tmp_path), ENVIRON, Redactor(["hunter22"]))
+    commanding = RunTool(str(tmp_path), ENVIRON, Redactor(["hunter22"]))
     output = await commanding.run(context(heard.append), "echo hunter22")
     assert (output.text, heard) == ("[redacted]", ["[redacted]\n"])
 
@@ -261,11 +261,11 @@ async def test_secrets_that_a_command_prints_are_taken_out(tmp_path: Path) -> No
     ],
 )
 def test_a_secret_that_comes_in_pieces_is_taken_out(pieces: list[bytes], shown: list[str]) -> None:
-    masking = Masking(Redactor(["hunter22", "another-one"]))
+    masking = StreamRedactor(Redactor(["hunter22", "another-one"]))
     assert [*(masking.feed(piece) for piece in pieces), masking.feed(b"", last=True)] == shown
 
 
-async def test_a_command_that_kills_its_keeper_is_ended_all_the_same(tmp_path: Path, commanding: Commanding) -> None:
+async def test_a_command_that_kills_its_keeper_is_ended_all_the_same(tmp_path: Path, commanding: RunTool) -> None:
     output = await commanding.run(
         context(), f"sh -c '{SLEEPER}' & while ! [ -s pids ]; do :; done; echo before; kill -9 $PPID; {SLEEPER}"
     )
@@ -274,7 +274,7 @@ async def test_a_command_that_kills_its_keeper_is_ended_all_the_same(tmp_path: P
 
 
 async def test_a_command_that_gets_away_holds_nobody_up(
-    tmp_path: Path, commanding: Commanding, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, commanding: RunTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GRACE", 0.1)
     try:

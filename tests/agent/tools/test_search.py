@@ -10,14 +10,14 @@ import pytest
 from xenoglot.agent.sandbox.walk import Walk
 from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError
 from xenoglot.agent.tools import search as module
-from xenoglot.agent.tools.search import LARGEST, Searching
+from xenoglot.agent.tools.search import LARGEST, SearchTool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def searching(tmp_path: Path) -> Searching:
+def searching(tmp_path: Path) -> SearchTool:
     for name, text in {
         "src/a.py": "import os\nprint(1)\n",
         "src/b.txt": "print(2)\n",
@@ -29,7 +29,7 @@ def searching(tmp_path: Path) -> Searching:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "away").symlink_to("/etc")
-    return Searching(Workspace(tmp_path))
+    return SearchTool(Workspace(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -49,31 +49,31 @@ def searching(tmp_path: Path) -> Searching:
         ),
     ],
 )
-async def test_lines_are_found(searching: Searching, arguments: dict[str, object], expected: str) -> None:
+async def test_lines_are_found(searching: SearchTool, arguments: dict[str, object], expected: str) -> None:
     assert await searching.search(**arguments) == expected  # type: ignore[arg-type]  # as a model gives them
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "(?P<a>", "*", "\\", "a{99999999999999}", "(" * 5000])
-async def test_a_pattern_that_is_none_is_a_mistake(searching: Searching, pattern: str) -> None:  # c-w16
+async def test_a_pattern_that_is_none_is_a_mistake(searching: SearchTool, pattern: str) -> None:  # c-w16
     with pytest.raises(WorkspaceError, match="`literal` takes it as plain text"):
         await searching.search(pattern)
 
 
 async def test_a_pattern_that_takes_for_ever_is_stopped(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x" * 60)
-    said = await Searching(Workspace(tmp_path), seconds=0.3).search("(x+x+)+y")
+    said = await SearchTool(Workspace(tmp_path), seconds=0.3).search("(x+x+)+y")
     assert said == "[stopped after 0.3 s: use a simpler pattern, or fewer files]"
 
 
 async def test_long_lines_and_large_files_are_searched_in_part(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_bytes(b"found\n" + b"x" * LARGEST + b"\nfound\n")
     (tmp_path / "wide.txt").write_bytes(b"found" + b"\xff" * 1_000_000)
-    said = (await Searching(Workspace(tmp_path)).search("found")).split("\n")
+    said = (await SearchTool(Workspace(tmp_path)).search("found")).split("\n")
     assert said[0] == "large.txt:1: found"
     assert said[1].startswith("wide.txt:1: found")
     assert (len(said), len(said[1])) == (2, 312)
 
 
-async def test_what_was_not_searched_is_told(searching: Searching, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_not_searched_is_told(searching: SearchTool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Walk", partial(Walk, most=1))
     assert await searching.search("nowhere") == "[the workspace is too large: not all of it was searched]"

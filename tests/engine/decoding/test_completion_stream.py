@@ -6,8 +6,8 @@ import pytest
 
 from tests.engine.running import lawful
 from xenoglot.codec.framing.sse import ServerSentEvent
-from xenoglot.engine.decoding.candidate import PlainSpeech
-from xenoglot.engine.decoding.completion_stream import Completion, Plan
+from xenoglot.engine.decoding.candidate import PlainTextStage
+from xenoglot.engine.decoding.completion_stream import CompletionContext, CompletionDecoder
 from xenoglot.engine.failures import BROKEN, CRASHED
 from xenoglot.model.content import Logprob, Text
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Failed, Finished, Started, TextDelta, UsageReported
@@ -18,9 +18,9 @@ STARTED = Started(model="m")
 PROGRESS = {"index": 0, "content": "", "tokens": [0], "prompt_progress": {"total": 9, "cache": 4, "processed": 9}}
 
 
-def plan(candidates: int = 1, *, bounded: bool = False, tops: int | None = None) -> Plan:
-    speeches = tuple(PlainSpeech(index) for index in range(candidates))
-    return Plan(model="m", prompt_tokens=9, speeches=speeches, bounded=bounded, tops=tops)
+def plan(candidates: int = 1, *, bounded: bool = False, tops: int | None = None) -> CompletionContext:
+    speeches = tuple(PlainTextStage(index) for index in range(candidates))
+    return CompletionContext(model="m", prompt_tokens=9, speeches=speeches, bounded=bounded, tops=tops)
 
 
 def item(content: str, predicted: int, index: int = 0, **more: object) -> JSONObject:
@@ -31,8 +31,8 @@ def end(kind: str, predicted: int, index: int = 0, **more: object) -> JSONObject
     return {"content": "", "stop": True, "stop_type": kind, "tokens_predicted": predicted, "index": index, **more}
 
 
-def read(plan: Plan, *items: JSONObject) -> list[Event]:
-    stage = Completion(plan)
+def read(plan: CompletionContext, *items: JSONObject) -> list[Event]:
+    stage = CompletionDecoder(plan)
     found = [event for each in items for event in stage.feed(ServerSentEvent(json.dumps(each).encode()))]
     return lawful([*found, *stage.close()])
 
@@ -112,7 +112,7 @@ def test_likelihoods(tops: int, kept: int) -> None:
     ],
 )
 def test_a_broken_stream_fails(items: list[JSONObject], failure: object) -> None:
-    stage = Completion(plan())
+    stage = CompletionDecoder(plan())
     found = [event for each in items for event in stage.feed(ServerSentEvent(json.dumps(each).encode()))]
     if not isinstance(found[-1] if found else None, Failed):
         found += stage.close()

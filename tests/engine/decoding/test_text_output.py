@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.engine.running import asked
 from xenoglot.codec.loss import Losses
-from xenoglot.engine.decoding.text_output import TextSpeech
-from xenoglot.engine.server.model_traits import Manner
+from xenoglot.engine.decoding.text_output import ParsedTextStage
+from xenoglot.engine.server.model_traits import ModelTraits
 from xenoglot.model.content import Part, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished, Started
 from xenoglot.model.fold import fold
@@ -18,7 +18,7 @@ from xenoglot.text import registry
 from xenoglot.text.syntax import Thoughts
 
 THINK = Thoughts(open=("<think>",), close=("</think>",))
-TAUGHT = Manner(tools=True, syntax=registry.get("hermes"), thoughts=THINK)
+TAUGHT = ModelTraits(tools=True, syntax=registry.get("hermes"), thoughts=THINK)
 TOOLS = (Tool(name="clock"), Tool(name="shell", kind="custom"))
 CLOCK = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>'
 SHELL = '<tool_call>\n{"name": "shell", "arguments": {"input": "ls \\"a\\""}}\n</tool_call>'
@@ -30,7 +30,7 @@ def written(
 ) -> tuple[tuple[Part, ...], Finish]:
     numbers = count(1)
     request = asked("x", tools=tools).request
-    speech = TextSpeech(0, TAUGHT, request, lambda: f"call_{next(numbers)}", Losses(), held=held)
+    speech = ParsedTextStage(0, TAUGHT, request, lambda: f"call_{next(numbers)}", Losses(), held=held)
     events = [event for piece in pieces for event in speech.feed(piece, ())]
     ending, ended = speech.close(finish)
     response = fold([Started(), *events, *ending, Finished(finish=ended)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.engine.decoding.tool_calls import Branch, CallSpeech
+from xenoglot.engine.decoding.tool_calls import Branch, ToolCallStage
 from xenoglot.engine.grammar.free_json import written
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import ArgumentsDelta, BlockEnded, BlockStarted, Event, TextDelta
@@ -26,7 +26,7 @@ STOP = Finish(reason="stop")
 
 def spoken(pieces: list[str], finish: Finish = STOP) -> tuple[list[Event], Finish]:
     numbers = count(1)
-    speech = CallSpeech(0, BRANCHES, lambda: f"call_{next(numbers)}")
+    speech = ToolCallStage(0, BRANCHES, lambda: f"call_{next(numbers)}")
     found = [event for piece in pieces for event in speech.feed(piece, ())]
     ending, finish = speech.close(finish)
     return [*found, *ending], finish

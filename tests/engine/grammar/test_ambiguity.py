@@ -4,7 +4,7 @@ import pytest
 
 from tests.engine.grammar.schemas import SCHEMAS
 from xenoglot.engine.grammar.ambiguity import too_many_places
-from xenoglot.engine.grammar.gbnf import Rules
+from xenoglot.engine.grammar.gbnf import GrammarRules
 from xenoglot.engine.grammar.schema import SchemaGrammar
 from xenoglot.errors import FailureError
 from xenoglot.model.json import JSON
@@ -44,7 +44,7 @@ LISTS: JSON = {
 )
 def test_what_the_runtime_would_follow_for_minutes_is_refused(schema: JSON) -> None:
     with pytest.raises(FailureError) as raised:
-        SchemaGrammar(Rules(), schema, "$", lambda _path, _keyword: None).root()
+        SchemaGrammar(GrammarRules(), schema, "$", lambda _path, _keyword: None).root()
     problem = "too much of the schema begins alike for the embedded model: what to write has to be clear sooner"
     assert (raised.value.failure.param, raised.value.failure.message) == ("$", problem)
 
@@ -63,7 +63,7 @@ def test_what_the_runtime_would_follow_for_minutes_is_refused(schema: JSON) -> N
     ],
 )
 def test_what_has_many_ways_is_not(schema: JSON) -> None:
-    SchemaGrammar(Rules(), schema, "$", lambda _path, _keyword: None).root()
+    SchemaGrammar(GrammarRules(), schema, "$", lambda _path, _keyword: None).root()
 
 
 @pytest.mark.parametrize(

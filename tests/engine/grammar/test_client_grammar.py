@@ -6,7 +6,7 @@ import pytest
 
 from xenoglot.engine.extras import Demand
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
-from xenoglot.engine.grammar.gbnf import Rules
+from xenoglot.engine.grammar.gbnf import GrammarRules
 from xenoglot.engine.prompting.output_grammars import demanded_form
 from xenoglot.errors import FailureError
 
@@ -35,7 +35,7 @@ castle ::= "O-O" "-O"?
     ],
 )
 def test_a_grammar_in_our_form(text: str, written: str) -> None:
-    rules = Rules()
+    rules = GrammarRules()
     assert translated(rules, text) == "r1"
     assert [f"{name} ::= {body}" for name, body in rules.bodies.items()] == written.split("\n")
 
@@ -63,7 +63,7 @@ def test_a_grammar_in_our_form(text: str, written: str) -> None:
 )
 def test_s_a_grammar_that_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ClientGrammarError, match=problem):
-        translated(Rules(), text)
+        translated(GrammarRules(), text)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_s_a_grammar_that_is_refused(text: str, problem: str) -> None:
 )
 def test_s_what_would_stop_the_runtime_is_refused(kind: str, value: object) -> None:
     with pytest.raises(FailureError) as error:
-        demanded_form(Rules(), Demand(kind, value, "$.grammar"))
+        demanded_form(GrammarRules(), Demand(kind, value, "$.grammar"))
     assert error.value.failure.kind == "invalid_request"
 
 
 def test_a_grammar_of_the_notations_own_page_is_taken() -> None:
-    assert demanded_form(Rules(), Demand("grammar", CHESS, "$.grammar"))
+    assert demanded_form(GrammarRules(), Demand("grammar", CHESS, "$.grammar"))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.match import matches
 from xenoglot.engine.grammar.free_text import LINE_LENGTH, Place, thought, words_not_from, words_until
-from xenoglot.engine.grammar.gbnf import Rules, literal
+from xenoglot.engine.grammar.gbnf import GrammarRules, literal
 
 MARKERS = ("<tool_call>", "aabaaab", "[TOOL_CALLS]", "<<call>>", "x")
 
 
 def grammar(marker: str) -> str:
-    rules = Rules()
+    rules = GrammarRules()
     return rules.text(words_until(rules, marker, literal("!")))
 
 
@@ -49,7 +49,7 @@ def test_words_pass_if_and_only_if_they_do_not_hold_the_marker(marker: str, data
     ],
 )
 def test_a_marker_that_counts_only_in_places(place: Place, text: str, *, passes: bool) -> None:
-    rules = Rules()
+    rules = GrammarRules()
     assert matches(rules.text(words_until(rules, "<a>", literal("!"), place)), text) is passes
 
 
@@ -57,7 +57,7 @@ def test_a_marker_that_counts_only_in_places(place: Place, text: str, *, passes:
     ("text", "passes"), [("", True), ("Hi {", True), ("{", False), (" Hi", False), ("\nHi", False), ("[", True)]
 )
 def test_words_that_do_not_begin_like_a_call(text: str, *, passes: bool) -> None:
-    rules = Rules()
+    rules = GrammarRules()
     assert matches(rules.text(words_not_from(rules, "{")), text) is passes
 
 
@@ -75,5 +75,5 @@ def test_words_that_do_not_begin_like_a_call(text: str, *, passes: bool) -> None
     ],
 )
 def test_a_bounded_thought(text: str, *, passes: bool) -> None:
-    rules = Rules()
+    rules = GrammarRules()
     assert matches(rules.text(thought(rules, "<think>", "</think>", 4 * LINE_LENGTH)), text) is passes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.engine.grammar.derive import Grammar
 from tests.engine.grammar.schemas import SCHEMAS
 from tests.engine.grammar.validate import valid
-from xenoglot.engine.grammar.gbnf import Rules
+from xenoglot.engine.grammar.gbnf import GrammarRules
 from xenoglot.engine.grammar.schema import FORMATS, SchemaGrammar
 from xenoglot.errors import FailureError
 from xenoglot.model.json import JSON
@@ -20,7 +20,7 @@ TEXTS = 60
 
 def compiled(schema: JSON) -> tuple[str, list[tuple[str, str]]]:
     """The grammar of a schema, and what it does not hold."""
-    rules = Rules()
+    rules = GrammarRules()
     unheld: list[tuple[str, str]] = []
     root = SchemaGrammar(rules, schema, "$", lambda path, keyword: unheld.append((path, keyword))).root()
     return rules.text(root), unheld

@@ -11,10 +11,10 @@ from tests.engine.grammar.match import matches
 from tests.engine.running import asked
 from xenoglot.codec.loss import Losses
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.decoding.text_output import TextSpeech
-from xenoglot.engine.prompting.call_formats import PLAIN, Form, form_of
+from xenoglot.engine.decoding.text_output import ParsedTextStage
+from xenoglot.engine.prompting.call_formats import PLAIN, CallFormat, form_of
 from xenoglot.engine.prompting.constrain import Constraint, constrain
-from xenoglot.engine.server.model_traits import Manner
+from xenoglot.engine.server.model_traits import ModelTraits
 from xenoglot.model.content import Part, Text, ToolCall
 from xenoglot.model.events import Finished, Started
 from xenoglot.model.fold import fold
@@ -37,13 +37,13 @@ HELD = {
 }
 
 
-def speech(manner: Manner, call: object, *, held: bool = True) -> TextSpeech:
+def speech(manner: ModelTraits, call: object, *, held: bool = True) -> ParsedTextStage:
     numbers = count(1)
-    return TextSpeech(0, manner, call, lambda: f"call_{next(numbers)}", Losses(), held=held)  # type: ignore[arg-type]
+    return ParsedTextStage(0, manner, call, lambda: f"call_{next(numbers)}", Losses(), held=held)  # type: ignore[arg-type]
 
 
 def parts(
-    manner: Manner, text: str, finish: Finish, tools: tuple[Tool, ...] = TOOLS
+    manner: ModelTraits, text: str, finish: Finish, tools: tuple[Tool, ...] = TOOLS
 ) -> tuple[tuple[Part, ...], Finish]:
     """What the text of an answer becomes, and how it ended."""
     stage = speech(manner, asked("x", tools=tools).request)
@@ -54,13 +54,13 @@ def parts(
     return response.candidates[0].content, ended
 
 
-def manner_of(name: str, index: int, form: Form) -> Manner:
+def manner_of(name: str, index: int, form: CallFormat) -> ModelTraits:
     row = registry.get(name)
     alone = Syntax(name=row.name, title=row.title, source=row.source, calls=(row.calls[index],))
-    return Manner(tools=True, syntax=alone, form=form)
+    return ModelTraits(tools=True, syntax=alone, form=form)
 
 
-def held(manner: Manner, mode: str, **fields: object) -> Constraint:
+def held(manner: ModelTraits, mode: str, **fields: object) -> Constraint:
     choice = ToolChoice(mode=mode)  # type: ignore[arg-type]
     found = constrain(asked("x", tools=TOOLS, tool_choice=choice, **fields).request, Losses(), manner)
     assert found is not None
@@ -79,7 +79,7 @@ POSSIBLE: list[tuple[str, object]] = [
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in HELD.items()])
-def test_forced_calls_are_read_by_the_family(row: tuple[str, int, Form]) -> None:
+def test_forced_calls_are_read_by_the_family(row: tuple[str, int, CallFormat]) -> None:
     manner = manner_of(*row)
     grammar = Grammar(held(manner, "required").grammar)
     for text in {grammar.derive(seed) for seed in range(30)}:
@@ -90,7 +90,7 @@ def test_forced_calls_are_read_by_the_family(row: tuple[str, int, Form]) -> None
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in HELD.items()])
-def test_one_call_is_one_call(row: tuple[str, int, Form]) -> None:
+def test_one_call_is_one_call(row: tuple[str, int, CallFormat]) -> None:
     manner = manner_of(*row)
     grammar = Grammar(held(manner, "required", parallel_tool_calls=False).grammar)
     for text in {grammar.derive(seed) for seed in range(20)}:
@@ -99,7 +99,7 @@ def test_one_call_is_one_call(row: tuple[str, int, Form]) -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in HELD.items()])
-def test_a_model_may_write_words_or_calls(row: tuple[str, int, Form]) -> None:
+def test_a_model_may_write_words_or_calls(row: tuple[str, int, CallFormat]) -> None:
     manner, form = manner_of(*row), row[2]
     call = Grammar(held(manner, "required", parallel_tool_calls=False).grammar).derive(1)
     grammar = held(manner, "auto").grammar
@@ -112,7 +112,7 @@ def test_a_model_may_write_words_or_calls(row: tuple[str, int, Form]) -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in HELD.items() if row[2].marker])
-def test_a_call_once_begun_is_held_to_the_tools(row: tuple[str, int, Form]) -> None:
+def test_a_call_once_begun_is_held_to_the_tools(row: tuple[str, int, CallFormat]) -> None:
     form = row[2]
     grammar = held(manner_of(*row), "auto").grammar
     head, foot = form.spell("get_weather")

@@ -11,7 +11,7 @@ from xenoglot.codec.loss import Loss, Losses
 from xenoglot.engine.decoding.tool_calls import Branch
 from xenoglot.engine.prompting.call_formats import form_of
 from xenoglot.engine.prompting.constrain import MOST_CALLS, MOST_UNTAUGHT_CALLS, Constraint, constrain
-from xenoglot.engine.server.model_traits import UNTAUGHT, Manner
+from xenoglot.engine.server.model_traits import UNTAUGHT, ModelTraits
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Opaque, ToolResult
 from xenoglot.model.request import OutputFormat, Tool, ToolChoice
@@ -31,7 +31,7 @@ CALLS = {'{"name": "weather", "arguments": {"city": "Paris"}}', '{"name": "weath
 TIME = {'{"name": "clock", "arguments": {}}'}
 
 
-def held(call: Call, manner: Manner = UNTAUGHT) -> Constraint:
+def held(call: Call, manner: ModelTraits = UNTAUGHT) -> Constraint:
     constraint = constrain(call.request, call.losses, manner)
     assert constraint is not None
     return constraint
@@ -215,17 +215,17 @@ def test_what_is_not_held_is_told() -> None:
     ]
 
 
-HERMES = Manner(tools=True, form=form_of(registry.get("hermes").calls[0]))
-LLAMA = Manner(tools=True, form=form_of(registry.get("json").calls[0]))
+HERMES = ModelTraits(tools=True, form=form_of(registry.get("hermes").calls[0]))
+LLAMA = ModelTraits(tools=True, form=form_of(registry.get("json").calls[0]))
 THINKING = Thoughts(open=("<think>",), close=("</think>",))
-HELD_IN_OURS = Manner(tools=True)
+HELD_IN_OURS = ModelTraits(tools=True)
 MUSING = replace(HERMES, thoughts=THINKING)
 IN_THOUGHT = replace(HERMES, thoughts=replace(THINKING, implied=True))
 CALL = '{"name": "clock", "arguments": {}}'
 TAGGED = f"<tool_call>\n{CALL}\n</tool_call>"
 
 
-def passes(manner: Manner, text: str, **fields: object) -> bool:
+def passes(manner: ModelTraits, text: str, **fields: object) -> bool:
     call = asked("Hi", tools=(WEATHER, CLOCK), **fields)
     found = constrain(call.request, call.losses, manner)
     assert found is not None
@@ -310,7 +310,7 @@ def passes(manner: Manner, text: str, **fields: object) -> bool:
     ],
 )
 def test_what_a_model_that_knows_calls_may_write(
-    manner: Manner, fields: dict[str, object], text: str, *, expected: bool
+    manner: ModelTraits, fields: dict[str, object], text: str, *, expected: bool
 ) -> None:
     assert passes(manner, text, **fields) is expected
 
@@ -321,15 +321,17 @@ def test_what_its_template_tells_is_not_told_again() -> None:
 
 
 def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
-    assert constrain(asked("Hi", tools=(CLOCK,)).request, Losses(), Manner(tools=True)) == Constraint(told=(CLOCK,))
+    assert constrain(asked("Hi", tools=(CLOCK,)).request, Losses(), ModelTraits(tools=True)) == Constraint(
+        told=(CLOCK,)
+    )
     call = asked("Hi", tools=(CLOCK, replace(CLOCK, name="c", strict=True)), parallel_tool_calls=False)
-    constrain(call.request, call.losses, Manner(tools=True))
+    constrain(call.request, call.losses, ModelTraits(tools=True))
     why = "no grammar holds the calls of this family of models"
     assert list(call.losses) == [
         Loss("$", "parallel_tool_calls", "approximated", why),
         Loss("$.tools[1]", "strict", "approximated", why),
     ]
-    forced = held(asked("Hi", tools=(CLOCK,), tool_choice=NAMED), Manner(tools=True))
+    forced = held(asked("Hi", tools=(CLOCK,), tool_choice=NAMED), ModelTraits(tools=True))
     assert (forced.told, texts(forced)) == ((), TIME)
 
 
@@ -343,7 +345,7 @@ def test_a_family_that_no_grammar_holds_is_told_of_tools_and_free() -> None:
 )
 def test_a_family_that_calls_in_other_ways_too(syntax: str, choice: ToolChoice | None, *, told: bool) -> None:
     row = registry.get(syntax)
-    manner = Manner(tools=True, syntax=row, form=form_of(row.calls[0]))
+    manner = ModelTraits(tools=True, syntax=row, form=form_of(row.calls[0]))
     call = asked("Hi", tools=(replace(CLOCK, strict=True),), tool_choice=choice, parallel_tool_calls=False)
     constrain(call.request, call.losses, manner)
     why = "no grammar holds the other ways in which this family of models calls"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
     from xenoglot.backends.backend import Call
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.engine.server.weights import Weights
 
 TEMPLATE = Path(__file__).parents[1] / "templates" / "calls.jinja"
@@ -38,7 +38,7 @@ CONTROL = {1, 2}
 
 
 @pytest.fixture(scope="module")
-def running(weights: Weights) -> Generator[Endpoint]:
+def running(weights: Weights) -> Generator[EngineEndpoint]:
     """Where the usual weights answer with a template that knows tools."""
     process = EngineProcess(weights, TAUGHT)
     with asyncio.Runner() as runner:
@@ -47,7 +47,7 @@ def running(weights: Weights) -> Generator[Endpoint]:
 
 
 @pytest.fixture
-async def taught(weights: Weights, running: Endpoint) -> AsyncGenerator[Engine]:
+async def taught(weights: Weights, running: EngineEndpoint) -> AsyncGenerator[Engine]:
     """A model that knows tools."""
     transport = Transport()
     yield Engine(weights, TAUGHT, transport=transport, process=Running(running))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.engine.running import asked, said
 from xenoglot.codec.loss import Loss, Losses
-from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM, Turn, ends_in_results, turns
+from xenoglot.engine.prompting.text_turns import DEFAULT_SYSTEM, TemplateTurn, ends_in_results, turns
 from xenoglot.errors import FailureError
 from xenoglot.model.content import (
     Audio,
@@ -24,7 +24,7 @@ from xenoglot.model.content import (
 )
 from xenoglot.model.request import Message
 
-SYSTEM = Turn("system", DEFAULT_SYSTEM)
+SYSTEM = TemplateTurn("system", DEFAULT_SYSTEM)
 PICTURE = Image(source=Remote(url="https://example.org/a.png"))
 
 
@@ -39,20 +39,20 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        pytest.param([said("user", "Hi")], [SYSTEM, Turn("user", "Hi")], id="system-supplied"),
+        pytest.param([said("user", "Hi")], [SYSTEM, TemplateTurn("user", "Hi")], id="system-supplied"),
         pytest.param(
             [said("system", "Be brief."), said("developer", "Be kind."), said("user", "Hi", "there")],
-            [Turn("system", "Be brief.\n\nBe kind."), Turn("user", "Hi\nthere")],
+            [TemplateTurn("system", "Be brief.\n\nBe kind."), TemplateTurn("user", "Hi\nthere")],
             id="neighbours-joined",
         ),
         pytest.param(
             [said("user", "Hi"), said("assistant", "Yes?"), said("system", "Now be rude."), said("user", "Well?")],
             [
                 SYSTEM,
-                Turn("user", "Hi"),
-                Turn("assistant", "Yes?"),
-                Turn("system", "Now be rude."),
-                Turn("user", "Well?"),
+                TemplateTurn("user", "Hi"),
+                TemplateTurn("assistant", "Yes?"),
+                TemplateTurn("system", "Now be rude."),
+                TemplateTurn("user", "Well?"),
             ],
             id="system-in-the-middle",
         ),
@@ -60,7 +60,7 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             [said("user", "Weather?"), said("assistant", call("1")), said("tool", result("1", "21 C"))],
             [
                 SYSTEM,
-                Turn(
+                TemplateTurn(
                     "user",
                     "Weather?\nThe function weather returned: 21 C\n"
                     "Answer the question with this result in one sentence.",
@@ -76,9 +76,9 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             ],
             [
                 SYSTEM,
-                Turn("user", "Weather?"),
-                Turn("assistant", "Let me see."),
-                Turn(
+                TemplateTurn("user", "Weather?"),
+                TemplateTurn("assistant", "Let me see."),
+                TemplateTurn(
                     "user",
                     'The function weather({"city": "Paris"}) returned: 21 C\n'
                     "The function weather({}) failed: no such city\nIn one word.",
@@ -96,12 +96,12 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             ],
             [
                 SYSTEM,
-                Turn(
+                TemplateTurn(
                     "user",
                     "A?\nThe function weather returned: b\nAnswer the question with this result in one sentence.",
                 ),
-                Turn("assistant", "B."),
-                Turn("user", "C?"),
+                TemplateTurn("assistant", "B."),
+                TemplateTurn("user", "C?"),
             ],
             id="result-long-ago",
         ),
@@ -112,8 +112,8 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
             ],
             [
                 SYSTEM,
-                Turn("user", "A?"),
-                Turn(
+                TemplateTurn("user", "A?"),
+                TemplateTurn(
                     "assistant",
                     '{"name": "weather", "arguments": {"city": "Paris"}}\n{"name": "sh", "arguments": "l\\"s"}',
                 ),
@@ -122,7 +122,10 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
         ),
         pytest.param(
             [said("tool", ToolResult(call_id="gone", content=(Text(text="5"),)))],
-            [SYSTEM, Turn("user", "The function returned: 5\nAnswer the question with this result in one sentence.")],
+            [
+                SYSTEM,
+                TemplateTurn("user", "The function returned: 5\nAnswer the question with this result in one sentence."),
+            ],
             id="result-without-call",
         ),
         pytest.param(
@@ -130,17 +133,17 @@ def result(identifier: str, text: str, *, is_error: bool | None = None) -> ToolR
                 said("user", File(source=Plain(text="a page")), File(source=Nested(parts=(Text(text="b"),)))),
                 said("user"),
             ],
-            [SYSTEM, Turn("user", "a page\nb")],
+            [SYSTEM, TemplateTurn("user", "a page\nb")],
             id="documents-that-are-text",
         ),
         pytest.param(
             [said("user", "A?"), said("assistant", Refusal(text="No."))],
-            [SYSTEM, Turn("user", "A?"), Turn("assistant", "No.")],
+            [SYSTEM, TemplateTurn("user", "A?"), TemplateTurn("assistant", "No.")],
             id="refusal-and-prefill",
         ),
     ],
 )
-def test_turns(messages: list[Message], expected: list[Turn]) -> None:
+def test_turns(messages: list[Message], expected: list[TemplateTurn]) -> None:
     losses = Losses()
     assert turns(asked(*messages).request, "", losses) == expected
     assert list(losses) == []
@@ -148,7 +151,7 @@ def test_turns(messages: list[Message], expected: list[Turn]) -> None:
 
 def test_instructions_follow_what_the_system_says() -> None:
     request = asked(said("system", "Be brief."), "Hi").request
-    assert turns(request, "Call f.", Losses())[0] == Turn("system", "Be brief.\n\nCall f.")
+    assert turns(request, "Call f.", Losses())[0] == TemplateTurn("system", "Be brief.\n\nCall f.")
 
 
 @pytest.mark.parametrize(

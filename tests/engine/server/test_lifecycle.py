@@ -15,8 +15,8 @@ import uvloop
 from tests.engine.workers import LONG
 from xenoglot.backends.http.client import Transport
 from xenoglot.engine.errors import EngineError, StartError, UnavailableError
-from xenoglot.engine.server.lifecycle import Backoff, EngineProcess, Health
-from xenoglot.engine.server.server_process import COMMAND, Endpoint, Settings
+from xenoglot.engine.server.lifecycle import Backoff, EngineHealth, EngineProcess
+from xenoglot.engine.server.server_process import COMMAND, EngineEndpoint, Settings
 from xenoglot.engine.server.weights import Weights
 
 SMALL = Settings(slots=1, context=256, threads=1)
@@ -69,7 +69,7 @@ async def make(weights: Weights, time: Time, temporary: Path) -> AsyncGenerator[
     assert names(temporary) == []
 
 
-async def get(endpoint: Endpoint, path: str, key: str | None = None) -> tuple[int, object]:
+async def get(endpoint: EngineEndpoint, path: str, key: str | None = None) -> tuple[int, object]:
     """One request to the engine: its status and JSON."""
     transport = Transport()
     headers = [("authorization", f"Bearer {endpoint.key if key is None else key}")]
@@ -97,11 +97,11 @@ async def refusal(engine: EngineProcess, patience: float = LONG) -> EngineError:
 
 async def test_k24_starts_when_first_asked_and_all_who_ask_share_the_start(make: Make) -> None:
     engine = make()
-    assert engine.health() == Health(state="idle", pid=None, starts=0, crashes=0, problem="")
+    assert engine.health() == EngineHealth(state="idle", pid=None, starts=0, crashes=0, problem="")
     endpoints = await asyncio.gather(*(engine.ready(LONG) for _ in range(5)))
     assert endpoints == [endpoints[0]] * 5
     health = engine.health()
-    assert health == Health(state="ready", pid=health.pid, starts=1, crashes=0, problem="")
+    assert health == EngineHealth(state="ready", pid=health.pid, starts=1, crashes=0, problem="")
     assert await engine.ready(0.0) == endpoints[0]
 
 
@@ -152,7 +152,7 @@ async def test_k15_comes_back_after_a_crash_at_a_new_address(make: Make, time: T
     first = await engine.ready(LONG)
     await crash(engine)
     problem = "the engine's process ended with status -9"
-    assert engine.health() == Health(state="resting", pid=None, starts=1, crashes=1, problem=problem)
+    assert engine.health() == EngineHealth(state="resting", pid=None, starts=1, crashes=1, problem=problem)
     second = await engine.ready(LONG)
     assert {first.socket_path, first.key}.isdisjoint({second.socket_path, second.key})
     assert await get(second, "/health") == (200, {"status": "ok"})
@@ -232,7 +232,7 @@ async def test_k24_a_failed_start_is_told_to_all_and_not_repeated_before_the_res
     errors = [*await asyncio.gather(refusal(engine), refusal(engine)), await refusal(engine)]
     assert [(type(error), str(error)) for error in errors] == [(StartError, message)] * 3
     assert "failed to load model" in errors[0].detail
-    assert engine.health() == Health(state="resting", pid=None, starts=0, crashes=1, problem=message)
+    assert engine.health() == EngineHealth(state="resting", pid=None, starts=0, crashes=1, problem=message)
     time.now += 0.5
     assert str(await refusal(engine)) == message
     assert engine.health().crashes == 2
@@ -295,7 +295,7 @@ async def test_stop_ends_the_child_and_refuses_what_comes_later(make: Make) -> N
     await engine.ready(LONG)
     await engine.stop()
     await engine.stop()
-    assert engine.health() == Health(state="stopped", pid=None, starts=1, crashes=0, problem="")
+    assert engine.health() == EngineHealth(state="stopped", pid=None, starts=1, crashes=0, problem="")
     assert str(await refusal(engine)) == "the embedded model was stopped"
 
 

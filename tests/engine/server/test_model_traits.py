@@ -4,7 +4,7 @@ import pytest
 
 from tests.engine.templates.pieces import CHATML, HERMES, MISTRAL, MUSING, UNHEARD
 from xenoglot.engine.prompting.call_formats import PLAIN
-from xenoglot.engine.server.model_traits import UNTAUGHT, Manner, Template, has_thoughts, manner_of, thinks
+from xenoglot.engine.server.model_traits import UNTAUGHT, ChatTemplate, ModelTraits, has_thoughts, manner_of, thinks
 from xenoglot.errors import ConfigurationError
 from xenoglot.text import registry
 from xenoglot.text.syntax import Thoughts
@@ -12,7 +12,7 @@ from xenoglot.text.syntax import Thoughts
 THINK = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
 
 
-def told(manner: Manner) -> tuple[bool, str | None, str | None, Thoughts | None]:
+def told(manner: ModelTraits) -> tuple[bool, str | None, str | None, Thoughts | None]:
     """Whether it takes tools, its family, the marker of its calls, the tags of its thoughts."""
     family = manner.syntax.name if manner.syntax else None
     return manner.tools, family, manner.form.marker if manner.form else None, manner.thoughts
@@ -35,7 +35,7 @@ def told(manner: Manner) -> tuple[bool, str | None, str | None, Thoughts | None]
     ],
 )
 def test_what_is_known_of_weights(
-    template: Template, model: str, policy: str, expected: tuple[bool, str | None, str | None, Thoughts | None]
+    template: ChatTemplate, model: str, policy: str, expected: tuple[bool, str | None, str | None, Thoughts | None]
 ) -> None:
     assert told(manner_of(template, model, policy)) == expected
 
@@ -61,12 +61,12 @@ def test_every_family_that_can_be_held_is_found_by_its_own_calls() -> None:
     """A template that has nothing but a family's calls in it tells a family with the same calls."""
     for name in registry.names():
         row = registry.get(name)
-        form = manner_of(Template(tools=True), "x", name).form
+        form = manner_of(ChatTemplate(tools=True), "x", name).form
         if form is None or not form.marker or row.own is not None:
             continue
         head, foot = form.spell("a_function")
         text = " ".join([*form.lead, head, '{"an_argument": "a value"}', foot, *form.joint, *form.tail])
-        found = manner_of(Template(text=text, tools=True), "x").form
+        found = manner_of(ChatTemplate(text=text, tools=True), "x").form
         assert found is not None, name
         assert found.marker == form.marker
     assert PLAIN.marker == ""

@@ -12,9 +12,9 @@ from xenoglot.model.response import Usage
 class Measured(Backend):
     """A model that has done something."""
 
-    def measures(self) -> Measures:
+    def measures(self) -> EngineMetrics:
         """Tell what."""
-        return Measures(model='a "b"\\\n', slots=4, running=1, prompt_tokens=7, prompt_seconds=0.5, starts=3)
+        return EngineMetrics(model='a "b"\\\n', slots=4, running=1, prompt_tokens=7, prompt_seconds=0.5, starts=3)
 
 
 def record(**fields: object) -> RequestLog:

@@ -13,8 +13,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.terminal.display.frontend import PaintedFace, PlainFace, interruptible
-from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.frontend import PlainFrontend, RichFrontend, interruptible
+from xenoglot.terminal.display.renderer import PlainRenderer
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -30,8 +30,8 @@ def typed() -> Generator[PipeInput]:
 
 
 @pytest.fixture
-def face(typed: PipeInput) -> PaintedFace:  # noqa: ARG001  it has to be there
-    return PaintedFace(PlainCanvas(io.StringIO()), None)
+def face(typed: PipeInput) -> RichFrontend:  # noqa: ARG001  it has to be there
+    return RichFrontend(PlainRenderer(io.StringIO()), None)
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def face(typed: PipeInput) -> PaintedFace:  # noqa: ARG001  it has to be there
         pytest.param("\x04", "", id="end-of-input"),
     ],
 )
-def test_a_question_is_answered(face: PaintedFace, typed: PipeInput, keys: str, answer: str) -> None:
+def test_a_question_is_answered(face: RichFrontend, typed: PipeInput, keys: str, answer: str) -> None:
     typed.send_text(keys)
     assert asyncio.run(face.choose("allow it? ")) == answer
 
 
-def test_an_interrupt_at_a_question_ends_the_run(face: PaintedFace, typed: PipeInput) -> None:
+def test_an_interrupt_at_a_question_ends_the_run(face: RichFrontend, typed: PipeInput) -> None:
     typed.send_text("\x03")
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(face.choose("allow it? "))
 
 
-def test_an_interrupt_at_a_question_of_a_chat_ends_its_answer(face: PaintedFace, typed: PipeInput) -> None:
+def test_an_interrupt_at_a_question_of_a_chat_ends_its_answer(face: RichFrontend, typed: PipeInput) -> None:
     async def answer() -> None:
         await face.choose("allow it? ")
 
@@ -63,6 +63,6 @@ def test_an_interrupt_at_a_question_of_a_chat_ends_its_answer(face: PaintedFace,
 
 def test_a_line_that_never_ends_is_not_waited_for() -> None:
     with Path("/dev/zero").open("rb", buffering=0) as endless:
-        face = PlainFace(io.StringIO(), stdin=endless.fileno())
+        face = PlainFrontend(io.StringIO(), stdin=endless.fileno())
         with pytest.raises(ConfigurationError, match="longer than 10 MB"):
             asyncio.run(face.read())

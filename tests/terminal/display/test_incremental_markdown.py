@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.terminal.display.incremental_markdown import LONGEST, GrowingMarkdown, parsed
+from xenoglot.terminal.display.incremental_markdown import LONGEST, IncrementalMarkdown, parsed
 from xenoglot.terminal.display.sanitize import STAND_IN
 
 PAGE = (
@@ -19,7 +19,7 @@ PAGE = (
 
 
 def blocks(*pieces: str) -> list[str]:
-    growing = GrowingMarkdown()
+    growing = IncrementalMarkdown()
     found = []
     for piece in pieces:
         growing.feed(piece)
@@ -34,7 +34,7 @@ def test_blocks_are_found_however_it_is_cut(size: int) -> None:
 
 
 def test_a_block_is_given_when_the_next_has_begun() -> None:
-    growing = GrowingMarkdown()
+    growing = IncrementalMarkdown()
     growing.feed("one\n\n")
     assert growing.take() == []
     growing.feed("two\n")

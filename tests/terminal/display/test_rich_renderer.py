@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.terminal.drawn import Clock
 from xenoglot.terminal.display import rich_renderer
-from xenoglot.terminal.display.rich_renderer import PaintedCanvas, console_of, markdown
+from xenoglot.terminal.display.rich_renderer import RichRenderer, console_of, markdown
 
 
-def canvas(width: int = 40, height: int = 10) -> tuple[PaintedCanvas, io.StringIO]:
+def canvas(width: int = 40, height: int = 10) -> tuple[RichRenderer, io.StringIO]:
     """A canvas, and what was written by it since it was last asked."""
     stream = io.StringIO()
-    return PaintedCanvas(console_of(file=stream, force_terminal=True, width=width, height=height)), stream
+    return RichRenderer(console_of(file=stream, force_terminal=True, width=width, height=height)), stream
 
 
 def written(stream: io.StringIO) -> str:

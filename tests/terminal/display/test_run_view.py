@@ -11,7 +11,7 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import TextDelta
 from xenoglot.model.response import Usage
 from xenoglot.terminal.agent_view import AgentScreen
-from xenoglot.terminal.display.run_view import NOBODY, QUESTION, REFUSED, Run, call_line
+from xenoglot.terminal.display.run_view import NOBODY, QUESTION, REFUSED, RunView, call_line
 from xenoglot.tools.budget import Spent
 from xenoglot.tools.events import (
     ApprovalAsked,
@@ -36,7 +36,7 @@ def output(text: str, *, data: object = None, error: bool = False) -> ToolOutput
 
 def lines(*events: object) -> list[tuple[str, str]]:
     drawn = Drawn()
-    run = Run(drawn, Clock())
+    run = RunView(drawn, Clock())
     for event in events:
         run.feed(event)  # type: ignore[arg-type]
     run.flush()
@@ -115,7 +115,7 @@ def test_a_run_is_drawn() -> None:
 
 def test_a_command_is_shown_while_it_runs() -> None:
     drawn = Drawn()
-    run = Run(drawn, Clock())
+    run = RunView(drawn, Clock())
     for text in ("one\ntw", "o\n", *(f"{number}\n" for number in range(20))):
         run.feed(CallProgress(call_id="1", text=text))
     assert drawn.passed[1] == "  │ one\n  │ two"
@@ -139,7 +139,7 @@ async def test_leave_is_asked_for(answer: str, verdict: bool | str) -> None:  # 
         asked.append((question, list(drawn.lines)))
         return answer
 
-    assert await Run(drawn, ask=ask).approve(CALL) == verdict
+    assert await RunView(drawn, ask=ask).approve(CALL) == verdict
     whole = [("call", "edit wants to run:"), ("said", "  path: a.py"), ("said", "  new:\n    x\n    y")]
     assert asked == [(QUESTION, whole)]
 
@@ -151,7 +151,7 @@ async def test_what_led_to_a_call_is_drawn_before_it_and_the_rest_behind() -> No
         reached.set()
         return await answers.get()
 
-    run = Run(drawn, ask=ask)
+    run = RunView(drawn, ask=ask)
     run.feed(RoundStarted(round=1))
     asked = asyncio.create_task(run.approve(CALL))
     await asyncio.sleep(0)
@@ -172,7 +172,7 @@ async def test_always_holds_for_a_tool() -> None:
     async def ask(_: str) -> str:
         return next(answers)
 
-    run = Run(Drawn(), ask=ask)
+    run = RunView(Drawn(), ask=ask)
     other = ToolCall(id="2", name="run", arguments="{}")
     verdicts: list[bool | str] = await asyncio.gather(*map(run.approve, (CALL, CALL, other)))
     assert verdicts == [True, True, REFUSED]
@@ -192,4 +192,4 @@ def test_what_a_run_of_an_agent_took() -> None:
 
 
 async def test_where_nobody_is_nothing_is_allowed() -> None:
-    assert await Run(Drawn()).approve(CALL) == NOBODY
+    assert await RunView(Drawn()).approve(CALL) == NOBODY

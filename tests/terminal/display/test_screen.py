@@ -11,15 +11,15 @@ from xenoglot.model.content import Citation, Image, Inline, Reasoning, Refusal, 
 from xenoglot.model.events import ReasoningDelta
 from xenoglot.model.fold import unfold
 from xenoglot.model.response import Candidate, Finish, Response
-from xenoglot.terminal.display.renderer import PlainCanvas
-from xenoglot.terminal.display.screen import Answer, canvas_of, spoken_seconds
+from xenoglot.terminal.display.renderer import PlainRenderer
+from xenoglot.terminal.display.screen import AnswerView, canvas_of, spoken_seconds
 
 STOP = Finish(reason="stop")
 
 
-def drawing(*parts: object, finish: Finish = STOP, unfolded: bool = False) -> tuple[Drawn, Answer]:
+def drawing(*parts: object, finish: Finish = STOP, unfolded: bool = False) -> tuple[Drawn, AnswerView]:
     drawn = Drawn()
-    answer = Answer(drawn, Clock())
+    answer = AnswerView(drawn, Clock())
     answer.unfolded = unfolded
     content = tuple(Text(text=part) if isinstance(part, str) else part for part in parts)
     candidates = (Candidate(content=content, finish=finish), Candidate(content=(Text(text="other"),), finish=STOP))  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def test_thoughts_can_be_unfolded() -> None:
 
 def test_a_thought_that_is_broken_off_is_folded() -> None:
     drawn = Drawn()
-    answer = Answer(drawn, Clock(61.4))
+    answer = AnswerView(drawn, Clock(61.4))
     answer.feed(ReasoningDelta(text="of another kind of server"))
     answer.stop()
     assert drawn.lines == [("quiet", "thought for 1 min 1 s")]
@@ -108,7 +108,7 @@ def test_seconds_are_said(seconds: float, said: str) -> None:
 @pytest.mark.parametrize("raw", [True, False])
 def test_lines_are_plain(raw: bool) -> None:  # noqa: FBT001  a case
     output = io.StringIO()
-    canvas = PlainCanvas(output, raw=raw)
+    canvas = PlainRenderer(output, raw=raw)
     canvas.passing("nothing of this")
     for text in ("One ", "\x1b[1mtwo", ""):
         canvas.write(text)
@@ -122,7 +122,7 @@ def test_lines_are_plain(raw: bool) -> None:  # noqa: FBT001  a case
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_thoughts_are_ruled_in_lines_too(size: int) -> None:
     output = io.StringIO()
-    canvas = PlainCanvas(output)
+    canvas = PlainRenderer(output)
     thought = "One\n\ntwo\n"
     for at in range(0, len(thought), size):
         canvas.write(thought[at : at + size], "thought")
@@ -132,4 +132,4 @@ def test_thoughts_are_ruled_in_lines_too(size: int) -> None:
 
 
 def test_what_is_no_terminal_gets_lines() -> None:
-    assert isinstance(canvas_of(io.StringIO()), PlainCanvas)
+    assert isinstance(canvas_of(io.StringIO()), PlainRenderer)

@@ -22,7 +22,7 @@ USUAL = frozenset({"node_modules", "__pycache__", ".venv"})
 """Folders that are not searched even where no file says so: they are made, and large."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class IgnorePattern(Struct, frozen=True, kw_only=True):
     """A line: what it matches below the folder of its file, whether folders alone, and whether it takes back others."""
 
     glob: Glob
@@ -33,7 +33,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 class Ignored(Struct, frozen=True, kw_only=True):
     """The rules that hold in a folder: those of each file on the way, with how deep in the workspace that file is."""
 
-    rules: tuple[tuple[int, Rule], ...] = ()
+    rules: tuple[tuple[int, IgnorePattern], ...] = ()
 
     def below(self, depth: int, text: str) -> Ignored:
         """Return the rules where a file of `text` lies in a folder so deep."""
@@ -50,7 +50,7 @@ class Ignored(Struct, frozen=True, kw_only=True):
         return False
 
 
-def rules(lines: Iterable[str]) -> Iterator[Rule]:
+def rules(lines: Iterable[str]) -> Iterator[IgnorePattern]:
     """Yield the rules of a file's lines."""
     for line in lines:
         text = line.rstrip() if not line.endswith("\\ ") else line
@@ -59,4 +59,4 @@ def rules(lines: Iterable[str]) -> Iterator[Rule]:
         negated = text.startswith("!")
         pattern = text[1:] if negated else text.removeprefix("\\")
         if glob := compiled(pattern):
-            yield Rule(glob=glob, folders_only=pattern.endswith("/"), negated=negated)
+            yield IgnorePattern(glob=glob, folders_only=pattern.endswith("/"), negated=negated)

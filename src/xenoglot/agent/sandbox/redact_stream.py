@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.redaction import Redactor
 
 
-class Masking:
+class StreamRedactor:
     """Bytes are fed, text comes out. What may be the beginning of a secret is held back until it is known."""
 
     def __init__(self, redactor: Redactor) -> None:

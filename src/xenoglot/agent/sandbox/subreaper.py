@@ -27,7 +27,7 @@ _SHELL = "/bin/sh"
 BY_SIGNAL = 128
 
 
-class Keeper:
+class Subreaper:
     """The command and what it left; `code` is its exit code once it has one."""
 
     def __init__(self, command: str) -> None:
@@ -120,7 +120,7 @@ def children() -> "set[int]":
 
 def main(grace: float, command: str) -> int:
     """Run the command, and return its exit code."""
-    keeper = Keeper(command)
+    keeper = Subreaper(command)
     os.write(_REPORT, b"%d\n" % keeper.pid)
     keeper.wait(None, until_input_ends=True)
     if keeper.code is None:

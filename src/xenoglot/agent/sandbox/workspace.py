@@ -42,7 +42,7 @@ class MissingError(WorkspaceError):
     """There is nothing of that name."""
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FileSnapshot(Struct, frozen=True, kw_only=True):
     """A file as it was read: its bytes, its permission bits, and which file at which moment it was."""
 
     data: bytes
@@ -138,7 +138,7 @@ class Workspace:
         with os.fdopen(descriptor, "rb") as file, failing_as(path):
             yield file
 
-    def read(self, path: str) -> Found:
+    def read(self, path: str) -> FileSnapshot:
         """Return a file as a whole.
 
         Raises:
@@ -151,9 +151,9 @@ class Workspace:
             raise WorkspaceError(f"{_quoted(path)} has more than {LARGEST_EDIT // 1024 // 1024} MiB: too much to edit")
         if is_binary(data):
             raise WorkspaceError(f"{_quoted(path)} is no text")
-        return Found(data=data, mode=stat.S_IMODE(about.st_mode) & 0o777, identity=_identity(about))
+        return FileSnapshot(data=data, mode=stat.S_IMODE(about.st_mode) & 0o777, identity=_identity(about))
 
-    def replace(self, path: str, data: bytes, before: Found | None) -> None:
+    def replace(self, path: str, data: bytes, before: FileSnapshot | None) -> None:
         """Have `path` hold `data`, in one step: who reads it sees the old bytes or the new ones.
 
         `before` is what was read of it: its permissions are kept, and nothing is written if it is another file by now.
@@ -196,7 +196,7 @@ class Workspace:
                     "commands that a repository names: use another name or folder"
                 )
 
-    def _write(self, draft: str, folder: int, data: bytes, before: Found | None) -> None:
+    def _write(self, draft: str, folder: int, data: bytes, before: FileSnapshot | None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(draft, flags, 0o666, dir_fd=folder), "wb") as file:
             file.write(data)
@@ -248,7 +248,7 @@ def _identity(about: os.stat_result) -> tuple[int, int, int, int]:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
-def _refuse_change(name: str, folder: int, before: Found | None, path: str) -> None:
+def _refuse_change(name: str, folder: int, before: FileSnapshot | None, path: str) -> None:
     """Refuse to overwrite what is not what was read."""
     try:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xenoglot.agent.session.lock import holder, lock, tell_again
-from xenoglot.agent.session.session_records import VERSION, Begun, Rewritten, Session, Turns, decode, encode
+from xenoglot.agent.session.session_records import (
+    VERSION,
+    Session,
+    SessionStarted,
+    TranscriptReplaced,
+    Turns,
+    decode,
+    encode,
+)
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.agent.session.session_records import Account, Record
+    from xenoglot.agent.session.session_records import Record, SessionSpend
     from xenoglot.backends.redaction import Redactor
     from xenoglot.model.request import Message
 
@@ -52,9 +60,9 @@ class SessionFile:
 
     def rewrite(self, messages: tuple[Message, ...]) -> None:
         """Write down the conversation as it is now."""
-        self._append(Rewritten(messages=messages))
+        self._append(TranscriptReplaced(messages=messages))
 
-    def account(self, account: Account) -> None:
+    def account(self, account: SessionSpend) -> None:
         """Write down what was spent."""
         self._append(account)
 
@@ -87,7 +95,7 @@ class Sessions:
         Raises:
             ConfigurationError: the file cannot be made.
         """
-        begun = Begun(version=VERSION, id=name, created=created, workspace=workspace, model=model)
+        begun = SessionStarted(version=VERSION, id=name, created=created, workspace=workspace, model=model)
         path = self._folder / f"{name}{_ENDING}"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ INTERRUPTED = "[interrupted: it is not known whether this was done]"
 """The result of a call that a crash left without one."""
 
 
-class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
+class SessionStarted(Struct, frozen=True, kw_only=True, tag="begun"):
     """The first line: which session this is, of which folder, and when it began (Unix seconds)."""
 
     version: int
@@ -43,26 +43,26 @@ class Turns(Struct, frozen=True, kw_only=True, tag="turns"):
     messages: tuple[Message, ...]
 
 
-class Rewritten(Struct, frozen=True, kw_only=True, tag="rewritten"):
+class TranscriptReplaced(Struct, frozen=True, kw_only=True, tag="rewritten"):
     """The conversation as it is from here on: it had become too long."""
 
     messages: tuple[Message, ...]
 
 
-class Account(Struct, frozen=True, kw_only=True, tag="account"):
+class SessionSpend(Struct, frozen=True, kw_only=True, tag="account"):
     """What the session has spent up to here, over all its runs; how the last one ended (`None` in the middle of it)."""
 
     spent: Spent
     outcome: Outcome | None = None
 
 
-Record: TypeAlias = Begun | Turns | Rewritten | Account
+Record: TypeAlias = SessionStarted | Turns | TranscriptReplaced | SessionSpend
 
 
 class Session(Struct, frozen=True, kw_only=True):
     """A session as its file tells it: a conversation that can be gone on with. `damaged` lines could not be read."""
 
-    begun: Begun
+    begun: SessionStarted
     messages: tuple[Message, ...] = ()
     spent: Spent = Spent()
     outcome: str | None = None
@@ -90,9 +90,9 @@ def decode(lines: Iterable[bytes]) -> Session:
     Raises:
         ConfigurationError: they are no session, or of a version that is not known here.
     """
-    begun: Begun | None = None
+    begun: SessionStarted | None = None
     messages: list[Message] = []
-    account = Account(spent=Spent())
+    account = SessionSpend(spent=Spent())
     damaged = 0
     for line in lines:
         try:
@@ -101,13 +101,13 @@ def decode(lines: Iterable[bytes]) -> Session:
             damaged += 1
             continue
         match record:
-            case Begun():
+            case SessionStarted():
                 begun = begun or record
             case Turns(messages=turns):
                 messages += turns
-            case Rewritten(messages=turns):
+            case TranscriptReplaced(messages=turns):
                 messages = list(turns)
-            case Account():
+            case SessionSpend():
                 account = record
     if begun is None or begun.version != VERSION:
         raise ConfigurationError("it is no session, or one of another version of xenoglot")

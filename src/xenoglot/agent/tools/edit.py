@@ -17,7 +17,7 @@ _TOLD = 5
 """Places that are named where a text is found more than once."""
 
 
-class Editing:
+class EditTools:
     """Tools over a workspace. `data` of what they return is for a screen: `path`, `diff`, `added`, `removed`."""
 
     def __init__(self, workspace: Workspace) -> None:

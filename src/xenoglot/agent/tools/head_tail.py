@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Excerpt:
+class HeadTail:
     """Bytes are fed; `text` is what is kept of them: half of `limit` from the beginning, half from the end."""
 
     def __init__(self, limit: int) -> None:

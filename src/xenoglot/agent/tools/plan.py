@@ -20,7 +20,7 @@ class Step(Struct, frozen=True):
     status: Literal["open", "doing", "done"] = "open"
 
 
-class Planning:
+class PlanTool:
     """The tool; `steps` is the plan as it stands. It is in the conversation, so nothing else has to keep it."""
 
     def __init__(self) -> None:

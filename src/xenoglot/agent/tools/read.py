@@ -24,7 +24,7 @@ MOST_SCANNED = 64 * 1024 * 1024
 """Bytes of a file that are passed over to get to a line."""
 
 
-class Looking:
+class ReadTools:
     """Tools over a workspace. What they return is for a model: short, with a note where something was left out."""
 
     def __init__(self, workspace: Workspace) -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.agent.sandbox import subreaper
-from xenoglot.agent.sandbox.redact_stream import Masking
-from xenoglot.agent.tools.head_tail import Excerpt
+from xenoglot.agent.sandbox.redact_stream import StreamRedactor
+from xenoglot.agent.tools.head_tail import HeadTail
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text
 from xenoglot.tools.tool import ToolContext, ToolError, ToolOutput
@@ -44,7 +44,7 @@ _CHUNK = 65536
 _KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)), str(GRACE))
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class CommandResult(Struct, frozen=True, kw_only=True):
     """How a command went: `exit_code` is 128 + N where signal N ended it, `strays` how many processes it left."""
 
     output: str
@@ -61,7 +61,7 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
     seconds: float,
     progress: Callable[[str], None],
     redactor: Redactor,
-) -> Ended:
+) -> CommandResult:
     """Run a command, and return how it went; all of its processes are gone by then, also where this is cancelled.
 
     Only a command that kills its keeper may leave some: those that left its process group.
@@ -81,15 +81,15 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
         start_new_session=True,
     )
     assert keeper.stdin is not None  # noqa: S101  it was asked for
-    kept = Excerpt(LONGEST)
-    reading = asyncio.ensure_future(_read(keeper, Masking(redactor), kept, progress))
+    kept = HeadTail(LONGEST)
+    reading = asyncio.ensure_future(_read(keeper, StreamRedactor(redactor), kept, progress))
     try:
         done, _ = await asyncio.wait({reading}, timeout=seconds)
     finally:  # its input ends: the keeper ends what still runs
         keeper.stdin.close()
         strays = await _over(keeper, reading)
     code = -signal.SIGKILL if keeper.returncode is None else keeper.returncode
-    return Ended(
+    return CommandResult(
         output=kept.text(),
         exit_code=code if code >= 0 else subreaper.BY_SIGNAL - code,
         timed_out=not done,
@@ -98,7 +98,7 @@ async def ended(  # noqa: PLR0913  each is said at the one place that calls it
 
 
 async def _read(
-    keeper: asyncio.subprocess.Process, masking: Masking, kept: Excerpt, progress: Callable[[str], None]
+    keeper: asyncio.subprocess.Process, masking: StreamRedactor, kept: HeadTail, progress: Callable[[str], None]
 ) -> int:
     """Read until the command is over; return how many processes it left behind."""
     assert keeper.stderr is not None  # noqa: S101  it was asked for
@@ -117,7 +117,7 @@ async def _read(
 
 
 async def _copy(
-    keeper: asyncio.subprocess.Process, masking: Masking, kept: Excerpt, progress: Callable[[str], None]
+    keeper: asyncio.subprocess.Process, masking: StreamRedactor, kept: HeadTail, progress: Callable[[str], None]
 ) -> None:
     """Take what is printed: some of it is kept, the beginning is shown at once."""
     assert keeper.stdout is not None  # noqa: S101  it was asked for
@@ -165,7 +165,7 @@ async def _over(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]
     return 0
 
 
-class Commanding:
+class RunTool:
     """The tool over a folder, with the variables of its commands; `redactor` takes secrets out of what they print."""
 
     def __init__(
@@ -203,7 +203,7 @@ class Commanding:
         return _told(command, made, limit)
 
 
-def _told(command: str, made: Ended, limit: float) -> ToolOutput:
+def _told(command: str, made: CommandResult, limit: float) -> ToolOutput:
     """Return the result for the model: the output, and below it what else there is to know."""
     notes: list[str] = []
     if made.timed_out:

@@ -36,7 +36,7 @@ _LIMIT = 16 * 1024 * 1024
 """Bytes of one answer of the child: `matching.MOST` lines at their longest, each letter escaped, are less."""
 
 
-class Matcher:
+class RegexWorker:
     """A running child, asked for one text after the other."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -64,7 +64,7 @@ class Matcher:
 
 
 @asynccontextmanager
-async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIterator[Matcher]:
+async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIterator[RegexWorker]:
     """Start a child that matches; it is gone afterwards, in the middle of a match or not.
 
     Raises:
@@ -72,7 +72,7 @@ async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIte
     """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=pipe, stdout=pipe, limit=_LIMIT)
-    made = Matcher(process)
+    made = RegexWorker(process)
     try:
         asked = {"pattern": pattern, "literal": literal, "ignore_case": ignore_case}
         await made.ask(json.dumps(asked).encode() + b"\n")
@@ -83,7 +83,7 @@ async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIte
         await process.communicate()
 
 
-class Searching:
+class SearchTool:
     """The tool over a workspace; `seconds` bounds a search."""
 
     def __init__(self, workspace: Workspace, seconds: float = SECONDS) -> None:

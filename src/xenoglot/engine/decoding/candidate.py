@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Finish
 
 
-class Speech(Protocol):
+class CandidateStage(Protocol):
     """A stage from the runtime's text to the events of one candidate, without its `Finished`."""
 
     def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
@@ -27,7 +27,7 @@ class Speech(Protocol):
         ...
 
 
-class PlainSpeech:
+class PlainTextStage:
     """Words as they come."""
 
     def __init__(self, candidate: int) -> None:

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.codec.json.json_io import decode_json
-from xenoglot.engine.decoding.candidate import Speech
+from xenoglot.engine.decoding.candidate import CandidateStage
 from xenoglot.engine.decoding.prompt_logprobs import logprob_of
 from xenoglot.engine.failures import BROKEN, CRASHED
 from xenoglot.engine.metrics import Timings
-from xenoglot.engine.server.runtime import Likely
+from xenoglot.engine.server.runtime import TokenLogprob
 from xenoglot.model.content import Extra
 from xenoglot.model.events import Failed, Finished, OpaqueDelta, Started, UsageReported
 from xenoglot.model.response import Finish, Usage
@@ -64,7 +64,7 @@ class _Item(Struct):
     truncated: bool = False
     timings: msgspec.Raw = NOTHING
     prompt_progress: _Progress | None = None
-    completion_probabilities: tuple[Likely, ...] = ()
+    completion_probabilities: tuple[TokenLogprob, ...] = ()
     error: _Said | None = None
 
 
@@ -72,7 +72,7 @@ _decode = msgspec.json.Decoder(_Item).decode
 _decode_timings = msgspec.json.Decoder(Timings).decode
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class CompletionContext(Struct, frozen=True, kw_only=True):
     """What a stream is read with: whose it is, the size of its prompt in tokens, and how each candidate speaks.
 
     `bounded` says that the end of the context comes before the end that the request allows. `tops` is how many
@@ -83,14 +83,14 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     model: str
     prompt_tokens: int
-    speeches: tuple[Speech, ...]
+    speeches: tuple[CandidateStage, ...]
     bounded: bool = False
     tops: int | None = None
     extra: Extra | None = None
     timings: str = ""
 
 
-def unspoken(plan: Plan) -> list[Event]:
+def unspoken(plan: CompletionContext) -> list[Event]:
     """Return the answer of candidates that add nothing to what they begin with."""
     usage = Usage(input_tokens=plan.prompt_tokens, output_tokens=0)
     events: list[Event] = [Started(model=plan.model, extra=plan.extra), UsageReported(usage=usage)]
@@ -100,10 +100,10 @@ def unspoken(plan: Plan) -> list[Event]:
     return events
 
 
-class Completion:
+class CompletionDecoder:
     """A stage from server-sent events to the events of an answer."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CompletionContext) -> None:
         self._plan = plan
         self._started = False
         self._cached: int | None = None

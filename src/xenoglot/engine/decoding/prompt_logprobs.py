@@ -19,7 +19,7 @@ from xenoglot.model.content import Logprob
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.engine.server.runtime import Facts, Likely, Runtime
+    from xenoglot.engine.server.runtime import Runtime, RuntimeProperties, TokenLogprob
     from xenoglot.model.json import JSONObject
 
 _FORCE: Final = 1e6
@@ -29,7 +29,7 @@ _LIKELIEST: Final = 500
 _MOST_TOPS: Final = 20
 
 
-async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: Facts) -> tuple[Logprob, ...]:
+async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: RuntimeProperties) -> tuple[Logprob, ...]:
     """Return the likelihoods of `tokens` from the second on, each with `tops` alternatives."""
     found: list[Logprob] = []
     for place in range(1, len(tokens)):
@@ -40,13 +40,13 @@ async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: Facts
     return tuple(found)
 
 
-def logprob_of(likely: Likely, tops: int) -> Logprob:
+def logprob_of(likely: TokenLogprob, tops: int) -> Logprob:
     """Return what the runtime told of a token."""
     top = tuple(Logprob(token=one.token, logprob=one.logprob, bytes=one.bytes) for one in likely.top_logprobs[:tops])
     return Logprob(token=likely.token, logprob=likely.logprob, bytes=likely.bytes, top=top)
 
 
-async def _look_up(before: list[int], token: int, runtime: Runtime, facts: Facts) -> Likely:
+async def _look_up(before: list[int], token: int, runtime: Runtime, facts: RuntimeProperties) -> TokenLogprob:
     """Return what is told of `token` among the likeliest at its place, or where it is not, among all."""
     (whole, *_) = await runtime.tokens_of_content(_WHOLE)
     for count in (min(_LIKELIEST, facts.vocabulary), facts.vocabulary):

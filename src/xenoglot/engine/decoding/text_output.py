@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.requests.custom_tools import PARAMETERS, UnwrapCustom
 from xenoglot.codec.stage import Pipeline
-from xenoglot.engine.decoding.candidate import PlainSpeech
+from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import BlockStarted, Finished
 from xenoglot.model.request import Tool
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.engine.server.model_traits import Manner
+    from xenoglot.engine.server.model_traits import ModelTraits
     from xenoglot.model.content import Logprob
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
     from xenoglot.model.response import Finish
 
 
-class TextSpeech:
+class ParsedTextStage:
     """A stage from one candidate's text to its blocks. `request` holds the tools that it was told of.
 
     `held` says that a grammar lets nothing but calls stand behind a call. What becomes of `logprobs` where words turn
@@ -37,7 +37,7 @@ class TextSpeech:
     def __init__(  # noqa: PLR0913  each is of another kind
         self,
         candidate: int,
-        manner: Manner,
+        manner: ModelTraits,
         request: Request,
         identify: Callable[[], str],
         losses: Losses,
@@ -45,7 +45,7 @@ class TextSpeech:
         held: bool,
     ) -> None:
         self._candidate = candidate
-        self._plain = PlainSpeech(candidate)
+        self._plain = PlainTextStage(candidate)
         stage = TextStage(_syntax(manner, request), _declared(request), lambda _candidate, _call: identify(), losses)
         self._stage = Pipeline(stage, UnwrapCustom(request))
         self._held = held
@@ -75,7 +75,7 @@ def _without_words(events: Sequence[Event]) -> Sequence[Event]:
     return events[:begun]
 
 
-def _syntax(manner: Manner, request: Request) -> Syntax:
+def _syntax(manner: ModelTraits, request: Request) -> Syntax:
     """Return the family's row; without tools only its thoughts are looked for."""
     row = manner.syntax or Syntax(name="thoughts", title="thoughts", source="the chat template")
     row = replace(row, thoughts=() if manner.thoughts is None else (manner.thoughts,))

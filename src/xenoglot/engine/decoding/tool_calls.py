@@ -40,7 +40,7 @@ class Branch(Struct, frozen=True):
     foot: str = "}"
 
 
-class CallSpeech:
+class ToolCallStage:
     """A stage from constrained text to tool calls, one in a line, or to words. `identify` makes the id of a call."""
 
     def __init__(self, candidate: int, branches: Sequence[Branch], identify: Callable[[], str]) -> None:

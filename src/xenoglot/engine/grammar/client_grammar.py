@@ -21,7 +21,7 @@ from xenoglot.engine.grammar.gbnf import MOST_REPEATED, literal, one_of, repeat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from xenoglot.engine.grammar.gbnf import Rules
+    from xenoglot.engine.grammar.gbnf import GrammarRules
 
 LONGEST: Final = 64 * 1024
 DEEPEST: Final = 32
@@ -90,7 +90,7 @@ class _Times(Struct, frozen=True):
 _Node: TypeAlias = "_Leaf | _Name | _Row | _Either | _Times"
 
 
-def translated(rules: Rules, text: str) -> str:
+def translated(rules: GrammarRules, text: str) -> str:
     """Return the rule in `rules` that `root` of the grammar in `text` became.
 
     Raises:
@@ -350,7 +350,7 @@ def _beginnings(node: _Node, empty: set[str]) -> Iterator[str]:
             yield from _beginnings(item, empty)
 
 
-def _written(node: _Node, names: Mapping[str, str], empty: set[str], rules: Rules) -> str:
+def _written(node: _Node, names: Mapping[str, str], empty: set[str], rules: GrammarRules) -> str:
     match node:
         case _Leaf(text=text):
             return text

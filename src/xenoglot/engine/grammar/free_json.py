@@ -10,7 +10,7 @@ from xenoglot.engine.grammar.gbnf import repeat
 from xenoglot.engine.grammar.numbers import NUMBER
 
 if TYPE_CHECKING:
-    from xenoglot.engine.grammar.gbnf import Rules
+    from xenoglot.engine.grammar.gbnf import GrammarRules
     from xenoglot.model.json import JSON
 
 STRING_LENGTH: Final = 512
@@ -26,17 +26,17 @@ def written(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def character(rules: Rules) -> str:
+def character(rules: GrammarRules) -> str:
     """Return the rule for one character of a JSON string."""
     return rules.shared("character", ANYTHING)
 
 
-def free_text(rules: Rules) -> str:
+def free_text(rules: GrammarRules) -> str:
     """Return the rule for any string."""
     return rules.shared("text", f'"\\"" {repeat(character(rules), 0, STRING_LENGTH)} "\\""')
 
 
-def free_value(rules: Rules, depth: int = DEPTH) -> str:
+def free_value(rules: GrammarRules, depth: int = DEPTH) -> str:
     """Return the rule for any value, nested up to `depth` deep."""
     plain = f'{free_text(rules)} | ({NUMBER}) | "true" | "false" | "null"'
     if not depth:
@@ -44,13 +44,13 @@ def free_value(rules: Rules, depth: int = DEPTH) -> str:
     return rules.shared(f"value{depth}", f"{plain} | {free_object(rules, depth)} | {_free_array(rules, depth)}")
 
 
-def free_object(rules: Rules, depth: int = DEPTH) -> str:
+def free_object(rules: GrammarRules, depth: int = DEPTH) -> str:
     """Return the rule for any object, nested up to `depth` deep."""
     member = rules.shared(f"member{depth}", f'{free_text(rules)} ": " {free_value(rules, depth - 1)}')
     return rules.shared(f"object{depth}", f'"{{" {series([], member, 0, ITEMS)} "}}"')
 
 
-def _free_array(rules: Rules, depth: int) -> str:
+def _free_array(rules: GrammarRules, depth: int) -> str:
     return rules.shared(f"array{depth}", f'"[" {series([], free_value(rules, depth - 1), 0, ITEMS)} "]"')
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xenoglot.engine.grammar.characters import Ranges
-    from xenoglot.engine.grammar.gbnf import Rules
+    from xenoglot.engine.grammar.gbnf import GrammarRules
 
 Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
 """Where a marker counts: anywhere in the words (`sentence` is no narrower here), at the start of a
@@ -30,7 +30,7 @@ BLANKS: Final = repeat(one_of([(0x0A, 0x0A), (0x20, 0x20)]), 0, 2)
 NOTHING: Final = '""'
 
 
-def words_until(rules: Rules, marker: str, then: str, place: Place = "anywhere") -> str:
+def words_until(rules: GrammarRules, marker: str, then: str, place: Place = "anywhere") -> str:
     """Return the rule for words that end anywhere; or in `marker`, and then `then` has to follow.
 
     `place` is where the marker counts. The states are the beginnings of the marker, as in the automaton of Knuth,
@@ -43,7 +43,7 @@ def words_until(rules: Rules, marker: str, then: str, place: Place = "anywhere")
     return _states(rules, marker, then)[0]
 
 
-def _states(rules: Rules, marker: str, then: str) -> list[str]:
+def _states(rules: GrammarRules, marker: str, then: str) -> list[str]:
     names = [rules.reserve() for _ in marker]
     for state, name in enumerate(names):
         ways = {character: _next(marker, marker[:state] + character) for character in dict.fromkeys(marker)}
@@ -53,7 +53,7 @@ def _states(rules: Rules, marker: str, then: str) -> list[str]:
     return names
 
 
-def _words_until_at_start(rules: Rules, marker: str, then: str) -> str:
+def _words_until_at_start(rules: GrammarRules, marker: str, then: str) -> str:
     """Return the rule for words whose marker counts only before them, behind blanks."""
     names, anything = [rules.reserve() for _ in marker], _anything(rules)
     for state, (name, character) in enumerate(zip(names, marker, strict=True)):
@@ -64,17 +64,17 @@ def _words_until_at_start(rules: Rules, marker: str, then: str) -> str:
     return names[0]
 
 
-def _anything(rules: Rules) -> str:
+def _anything(rules: GrammarRules) -> str:
     """Return the rule for any words."""
     return rules.shared("anything", f"{one_of(all_but(''))} anything | {NOTHING}")
 
 
-def words_not_from(rules: Rules, characters: Iterable[str]) -> str:
+def words_not_from(rules: GrammarRules, characters: Iterable[str]) -> str:
     """Return the expression for any words that do not begin with one of `characters`, or with blanks."""
     return f"({one_of(all_but({*characters, ' ', chr(10)}))} {_anything(rules)} | {NOTHING})"
 
 
-def thought(rules: Rules, opened: str, close: str, longest: int) -> str:
+def thought(rules: GrammarRules, opened: str, close: str, longest: int) -> str:
     """Return the expression for a thought of about `longest` characters at most: `opened`, its lines, `close`.
 
     A model that goes round in circles would never come to what it is to write. So that the bound needs no

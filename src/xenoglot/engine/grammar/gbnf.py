@@ -50,7 +50,7 @@ def repeat(expression: str, least: int, most: int) -> str:
     return f"{expression}{{{least},{most}}}"
 
 
-class Rules:
+class GrammarRules:
     """The rules of one grammar, by their names."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ from xenoglot.engine.grammar.references import constraints, followed, merged, re
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from xenoglot.engine.grammar.gbnf import Rules
+    from xenoglot.engine.grammar.gbnf import GrammarRules
     from xenoglot.engine.grammar.references import Unheld
     from xenoglot.model.json import JSON, JSONObject
 
@@ -76,7 +76,7 @@ the standard allows."""
 class SchemaGrammar:
     """Compiles one schema into `rules`. `path` is where it stands in the request, like `$.output.schema`."""
 
-    def __init__(self, rules: Rules, document: JSON, path: str, unheld: Unheld) -> None:
+    def __init__(self, rules: GrammarRules, document: JSON, path: str, unheld: Unheld) -> None:
         self._rules = rules
         self._document = document
         self._path = path

@@ -23,7 +23,7 @@ _ARGUMENTS: Final = '{"@": 0}'
 """Arguments that are looked for in what a family's writer makes of them."""
 
 
-class Form(Struct, frozen=True):
+class CallFormat(Struct, frozen=True):
     """A form of calls: `lead`, a call, and for each further one `joint` and the call, then `tail`.
 
     Each is a row of literals with blanks between them. `spell` gives what stands before and after the arguments of a
@@ -43,11 +43,11 @@ def _plain(name: str) -> tuple[str, str]:
     return f'{{"name": {written(name)}, "arguments": ', "}"
 
 
-PLAIN: Final = Form(lead=(), joint=("\n",), tail=(), spell=_plain)
+PLAIN: Final = CallFormat(lead=(), joint=("\n",), tail=(), spell=_plain)
 """Calls of a model that knows none: one JSON object in a line."""
 
 
-def form_of(calls: Calls) -> Form | None:
+def form_of(calls: Calls) -> CallFormat | None:
     """Return the form that `calls` is; `None` where a grammar cannot hold a model to it.
 
     The family's own writer is asked for one call and for two; how they differ tells where the parts begin and end.
@@ -63,7 +63,7 @@ def form_of(calls: Calls) -> Form | None:
     if len(two) == 1:
         return _listed(calls, before, after, marker, (one[0], two[0]))
     joint = calls.close[:1] + calls.between[:1] + calls.open[:1]
-    return Form(before, joint, after, lambda name: _around(calls, name), marker, calls.place)
+    return CallFormat(before, joint, after, lambda name: _around(calls, name), marker, calls.place)
 
 
 def _is_read(calls: Calls, text: str) -> bool:
@@ -83,7 +83,9 @@ def texts_around(calls: Calls) -> list[str]:
     return [piece for part in text.split(name) for piece in part.split(argument) if piece]
 
 
-def _listed(calls: Calls, before: tuple[str, ...], after: tuple[str, ...], marker: str, texts: tuple[str, str]) -> Form:
+def _listed(
+    calls: Calls, before: tuple[str, ...], after: tuple[str, ...], marker: str, texts: tuple[str, str]
+) -> CallFormat:
     """Return the form of calls that stand in one list."""
     one, two = texts
     start, rest = one.split(_ARGUMENTS)
@@ -98,7 +100,7 @@ def _listed(calls: Calls, before: tuple[str, ...], after: tuple[str, ...], marke
         begin, _ = _around(calls, name)
         return begin[len(lead) :], foot
 
-    return Form(_and(before, lead), (between,), (rest[len(foot) :], *after), spell, marker, calls.place)
+    return CallFormat(_and(before, lead), (between,), (rest[len(foot) :], *after), spell, marker, calls.place)
 
 
 def _common(one: str, other: str) -> str:

@@ -23,7 +23,7 @@ from xenoglot.engine.decoding.tool_calls import Branch
 from xenoglot.engine.extras import demanded
 from xenoglot.engine.grammar.free_json import free_object, free_text, written
 from xenoglot.engine.grammar.free_text import BLANKS, thought, words_not_from, words_until
-from xenoglot.engine.grammar.gbnf import Rules, either, literal, repeat
+from xenoglot.engine.grammar.gbnf import GrammarRules, either, literal, repeat
 from xenoglot.engine.grammar.keywords import wrong
 from xenoglot.engine.grammar.schema import SchemaGrammar
 from xenoglot.engine.prompting.call_formats import PLAIN
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.codec.loss import Losses
-    from xenoglot.engine.prompting.call_formats import Form
-    from xenoglot.engine.server.model_traits import Manner
+    from xenoglot.engine.prompting.call_formats import CallFormat
+    from xenoglot.engine.server.model_traits import ModelTraits
     from xenoglot.model.json import JSON
     from xenoglot.model.request import OutputFormat, Request
 
@@ -83,7 +83,7 @@ class Constraint(Struct, frozen=True):
 
 
 def constrain(
-    request: Request, losses: Losses, manner: Manner = UNTAUGHT, longest: int = DEFAULT_MAX_TOKENS
+    request: Request, losses: Losses, manner: ModelTraits = UNTAUGHT, longest: int = DEFAULT_MAX_TOKENS
 ) -> Constraint | None:
     """Return what holds the answer of `request` to its form; `None` where any words will do.
 
@@ -102,12 +102,12 @@ def constrain(
 class _Constraining:
     """One request on its way to a grammar."""
 
-    def __init__(self, request: Request, losses: Losses, manner: Manner, longest: int) -> None:
+    def __init__(self, request: Request, losses: Losses, manner: ModelTraits, longest: int) -> None:
         self._request = request
         self._losses = losses
         self._manner = manner
         self._longest = longest
-        self._rules = Rules()
+        self._rules = GrammarRules()
         self._forced = request.tool_choice is not None and request.tool_choice.mode == "required"
         self._output = None if request.output is None or request.output.kind == "text" else request.output
         self._demand = demanded(request)
@@ -160,7 +160,7 @@ class _Constraining:
         told = [TOOLS, *(written(function(tool)) for tool in tools.values()), CALL if self._forced else CALL_OR_REPLY]
         return Constraint(self._rules.text(ways), tuple(branches), "\n".join(told))
 
-    def _by_template(self, form: Form, tools: dict[int, Tool]) -> Constraint:
+    def _by_template(self, form: CallFormat, tools: dict[int, Tool]) -> Constraint:
         """Have the model's own template tell of the tools, and hold it to the calls that it was trained to write."""
         branches, calls = self._calls(form, tools)
         whole, told = _row(form.lead, calls), tuple(tools.values())
@@ -176,7 +176,7 @@ class _Constraining:
         words = words_not_from(self._rules, {(*form.lead, branch.prefix)[0][0] for branch in branches})
         return Constraint(self._thoughtful(f"{whole} | {words}"), told=told)
 
-    def _calls(self, form: Form, tools: dict[int, Tool]) -> tuple[list[Branch], str]:
+    def _calls(self, form: CallFormat, tools: dict[int, Tool]) -> tuple[list[Branch], str]:
         """Return what the calls begin with, and the expression for one of them, or several."""
         found = [self._call(form, index, tool) for index, tool in tools.items()]
         one = self._rules.add(
@@ -187,7 +187,7 @@ class _Constraining:
         more = repeat(f"({gap} {_row(form.joint, one)})", 0, further) if further else ""
         return [branch for branch, _ in found], _row((), f"{one} {more}", form.tail)
 
-    def _most(self, form: Form) -> int:
+    def _most(self, form: CallFormat) -> int:
         """Return how many calls there may be, where nobody says whether several.
 
         Whoever names a tool wants that call; and one that has not learnt to call says the same again, and no more.
@@ -198,7 +198,7 @@ class _Constraining:
             return 1
         return MOST_UNTAUGHT_CALLS if form is PLAIN else MOST_CALLS
 
-    def _call(self, form: Form, index: int, tool: Tool) -> tuple[Branch, str]:
+    def _call(self, form: CallFormat, index: int, tool: Tool) -> tuple[Branch, str]:
         head, foot = form.spell(qualified(tool.name, tool.namespace))
         branch = Branch(head, "arguments", tool.name, tool.namespace, foot)
         if tool.kind == "custom":
@@ -221,7 +221,7 @@ class _Constraining:
         before = thought(self._rules, "" if tags.implied else tags.open[0], tags.close[0], longest)
         return self._rules.text(f"{before if tags.implied else f'({before})?'} ({value})")
 
-    def _free(self, form: Form, calls: str) -> str:
+    def _free(self, form: CallFormat, calls: str) -> str:
         """Return the grammar for free thoughts and words, in which the form's marker is the beginning of `calls`."""
         tags, words = self._manner.thoughts, words_until(self._rules, form.marker, calls, form.place)
         if tags is None:
@@ -267,7 +267,7 @@ def _parameters(schema: JSON) -> JSON:
     return {**schema, "type": "object"}
 
 
-def _reply(rules: Rules, output: OutputFormat | None, losses: Losses) -> tuple[Branch, str]:
+def _reply(rules: GrammarRules, output: OutputFormat | None, losses: Losses) -> tuple[Branch, str]:
     prefix = '{"reply": '
     if output is None or output.kind == "text":
         return Branch(prefix, "reply"), free_text(rules)
@@ -278,7 +278,7 @@ def _described(output: OutputFormat) -> str:
     return JSON_ONLY if output.kind == "json" else f"{VALID_JSON}\n{written(output.schema)}"
 
 
-def _value(rules: Rules, output: OutputFormat, losses: Losses) -> str:
+def _value(rules: GrammarRules, output: OutputFormat, losses: Losses) -> str:
     if output.kind == "json":
         return free_object(rules)
     unheld = _unheld(losses, "$.output.schema", strict=output.strict is not False)

@@ -12,7 +12,7 @@ from xenoglot.engine.grammar.patterns import Bounds, PatternError, translate
 
 if TYPE_CHECKING:
     from xenoglot.engine.extras import Demand
-    from xenoglot.engine.grammar.gbnf import Rules
+    from xenoglot.engine.grammar.gbnf import GrammarRules
 
 MOST_CHOICES: Final = 256
 LONGEST_CHOICES: Final = 64 * 1024
@@ -21,7 +21,7 @@ LONGEST_CHOICES: Final = 64 * 1024
 AMBIGUOUS: Final = "too much in it can begin alike: the runtime would follow all of it at once"
 
 
-def demanded_form(rules: Rules, demand: Demand) -> str:
+def demanded_form(rules: GrammarRules, demand: Demand) -> str:
     """Return the expression for the form that a request demands.
 
     Raises:
@@ -38,7 +38,7 @@ def demanded_form(rules: Rules, demand: Demand) -> str:
     return root
 
 
-def _expression(rules: Rules, demand: Demand) -> str:
+def _expression(rules: GrammarRules, demand: Demand) -> str:
     match demand.kind, demand.value:
         case "regex", str(pattern):
             return translate(pattern, Bounds(), plain=True).text

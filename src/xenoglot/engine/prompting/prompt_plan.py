@@ -12,66 +12,66 @@ from msgspec.structs import replace
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.prompt_to_messages import as_turns
-from xenoglot.engine.decoding.candidate import PlainSpeech
-from xenoglot.engine.decoding.text_output import TextSpeech
-from xenoglot.engine.decoding.tool_calls import CallSpeech
+from xenoglot.engine.decoding.candidate import PlainTextStage
+from xenoglot.engine.decoding.text_output import ParsedTextStage
+from xenoglot.engine.decoding.tool_calls import ToolCallStage
 from xenoglot.engine.extras import demanded
 from xenoglot.engine.prompting.constrain import Constraint, constrain
 from xenoglot.engine.prompting.prompt import Prompt
 from xenoglot.engine.prompting.template_messages import functions, messages
 from xenoglot.engine.prompting.text_turns import turns
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, wants_logprobs
-from xenoglot.engine.server.model_traits import UNTAUGHT, Manner, manner_of, thinks
-from xenoglot.engine.text_completion import EchoSpeech, text_tokens
+from xenoglot.engine.server.model_traits import UNTAUGHT, ModelTraits, manner_of, thinks
+from xenoglot.engine.text_completion import PromptEchoStage, text_tokens
 from xenoglot.engine.unsupported import check_size
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
-    from xenoglot.engine.decoding.candidate import Speech
-    from xenoglot.engine.server.runtime import Facts, Runtime
+    from xenoglot.engine.decoding.candidate import CandidateStage
+    from xenoglot.engine.server.runtime import Runtime, RuntimeProperties
     from xenoglot.model.content import Text
     from xenoglot.model.json import JSONObject
 
 HELD: Final = "the answer is held to the form of a tool call"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class PromptPlan(Struct, frozen=True, kw_only=True):
     """A request, ready to be answered: its prompt in tokens, what holds the answer, how the model speaks in it."""
 
     request: Request
     losses: Losses
     prompt: list[int]
     constraint: Constraint
-    manner: Manner
+    manner: ModelTraits
 
     @property
     def calls(self) -> bool:
         """Whether there may be calls in the answer."""
         return self.constraint.calls
 
-    def speech(self, candidate: int, echoed: Text | None = None) -> Speech:
+    def speech(self, candidate: int, echoed: Text | None = None) -> CandidateStage:
         """Return the stage that reads the text of one candidate; `echoed` is what it begins with."""
         if echoed is not None:
-            return EchoSpeech(echoed, self.speech(candidate), candidate)
+            return PromptEchoStage(echoed, self.speech(candidate), candidate)
         if self.constraint.branches:
-            return CallSpeech(candidate, self.constraint.branches, _identify)
+            return ToolCallStage(candidate, self.constraint.branches, _identify)
         if self.constraint.told or self.manner.thoughts is not None:
             manner, told = self.manner, self.constraint.told
             request, held = replace(self.request, tools=told), bool(self.constraint.grammar)
-            return TextSpeech(candidate, manner, request, _identify, self.losses, held=held)
-        return PlainSpeech(candidate)
+            return ParsedTextStage(candidate, manner, request, _identify, self.losses, held=held)
+        return PlainTextStage(candidate)
 
 
-class Asking:
+class PromptPlanner:
     """What makes requests ready for the weights `model`; `syntax` is the policy by which their text is read."""
 
     def __init__(self, runtime: Runtime, model: str, syntax: str) -> None:
         self._runtime = runtime
         self._model = model
         self._syntax = syntax
-        self._known: tuple[Facts, Manner] | None = None
+        self._known: tuple[RuntimeProperties, ModelTraits] | None = None
 
-    async def asked(self, request: Request, losses: Losses) -> Asked:
+    async def asked(self, request: Request, losses: Losses) -> PromptPlan:
         """Return `request`, ready to be answered.
 
         Raises:
@@ -81,7 +81,7 @@ class Asking:
         if request.prompt is not None and not request.messages:
             constraint = await _constraint(request, losses, UNTAUGHT)
             prompt = await text_tokens(request.prompt, self._runtime, facts)
-            return Asked(request=request, losses=losses, prompt=prompt, constraint=constraint, manner=UNTAUGHT)
+            return PromptPlan(request=request, losses=losses, prompt=prompt, constraint=constraint, manner=UNTAUGHT)
         wanted = wants_thoughts(request)
         manner = self._manner(facts, request, wanted=wanted)
         constraint = await _constraint(request, losses, _unthinking(manner) if wanted is False else manner)
@@ -99,9 +99,9 @@ class Asking:
             raise refused(
                 "$.tools" if request.tools else "$.messages", "something in it is nested too deeply"
             ) from None
-        return Asked(request=request, losses=losses, prompt=prompt, constraint=constraint, manner=manner)
+        return PromptPlan(request=request, losses=losses, prompt=prompt, constraint=constraint, manner=manner)
 
-    def _manner(self, facts: Facts, request: Request, *, wanted: bool | None) -> Manner:
+    def _manner(self, facts: RuntimeProperties, request: Request, *, wanted: bool | None) -> ModelTraits:
         """Return how the weights speak in the answer to `request`."""
         if self._known is None or self._known[0] is not facts:
             self._known = facts, manner_of(facts.template, self._model, self._syntax)
@@ -121,7 +121,7 @@ def wants_thoughts(request: Request) -> bool | None:
     return thinking.mode != "disabled" and thinking.effort != "none"
 
 
-def _note_thinking(request: Request, manner: Manner, constraint: Constraint, losses: Losses) -> None:
+def _note_thinking(request: Request, manner: ModelTraits, constraint: Constraint, losses: Losses) -> None:
     thinking = request.thinking
     if thinking is None or not wants_thoughts(request):
         return
@@ -133,7 +133,7 @@ def _note_thinking(request: Request, manner: Manner, constraint: Constraint, los
         losses.approximated("$", "thinking", "the embedded model thinks, or does not; it has no measure for it")
 
 
-def _unthinking(manner: Manner) -> Manner:
+def _unthinking(manner: ModelTraits) -> ModelTraits:
     return replace(manner, thoughts=None)
 
 
@@ -145,7 +145,7 @@ def _said(request: Request, constraint: Constraint, losses: Losses) -> list[JSON
     return [{"role": turn.role, "content": turn.text} for turn in said]
 
 
-async def _constraint(request: Request, losses: Losses, manner: Manner) -> Constraint:
+async def _constraint(request: Request, losses: Losses, manner: ModelTraits) -> Constraint:
     """Compile the grammar, in a thread: the event loop has others to serve."""
     if not request.tools and not request.tool_choice and not request.output and demanded(request) is None:
         return Constraint()

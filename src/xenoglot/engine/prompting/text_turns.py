@@ -52,14 +52,14 @@ ENGINE: Final = "engine"
 """Our name where fields are sorted by the dialect that understands them: we understand none beyond the model."""
 
 
-class Turn(Struct, frozen=True):
+class TemplateTurn(Struct, frozen=True):
     """One turn of the template."""
 
     role: str
     text: str
 
 
-def turns(request: Request, instructions: str, losses: Losses) -> list[Turn]:
+def turns(request: Request, instructions: str, losses: Losses) -> list[TemplateTurn]:
     """Return the conversation; `instructions` are added to what the system says.
 
     Neighbours of one role become one turn, since many templates insist that the roles take turns. A call whose result
@@ -74,9 +74,9 @@ def turns(request: Request, instructions: str, losses: Losses) -> list[Turn]:
         raise refused("$.messages", UNREADABLE)
     said = [_turn(role, list(neighbours)) for role, neighbours in groupby(pieces, lambda piece: piece.role)]
     if said[0].role != "system":
-        said.insert(0, Turn("system", DEFAULT_SYSTEM))
+        said.insert(0, TemplateTurn("system", DEFAULT_SYSTEM))
     if instructions:
-        said[0] = Turn("system", f"{said[0].text}\n\n{instructions}")
+        said[0] = TemplateTurn("system", f"{said[0].text}\n\n{instructions}")
     return said
 
 
@@ -107,15 +107,15 @@ class _Piece(Struct, frozen=True):
     result: bool = False
 
 
-def _turn(role: str, pieces: list[_Piece]) -> Turn:
+def _turn(role: str, pieces: list[_Piece]) -> TemplateTurn:
     """Join neighbours; where results come last, say what they are for."""
     text = pieces[0].text
     for before, piece in pairwise(pieces):
         text += ("\n" if before.result or piece.result else "\n\n") + piece.text
     if not pieces[-1].result:
-        return Turn(role, text)
+        return TemplateTurn(role, text)
     several = sum(piece.result for piece in pieces) > 1
-    return Turn(role, f"{text}\n{FROM_RESULTS if several else FROM_RESULT}")
+    return TemplateTurn(role, f"{text}\n{FROM_RESULTS if several else FROM_RESULT}")
 
 
 class _Reading:

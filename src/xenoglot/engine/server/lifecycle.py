@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from xenoglot.engine.errors import StartError, UnavailableError
-from xenoglot.engine.server.server_process import COMMAND, Child, Endpoint, Settings, launch
+from xenoglot.engine.server.server_process import COMMAND, Child, EngineEndpoint, Settings, launch
 from xenoglot.engine.server.weights import Weights
 
 LOGGER: Final = logging.getLogger("xenoglot.engine")
@@ -34,7 +34,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
         return min(self.longest, math.ldexp(self.first, min(crashes, 64) - 1)) if crashes else 0.0
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class EngineHealth(Struct, frozen=True, kw_only=True):
     """What is known of the engine without asking it.
 
     `starts` counts the children that came up, `crashes` the failures in a row, `problem` is the last failure's line.
@@ -79,7 +79,7 @@ class EngineProcess:
         self._problem = ""
         self._since = 0.0
 
-    async def ready(self, patience: float = 60.0) -> Endpoint:
+    async def ready(self, patience: float = 60.0) -> EngineEndpoint:
         """Give the address of the running engine, starting it where that is needed; all who wait share one start.
 
         Waits at most `patience` seconds. A start that has failed is not tried again before the rest is over: until
@@ -105,7 +105,7 @@ class EngineProcess:
         self._refuse(0.0)
         raise UnavailableError("the embedded model's process ended as soon as it had started; try again")
 
-    async def lost(self, endpoint: Endpoint, patience: float = 5.0) -> None:
+    async def lost(self, endpoint: EngineEndpoint, patience: float = 5.0) -> None:
         """Be told that nobody answers at `endpoint`; gives when its end is noted, or after `patience` seconds."""
         if self._watch is not None and self._child is not None and self._child.endpoint is endpoint:
             await asyncio.wait({self._watch}, timeout=patience)
@@ -128,10 +128,10 @@ class EngineProcess:
         if self._watch is not None:
             await self._watch
 
-    def health(self) -> Health:
+    def health(self) -> EngineHealth:
         """What is known now; asks nobody and never waits."""
         child = self._child
-        return Health(
+        return EngineHealth(
             state=self._state(),
             pid=child.pid if child else None,
             starts=self._starts,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.engine.prompting.call_formats import Form, form_of, texts_around
+from xenoglot.engine.prompting.call_formats import CallFormat, form_of, texts_around
 from xenoglot.text import registry
 from xenoglot.text.registry import AUTO, OFF
 from xenoglot.text.syntax import Calls, Syntax, Thoughts
@@ -20,7 +20,7 @@ SWITCH: Final = "enable_thinking"
 """What chat templates that can have their model not think ask for."""
 
 
-class Manner(Struct, frozen=True, kw_only=True):
+class ModelTraits(Struct, frozen=True, kw_only=True):
     """What is known of the weights' habits.
 
     `tools`: their chat template tells of tools. `syntax` is how they write calls and thoughts, `form` the calls of it
@@ -29,7 +29,7 @@ class Manner(Struct, frozen=True, kw_only=True):
 
     tools: bool = False
     syntax: Syntax | None = None
-    form: Form | None = None
+    form: CallFormat | None = None
     thoughts: Thoughts | None = None
 
     @property
@@ -40,11 +40,11 @@ class Manner(Struct, frozen=True, kw_only=True):
         return held is not None and any(held.marker not in calls.markers for calls in forms)
 
 
-UNTAUGHT: Final = Manner()
+UNTAUGHT: Final = ModelTraits()
 """Weights that learnt neither calls nor thoughts."""
 
 
-class Template(Struct, frozen=True, kw_only=True):
+class ChatTemplate(Struct, frozen=True, kw_only=True):
     """A chat template: its text, whether it tells of tools, and how prompts end that it makes.
 
     `ends` are for a thinking that is switched on, switched off, or left to it (`None`); empty where it does not think.
@@ -55,15 +55,15 @@ class Template(Struct, frozen=True, kw_only=True):
     ends: Mapping[bool | None, str] = {}
 
 
-def manner_of(template: Template, model: str, policy: str = AUTO) -> Manner:
+def manner_of(template: ChatTemplate, model: str, policy: str = AUTO) -> ModelTraits:
     """Return how the weights `model` with this chat template speak; `policy` is a row's name, `auto` or `off`."""
     row = _row(template, model, policy)
     thoughts = None if policy == OFF else _thoughts(template, row)
     if row is None:
-        return Manner(thoughts=thoughts)
+        return ModelTraits(thoughts=thoughts)
     known = row.own is None and row.name != AUTO and template.tools
     forms = [form for calls in (_in(template, row) if known else ()) if (form := form_of(calls)) is not None]
-    return Manner(
+    return ModelTraits(
         tools=template.tools,
         syntax=replace(row, thoughts=() if thoughts is None else (thoughts,)),
         form=forms[0] if forms else None,
@@ -71,7 +71,7 @@ def manner_of(template: Template, model: str, policy: str = AUTO) -> Manner:
     )
 
 
-def thinks(manner: Manner, template: Template, *, wanted: bool | None) -> Thoughts | None:
+def thinks(manner: ModelTraits, template: ChatTemplate, *, wanted: bool | None) -> Thoughts | None:
     """Return the tags of the thoughts of an answer; `wanted` is whether the model is told to think, or not told."""
     tags = manner.thoughts
     return None if tags is None else replace(tags, implied=template.ends.get(wanted, "").rstrip().endswith(tags.open))
@@ -82,7 +82,7 @@ def has_thoughts(text: str) -> bool:
     return any(_both(text, tags) for tags in _all_thoughts())
 
 
-def _row(template: Template, model: str, policy: str) -> Syntax | None:
+def _row(template: ChatTemplate, model: str, policy: str) -> Syntax | None:
     if policy not in {AUTO, OFF}:
         return registry.get(policy)
     if policy == OFF or not template.tools:
@@ -105,12 +105,12 @@ def _likeliest(text: str) -> Syntax:
     return best[1]
 
 
-def _in(template: Template, row: Syntax) -> list[Calls]:
+def _in(template: ChatTemplate, row: Syntax) -> list[Calls]:
     """Return the forms of the row, those of which the template speaks first."""
     return sorted(row.calls, key=lambda calls: not any(marker in template.text for marker in calls.markers))
 
 
-def _thoughts(template: Template, row: Syntax | None) -> Thoughts | None:
+def _thoughts(template: ChatTemplate, row: Syntax | None) -> Thoughts | None:
     """Return how a model of this template thinks: as its row says, or as the template does."""
     known = [*(row.thoughts if row is not None else ()), *_all_thoughts()]
     return next((tags for tags in known if _both(template.text, tags)), None)

@@ -12,14 +12,14 @@ from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.engine.errors import EngineError
 from xenoglot.engine.failures import BROKEN, CRASHED, overflow, unavailable
-from xenoglot.engine.server.model_traits import SWITCH, Template, has_thoughts
+from xenoglot.engine.server.model_traits import SWITCH, ChatTemplate, has_thoughts
 from xenoglot.errors import FailureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.http.client import Reply, Transport
-    from xenoglot.engine.server.server_process import Endpoint
+    from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.model.json import JSON, JSONObject
 
 OK = 200
@@ -38,7 +38,7 @@ TOKENIZERS: Final = {1: "LlamaTokenizer", 2: "GPT2Tokenizer", 3: "BertTokenizer"
 Answer = TypeVar("Answer")
 
 
-class Facts(Struct, frozen=True):
+class RuntimeProperties(Struct, frozen=True):
     """What the running model says of itself: the tokens it holds, the different ones it knows, its chat template.
 
     `bos` and `eos` are the texts of the tokens that begin and end texts, `tokenizer` is the class of the transformers
@@ -47,7 +47,7 @@ class Facts(Struct, frozen=True):
 
     context: int
     vocabulary: int
-    template: Template = Template()
+    template: ChatTemplate = ChatTemplate()
     bos: str = ""
     eos: str = ""
     tokenizer: str = ANY_TOKENIZER
@@ -124,24 +124,24 @@ class _Vectors(Struct):
     data: tuple[_Vector, ...]
 
 
-class Likely(Struct):
+class TokenLogprob(Struct):
     """A token with its likelihood, as the runtime tells it; `top` are the likeliest at its place."""
 
     token: str
     logprob: float
     bytes: tuple[int, ...] = ()
-    top_logprobs: tuple[Likely, ...] = ()
+    top_logprobs: tuple[TokenLogprob, ...] = ()
     id: int = -1
 
 
 class _Weighed(Struct):
-    completion_probabilities: tuple[Likely, ...] = ()
+    completion_probabilities: tuple[TokenLogprob, ...] = ()
 
 
 class Process(Protocol):
     """Who knows where the runtime answers, and sees to it that it does: an `EngineProcess`."""
 
-    async def ready(self) -> Endpoint:
+    async def ready(self) -> EngineEndpoint:
         """Return the address of the running engine.
 
         Raises:
@@ -149,7 +149,7 @@ class Process(Protocol):
         """
         ...
 
-    async def lost(self, endpoint: Endpoint) -> None:
+    async def lost(self, endpoint: EngineEndpoint) -> None:
         """Be told that nobody answers at `endpoint`; gives when `ready` knows better."""
         ...
 
@@ -172,20 +172,20 @@ class Runtime:
     def __init__(self, process: Process, transport: Transport) -> None:
         self._process = process
         self._transport = transport
-        self._facts: tuple[Endpoint, Facts] | None = None
+        self._facts: tuple[EngineEndpoint, RuntimeProperties] | None = None
         self.starts = 0
         """How many lives of the process were met with."""
-        self._met: Endpoint | None = None
+        self._met: EngineEndpoint | None = None
         self._fragments: dict[tuple[str, bool], list[int]] = {}
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> RuntimeProperties:
         """Return what the running model says of itself; asked once in each life of the process."""
         endpoint = await self._ready()
         if self._facts is None or self._facts[0] is not endpoint:
             properties = await self._ask("GET", "/props", None, _Properties)
             models = await self._ask("GET", "/v1/models", None, _Models)
             meta = models.data[0].meta
-            facts = Facts(
+            facts = RuntimeProperties(
                 properties.default_generation_settings.n_ctx,
                 meta.n_vocab,
                 await self._template(properties),
@@ -210,14 +210,14 @@ class Runtime:
             body["chat_template_kwargs"] = {SWITCH: thinking}
         return (await self._ask("POST", "/apply-template", body, _Prompt)).prompt
 
-    async def _template(self, properties: _Properties) -> Template:
+    async def _template(self, properties: _Properties) -> ChatTemplate:
         text, can = properties.chat_template, properties.chat_template_caps
         ends: dict[bool | None, str] = {}
         if has_thoughts(text):
             question: list[JSONObject] = [{"role": "user", "content": "?"}]
             for thinking in (None, True, False):
                 ends[thinking] = (await self.apply_template(question, thinking=thinking))[-ENDING:]
-        return Template(text=text, tools=can.supports_tools and can.supports_tool_calls, ends=ends)
+        return ChatTemplate(text=text, tools=can.supports_tools and can.supports_tool_calls, ends=ends)
 
     async def tokens_of_template(self, text: str, *, first: bool) -> list[int]:
         """Return the tokens of a piece of a template, control tokens included; the `first` begins the prompt."""
@@ -259,7 +259,7 @@ class Runtime:
         """Return the text of tokens."""
         return (await self._ask("POST", "/detokenize", {"tokens": tokens}, _Content)).content
 
-    async def weigh(self, fields: JSONObject) -> tuple[Likely, ...]:
+    async def weigh(self, fields: JSONObject) -> tuple[TokenLogprob, ...]:
         """Return the likelihoods of what a completion made, which is asked for in one piece."""
         return (await self._ask("POST", "/completion", fields, _Weighed)).completion_probabilities
 
@@ -311,11 +311,11 @@ class Runtime:
         if error.kind == "timeout" and error.stage != "connect":
             self._process.hung()
 
-    async def _send_to(self, endpoint: Endpoint, method: str, path: str, data: bytes) -> Reply:
+    async def _send_to(self, endpoint: EngineEndpoint, method: str, path: str, data: bytes) -> Reply:
         headers = [("authorization", f"Bearer {endpoint.key}"), ("content-type", "application/json")]
         return await self._transport.send(method, endpoint.url + path, headers, data, socket_path=endpoint.socket_path)
 
-    async def _ready(self) -> Endpoint:
+    async def _ready(self) -> EngineEndpoint:
         try:
             endpoint = await self._process.ready()
         except EngineError as error:

@@ -48,7 +48,7 @@ class Config(TypedDict):
     template: str
 
 
-class Refusal(Exception):  # noqa: N818 - it is one line to the parent, not an error of the program
+class StartFailure(Exception):  # noqa: N818 - it is one line to the parent, not an error of the program
     """What the parent is told instead of an address."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -68,7 +68,7 @@ def main() -> None:
         die_with_parent(wanted=True)
         server = serve(config)
         die_with_parent(wanted=False)
-    except Refusal as refusal:
+    except StartFailure as refusal:
         say(report, {"error": refusal.code, "message": refusal.message})
         sys.exit(2)  # in an orderly way: the runtime writes its log in a thread, and nothing works that could be torn
     say(report, {"address": server.listening_address})
@@ -83,11 +83,11 @@ def read_config(line: bytes) -> Config:
     try:
         config = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Refusal("config", "the configuration is not one line of JSON") from error
+        raise StartFailure("config", "the configuration is not one line of JSON") from error
     kinds = Config.__annotations__
     if not isinstance(config, dict) or {key: type(value) for key, value in config.items()} != kinds:
         wanted = ", ".join(f"{key}: {kind.__name__}" for key, kind in kinds.items())
-        raise Refusal("config", f"the configuration must be an object of {wanted}")
+        raise StartFailure("config", f"the configuration must be an object of {wanted}")
     return cast("Config", config)
 
 
@@ -98,9 +98,9 @@ def serve(config: Config) -> "xllamacpp.Server":
     try:
         import xllamacpp  # noqa: PLC0415 - after the environment is set, and its absence is an answer
     except ModuleNotFoundError as error:
-        raise Refusal("runtime", "xllamacpp is not installed: pip install 'xenoglot[local]'") from error
+        raise StartFailure("runtime", "xllamacpp is not installed: pip install 'xenoglot[local]'") from error
     except ImportError as error:
-        raise Refusal("library", missing_library(str(error))) from error
+        raise StartFailure("library", missing_library(str(error))) from error
     params = xllamacpp.CommonParams()
     params.model.path = config["model"]
     params.model_alias = {config["alias"]}
@@ -128,7 +128,7 @@ def serve(config: Config) -> "xllamacpp.Server":
     except RuntimeError as error:
         problem = "the runtime cannot load the model file: it is damaged, or of a kind that it does not know"
         problem += "; or the chat template is none" if config["template"] else ""
-        raise Refusal("model", problem) from error
+        raise StartFailure("model", problem) from error
 
 
 def missing_library(message: str) -> str:

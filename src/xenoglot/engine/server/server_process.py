@@ -57,7 +57,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     remembers: bool = True
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class EngineEndpoint(Struct, frozen=True, kw_only=True):
     """Where the running engine answers: HTTP at `url`, over the unix socket where there is one.
 
     Each request carries `authorization: Bearer <key>`. Both change with every start.
@@ -83,7 +83,7 @@ class Child:
         self._process = process
         self._socket = socket
         self._errors = asyncio.create_task(_tail(process.stderr))
-        self.endpoint = Endpoint(url="http://engine", socket_path=socket or None, key=secrets.token_urlsafe(24))
+        self.endpoint = EngineEndpoint(url="http://engine", socket_path=socket or None, key=secrets.token_urlsafe(24))
 
     @property
     def pid(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.engine.metrics import Measured, Measures
+from xenoglot.engine.metrics import EngineMetrics, MetricsSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class _Metric(Struct, frozen=True):
     name: str
     kind: Literal["counter", "gauge"]
     help: str
-    value: Callable[[Measures], Value]
+    value: Callable[[EngineMetrics], Value]
 
 
 ENGINE = (
@@ -102,7 +102,7 @@ def render_metrics(
 
     Models are told with their backends, too: two may be called the same.
     """
-    measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, Measured)]
+    measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, MetricsSource)]
     lines = [*tally.lines()]
     lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests that are under way.", [({}, running)])
     lines += () if limits is None else _limits(limits)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.errors import ConfigurationError
-from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.renderer import PlainRenderer
 from xenoglot.terminal.display.sanitize import harmless
 from xenoglot.terminal.display.screen import can_paint, canvas_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
 
     from xenoglot.terminal.display.history import History
-    from xenoglot.terminal.display.renderer import Canvas
+    from xenoglot.terminal.display.renderer import Renderer
 
 PROMPT = "> "
 _STDIN = 0
@@ -35,10 +35,10 @@ _INTERRUPTED_SECONDS = 5.0
 """How long a question that was interrupted waits to be cancelled, before it counts as not answered."""
 
 
-class Face(Protocol):
+class Frontend(Protocol):
     """What a conversation needs of the person's side."""
 
-    canvas: Canvas
+    canvas: Renderer
     interactive: bool
     """Whether somebody sits there who can be asked."""
 
@@ -53,13 +53,13 @@ class Face(Protocol):
         """Return what a person answers to `question`, in one line; nothing where they leave."""
 
 
-class PlainFace:
+class PlainFrontend:
     """Lines from standard input, each a turn; answers on `output`."""
 
     def __init__(self, output: TextIO | None = None, *, stdin: int = _STDIN) -> None:
         self.interactive = os.isatty(stdin)
         output = output or sys.stdout
-        self.canvas: Canvas = PlainCanvas(output, raw=not output.isatty())
+        self.canvas: Renderer = PlainRenderer(output, raw=not output.isatty())
         self._stdin = stdin
         self._left = b""
         self._over = False
@@ -92,12 +92,12 @@ class PlainFace:
         return line.removesuffix(b"\r").decode(errors="replace")
 
 
-class PaintedFace:
+class RichFrontend:
     """A terminal: several lines can be typed, with a history, and completed."""
 
     interactive = True
 
-    def __init__(self, canvas: Canvas, history: History | None, completer: Completer | None = None) -> None:
+    def __init__(self, canvas: Renderer, history: History | None, completer: Completer | None = None) -> None:
         from prompt_toolkit import PromptSession  # noqa: PLC0415  an extra
         from prompt_toolkit.history import InMemoryHistory  # noqa: PLC0415
 
@@ -146,7 +146,7 @@ class PaintedFace:
 
 def face_of(
     history: History | None = None, *, names: Sequence[str] = (), models: Sequence[str] = (), plain: bool = False
-) -> Face:
+) -> Frontend:
     """Return the best face that this terminal allows.
 
     `names` are completed at the beginning of what is typed, `models` behind `/model`.
@@ -155,10 +155,10 @@ def face_of(
         ModuleNotFoundError: it is a terminal, and the extra `terminal` is not installed.
     """
     if plain or not sys.stdin.isatty() or not can_paint(sys.stdout):
-        return PlainFace()
+        return PlainFrontend()
     import rich  # noqa: F401, PLC0415  an extra: without it the one who is asked to install it is told so
 
-    return PaintedFace(canvas_of(), history, _completer(names, models))
+    return RichFrontend(canvas_of(), history, _completer(names, models))
 
 
 def _keys() -> KeyBindings:
@@ -185,7 +185,7 @@ def _completer(names: Sequence[str], models: Sequence[str]) -> Completer:
 
     paths = PathCompleter(expanduser=True)
 
-    class Commands(Completer):
+    class CommandCompleter(Completer):
         """Completes slash commands, the names of models and of files."""
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Generator[Completion]:
@@ -201,7 +201,7 @@ def _completer(names: Sequence[str], models: Sequence[str]) -> Completer:
             elif name in ("/file", "/image", "/load", "/save"):
                 yield from paths.get_completions(Document(rest, len(rest)), complete_event)
 
-    return Commands()
+    return CommandCompleter()
 
 
 async def interruptible(work: Coroutine[object, object, object]) -> bool:

@@ -20,7 +20,7 @@ LONGEST_INFO = 100
 """Characters of what stands behind a fence that its second part is given, too."""
 
 
-class GrowingMarkdown:
+class IncrementalMarkdown:
     """Takes text as it comes; gives each top-level block once another has begun behind it.
 
     `open` is what was not given yet: after `take`, the block that is being written.

@@ -23,7 +23,7 @@ _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _ERASE = "\x1b[2K"
 
 
-class Region:
+class LiveRegion:
     """Lines at the end of the screen of `console`; the cursor stands below them."""
 
     def __init__(self, console: Console) -> None:

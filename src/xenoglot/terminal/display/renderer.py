@@ -19,7 +19,7 @@ RULE = "│ "
 """Stands before each line of a thought."""
 
 
-class Canvas(Protocol):
+class Renderer(Protocol):
     """What can be drawn. All of it may hold anything: a canvas shows nothing that a terminal would obey."""
 
     def write(self, text: str, look: Words = "said") -> None:
@@ -44,7 +44,7 @@ class Canvas(Protocol):
         """Draw what comes below all that is there: somebody else drew meanwhile. Writes nothing now."""
 
 
-class PlainCanvas:
+class PlainRenderer:
     """Text as it comes, for pipes, files and terminals that can do no more."""
 
     def __init__(self, output: TextIO, *, raw: bool = False) -> None:

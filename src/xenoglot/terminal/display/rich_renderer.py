@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from xenoglot.terminal.display.incremental_markdown import GrowingMarkdown, parsed
-from xenoglot.terminal.display.live_region import Region
+from xenoglot.terminal.display.incremental_markdown import IncrementalMarkdown, parsed
+from xenoglot.terminal.display.live_region import LiveRegion
 from xenoglot.terminal.display.renderer import RULE
 from xenoglot.terminal.display.sanitize import harmless
 
@@ -50,14 +50,14 @@ _LEVELS = {"h1": "h2"}
 """The renderer centres the first level of headings; ours all stand at the margin."""
 
 
-class PaintedCanvas:
+class RichRenderer:
     """Draws on a `rich` console; what is open is at most as high as the terminal, so that no line is drawn twice."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console
         self._clock = clock
-        self._growing = GrowingMarkdown()
-        self._region = Region(console)
+        self._growing = IncrementalMarkdown()
+        self._region = LiveRegion(console)
         self._look: Words = "said"
         self._passing = ""
         self._waiting: float | None = None

@@ -10,7 +10,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.terminal.display.sanitize import harmless, in_line
-from xenoglot.terminal.display.screen import Answer, spoken_seconds
+from xenoglot.terminal.display.screen import AnswerView, spoken_seconds
 from xenoglot.tools.events import (
     Added,
     ApprovalAsked,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSON
-    from xenoglot.terminal.display.renderer import Canvas, Look
+    from xenoglot.terminal.display.renderer import Look, Renderer
     from xenoglot.tools.events import RunEvent
     from xenoglot.tools.result import RunResult
     from xenoglot.tools.tool_output import ToolOutput
@@ -53,7 +53,7 @@ NOBODY = "there is nobody here who could allow it"
 REFUSED = "the person said no"
 
 
-class Run(Answer):
+class RunView(AnswerView):
     """Draws the events of answers and of runs, and asks for leave.
 
     `results` are the whole results of the calls so far, each under its call.
@@ -61,7 +61,7 @@ class Run(Answer):
 
     def __init__(
         self,
-        canvas: Canvas,
+        canvas: Renderer,
         clock: Callable[[], float] = time.monotonic,
         *,
         ask: Callable[[str], Awaitable[str]] | None = None,

@@ -21,7 +21,7 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.terminal.display.renderer import PlainCanvas
+from xenoglot.terminal.display.renderer import PlainRenderer
 from xenoglot.terminal.display.sanitize import in_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from xenoglot.model.content import Part
-    from xenoglot.terminal.display.renderer import Canvas, Look
+    from xenoglot.terminal.display.renderer import Look, Renderer
 
 END_OF_THOUGHT = 2000
 """Characters of a thought that can be seen while it comes."""
@@ -44,10 +44,10 @@ ENDINGS = {
 """Why an answer ended, where that is worth a line."""
 
 
-class Answer:
+class AnswerView:
     """Draws the events of one answer after another."""
 
-    def __init__(self, canvas: Canvas, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, canvas: Renderer, clock: Callable[[], float] = time.monotonic) -> None:
         self.canvas = canvas
         self.thoughts: list[str] = []
         self.unfolded = False
@@ -177,14 +177,14 @@ def can_paint(output: TextIO) -> bool:
     return output.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
-def canvas_of(output: TextIO | None = None, *, plain: bool = False) -> Canvas:
+def canvas_of(output: TextIO | None = None, *, plain: bool = False) -> Renderer:
     """Return what draws on `output` (standard output): a painted one where that can be, and `rich` is installed."""
     output = output or sys.stdout
     if not plain and can_paint(output):
         try:
-            from xenoglot.terminal.display.rich_renderer import PaintedCanvas, console_of  # noqa: PLC0415  an extra
+            from xenoglot.terminal.display.rich_renderer import RichRenderer, console_of  # noqa: PLC0415  an extra
 
-            return PaintedCanvas(console_of(file=output))
+            return RichRenderer(console_of(file=output))
         except ModuleNotFoundError:
             pass  # lines do as well
-    return PlainCanvas(output, raw=not output.isatty())
+    return PlainRenderer(output, raw=not output.isatty())

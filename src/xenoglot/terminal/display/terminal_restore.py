@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
-    from xenoglot.terminal.display.renderer import Canvas
+    from xenoglot.terminal.display.renderer import Renderer
 
 BY_SIGNAL = 128
 """The exit code of a process that a signal ended is so much more than the signal."""
@@ -19,7 +19,7 @@ PATIENCE: Final = 5.0
 """Seconds in which a program that is sent away has to leave: not all can be undone where its terminal is gone."""
 
 
-def leave_well(canvas: Canvas) -> None:
+def leave_well(canvas: Renderer) -> None:
     """Have SIGTERM and SIGHUP unwind what runs, and have nothing drawn over what came while the program was stopped.
 
     It is for the whole process, and its main thread. Signals that are ignored or taken stay so.
