@@ -11,12 +11,12 @@ from tests.architecture.tree import ROOT
 START = """
 import asyncio, sys
 from xenoglot import cli, model_selection
-from xenoglot.gateway.process.build import assembled
-from xenoglot.gateway.process.serve import Server
+from xenoglot.gateway.process.build import build_gateway
+from xenoglot.gateway.process.serve import GatewayServer
 
 async def start(config):
-    async with assembled(config) as gateway:
-        Server(gateway)
+    async with build_gateway(config) as gateway:
+        GatewayServer(gateway)
 
 asyncio.run(start(model_selection.config_of(cli._parser().parse_args(["serve", *sys.argv[1:]]))))
 print(*sys.modules)

@@ -26,7 +26,7 @@ from tests.faults.heard import answer_text, envelope, heard
 from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.http.client import Transport
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.config.settings import Upstream as Settings
+from xenoglot.gateway.config.settings import UpstreamSettings as Settings
 from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind

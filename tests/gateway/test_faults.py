@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.said import BEGUN, CHAT, HELLO, MESSAGES, PATHS, Hanging, HangingBytes
 from tests.gateway.serving import PATIENCE, SERVERS, AccessLines, Running, config_for, read_all, read_until
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.settings import Server
+from xenoglot.gateway.config.settings import ServerSettings
 from xenoglot.gateway.http import asgi, write_side
 from xenoglot.model.events import BlockEnded, Failed, Finished
 from xenoglot.model.failure import Failure

@@ -17,7 +17,7 @@ from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import Keys, Store
+from xenoglot.gateway.config.settings import KeySettings, StoreSettings
 from xenoglot.gateway.http import asgi, write_side
 from xenoglot.gateway.observability.access_log import ACCESS
 from xenoglot.store.memory import Memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.gateway.said import Backend
-from xenoglot.engine.metrics import Measures
+from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.model.response import Usage

@@ -18,8 +18,8 @@ from tests.policy.limits.test_admission_queue import most
 from xenoglot.errors import ConfigurationError, FailureError
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.limits.redis import TIMEOUT, RedisLease, RedisLimiter
-from xenoglot.gateway.limits.redis_timeout import Patience
-from xenoglot.gateway.process.build import assembled
+from xenoglot.gateway.limits.redis_timeout import SilenceTimeout
+from xenoglot.gateway.process.build import build_gateway
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
 
@@ -355,10 +355,10 @@ async def test_gateways_of_one_configuration_share_their_limits(valkey: Valkey) 
         "store": {"url": "off"},
     }
     loaded = check(plain, {}, "f.toml")
-    async with assembled(loaded) as one, assembled(loaded) as other:
+    async with build_gateway(loaded) as one, build_gateway(loaded) as other:
         for gateway in (one, other):
             assert isinstance(gateway.limiter, RedisLimiter)
-            gateway.limiter._server._patience = Patience(PATIENCE)
+            gateway.limiter._server._patience = SilenceTimeout(PATIENCE)
         assert isinstance(one.limiter, RedisLimiter)
         await one.limiter._server._redis.flushall()
         for gateway in (one, other):

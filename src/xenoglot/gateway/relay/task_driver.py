@@ -269,7 +269,7 @@ async def _seen(answer: ByteAnswer) -> AsyncIterator[Sequence[Event]]:
 class _StreamWriter:
     """A streamed response: its head held until there is something to say, its silences bridged."""
 
-    def __init__(self, exchange: Exchange, encoder: Writing, record: RequestLog, interval: float) -> None:
+    def __init__(self, exchange: Exchange, encoder: StreamWriter, record: RequestLog, interval: float) -> None:
         self.opened = False
         self.failed = False
         self.begun = False

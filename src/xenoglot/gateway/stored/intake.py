@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.features.stored_responses import State, Wish
+    from xenoglot.codec.features.stored_responses import StoredResponseCodec, StoreOptions
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.model.json import JSON, JSONObject
