@@ -16,7 +16,7 @@ from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.loss import How, Losses
 from xenoglot.codec.target import Field, Target
 from xenoglot.gateway.api.count_tokens import COUNT
-from xenoglot.gateway.config import batches, connections, embedded, image_fetch, load, settings, tenants
+from xenoglot.gateway.config import embedded, load, settings, tenants
 from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitBackend, LimitSettings
@@ -104,7 +104,7 @@ def keys(kind: type[msgspec.Struct], *without: str) -> Rows:
 
 KEYS = {
     "`[server]`": keys(settings.ServerSettings, "connections"),
-    "`[server.connections]`": keys(connections.ConnectionSettings),
+    "`[server.connections]`": keys(settings.ConnectionSettings),
     "`[keys]`": keys(settings.KeySettings),
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
@@ -116,10 +116,10 @@ KEYS = {
     "`[[upstreams.NAME.facts]]`": keys(ModelOverrides, "target"),
     "`[[upstreams.NAME.also]]`": keys(ExtraEndpoint, "target", "facts"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
-    "`[fetch]`": keys(image_fetch.FetchSettings),
+    "`[fetch]`": keys(settings.FetchSettings),
     "`[store]`": keys(settings.StoreSettings),
     "`[limits]`": keys(LimitBackend),
-    "`[batches]`": keys(batches.BatchSettings),
+    "`[batches]`": keys(settings.BatchSettings),
     "`[embedded]`": keys(embedded.Embedded, "models"),
     "`[embedded.models.NAME]`": keys(embedded.EmbeddedModel),
     "`[[models]]`": keys(settings.ModelSettings, "defaults"),

@@ -23,9 +23,8 @@ from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.image_fetch import FetchSettings
 from xenoglot.gateway.config.load import check
-from xenoglot.gateway.config.settings import UpstreamSettings
+from xenoglot.gateway.config.settings import FetchSettings, UpstreamSettings
 from xenoglot.gateway.media import fetch_image
 from xenoglot.gateway.media.fetch_image import Fetcher
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.backends.wire import becomes, turns
 from tests.gateway.serving import config_for
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.connections import ConnectionSettings
+from xenoglot.gateway.config.settings import ConnectionSettings
 from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.process.serve import bind
 

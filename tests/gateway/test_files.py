@@ -15,7 +15,6 @@ from tests.gateway.said import HELLO
 from tests.gateway.serving import PATIENCE, SERVERS, config_for, read_all, read_until
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings, StoreSettings
 from xenoglot.gateway.http import asgi, write_side

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.batches.runner import Runner
-    from xenoglot.gateway.config.connections import ConnectionSettings
     from xenoglot.gateway.config.load import Config
+    from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.application import HeadState, PushExchange
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.http.head import InvalidHeadError, RequestHead

@@ -34,10 +34,9 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import FailureError
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.worker import TRIES
-from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.limits import LimitSettings
-from xenoglot.gateway.config.settings import KeySettings, ServerSettings
+from xenoglot.gateway.config.settings import BatchSettings, KeySettings, ServerSettings
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.model.failure import Failure

@@ -24,7 +24,7 @@ from xenoglot.codec.features.batch import Batch, StoredFile
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.batches import worker
-from xenoglot.gateway.config.batches import BatchSettings
+from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.store.batches import Request
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError

@@ -17,7 +17,7 @@ from tests.gateway.serving import config_for
 from tests.gateway.stage import HEALTH, HEALTHY, Client, Stage, post, serving
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.app import Gateway
-from xenoglot.gateway.config.connections import ConnectionSettings
+from xenoglot.gateway.config.settings import ConnectionSettings
 from xenoglot.gateway.http.acceptor import PAUSE_SECONDS
 from xenoglot.gateway.http.connection import ClientConnection
 from xenoglot.gateway.http.limits import HIGH_WATER, OVERFLOW, SLOW_BYTES, SLOW_SECONDS

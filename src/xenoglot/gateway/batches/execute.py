@@ -15,7 +15,7 @@ from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
 from xenoglot.errors import FailureError, WireError, whereabouts
-from xenoglot.gateway.config.batches import BatchSettings
+from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.gateway.endpoint.authenticate import AuthService
 from xenoglot.gateway.endpoint.context import RequestContext
 from xenoglot.gateway.endpoint.request_body import BodyReader

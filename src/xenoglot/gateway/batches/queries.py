@@ -12,7 +12,7 @@ from xenoglot.store.records import Window
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xenoglot.gateway.config.batches import BatchSettings
+    from xenoglot.gateway.config.settings import BatchSettings
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.endpoint.request_body import BodyReader
     from xenoglot.gateway.store_service import Keeper

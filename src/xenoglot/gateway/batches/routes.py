@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.config.batches import BatchSettings
+from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.store_service import OFF, Keeper

@@ -45,17 +45,17 @@ from msgspec import Struct, field
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
-from xenoglot.gateway.config.batches import BatchSettings
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.config.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
-from xenoglot.gateway.config.image_fetch import FetchSettings
 from xenoglot.gateway.config.limits import LimitBackend, check_limit_backend, check_limits
 from xenoglot.gateway.config.provider_defaults import check_provider, with_provider_defaults
 from xenoglot.gateway.config.proxies import check_proxy
 from xenoglot.gateway.config.schema import Problems, join, read, shown
 from xenoglot.gateway.config.settings import (
+    BatchSettings,
     ClientDialect,
+    FetchSettings,
     KeySettings,
     ModelSettings,
     OnLoss,

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct, field
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.codec.json.json_io import MOST_VALUES
 from xenoglot.codec.target import Target
-from xenoglot.gateway.config.connections import ConnectionSettings
 from xenoglot.gateway.config.emulate import Emulate
 from xenoglot.gateway.config.extra_endpoints import ExtraEndpoint, ModelOverrides
 from xenoglot.gateway.config.limits import LimitSettings
@@ -27,10 +26,29 @@ from xenoglot.text.registry import OFF as OFF_SYNTAX
 
 OnLoss: TypeAlias = Literal["ignore", "warn", "refuse"]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
 
 Preserve: TypeAlias = bool | Literal["translated"]
 """For which clients what they strip is kept: for all, for none, or for those whose requests are translated."""
+
+
+class ConnectionSettings(Struct, frozen=True, kw_only=True):
+    """How many clients may be connected at once, and how slow each may be.
+
+    Of more than `most` connections, those that have waited longest without a request are closed, then those whose
+    request's body is slow. A request's head has
+    `head_seconds` from its first byte, its body must bring `body_rate` bytes a second and has `body_seconds` in all. A
+    connection without a request is closed after `idle_seconds`; one whose client takes less than a kibibyte of what it
+    is sent in `stall_seconds` is aborted.
+    """
+
+    most: Annotated[int, Meta(ge=1)] = 4096
+    head_seconds: Seconds = 20.0
+    body_seconds: Seconds = 600.0
+    body_rate: Annotated[int, Meta(ge=0)] = 512
+    idle_seconds: Seconds = 75.0
+    stall_seconds: Seconds = 60.0
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -149,7 +167,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     hold_back: StreamBuffer = StreamBuffer()
     continues: bool = False
     """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
-    patience_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    patience_seconds: Seconds = 60.0
     """After this no further try begins."""
     defaults: Sampling = Sampling()
     caps: Caps = Caps()
@@ -177,6 +195,28 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     url_env: str | None = None
     max_age_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
     max_bytes: Count = 1024 * 1024 * 1024
+
+
+class BatchSettings(Struct, frozen=True, kw_only=True):
+    """Files and batches that clients may bring."""
+
+    enabled: bool = True
+    concurrency: Annotated[int, Meta(ge=1, le=1024)] = 4
+    """How many requests of all batches are asked at once."""
+    max_requests: Annotated[int, Meta(ge=1, le=1_000_000)] = 50_000
+    """The most requests of one batch."""
+    max_bytes: Annotated[int, Meta(ge=1)] = 200 * 1024 * 1024
+    """The most of one file."""
+
+
+class FetchSettings(Struct, frozen=True, kw_only=True):
+    """Whether pictures are fetched, at which ports, and how much of them: bytes each, how many, seconds for all."""
+
+    enabled: bool = False
+    ports: tuple[Annotated[int, Meta(ge=1, le=65535)], ...] = (443,)
+    max_bytes: Annotated[int, Meta(ge=1, le=1024 * 1024 * 1024)] = 10 * 1024 * 1024
+    max_images: Annotated[int, Meta(ge=1, le=1000)] = 16
+    seconds: Annotated[float, Meta(gt=0, le=600)] = 15.0
 
 
 @lru_cache(maxsize=256)

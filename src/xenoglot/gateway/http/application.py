@@ -11,7 +11,7 @@ from xenoglot.gateway.http.exchange import Exchange
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from xenoglot.gateway.config.connections import ConnectionSettings
+    from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
 
 

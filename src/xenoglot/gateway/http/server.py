@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Sequence
 
-    from xenoglot.gateway.config.connections import ConnectionSettings
+    from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.connection import ClientConnection
     from xenoglot.gateway.http.connection_exchange import ConnectionExchange
     from xenoglot.gateway.http.write_side import WriteSide

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from xenoglot.gateway.http.limits import HIGH_WATER, LINGER_BYTES, LINGER_SECONDS
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.config.connections import ConnectionSettings
+    from xenoglot.gateway.config.settings import ConnectionSettings
 
 PROGRESS_BYTES: Final = 1024
 """What a slow client must take in `stall_seconds`."""

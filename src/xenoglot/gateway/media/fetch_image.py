@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xenoglot.backends.http.dns import Resolve
-    from xenoglot.gateway.config.image_fetch import FetchSettings
+    from xenoglot.gateway.config.settings import FetchSettings
 
 OK: Final = 200
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
     from xenoglot.backends.remote.backend import Remote as Server
     from xenoglot.codec.loss import Losses
-    from xenoglot.gateway.config.image_fetch import FetchSettings
+    from xenoglot.gateway.config.settings import FetchSettings
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.content import Inline, Part
     from xenoglot.model.request import Message
