@@ -368,7 +368,7 @@ from xenoglot.backends.scripted import Scripted
 async def opening(config, **others):
     yield Scripted(called(("run", {"command": "echo x >> log; sleep 0.01"})))
 
-gateway_backend.routed = opening
+gateway_backend.open_gateway_backend = opening
 sys.exit(cli.main(["agent", "go", "--plain", "--allow-shell", "--max-rounds", "100000"]))
 """
 

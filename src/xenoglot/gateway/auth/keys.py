@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
 
 Policy: TypeAlias = Literal["open", "key", "admin"]
-"""Who may use a route; see `routes.Endpoint`."""
+"""Who may use a route; see `routes.EndpointRow`."""
 
 BLANKS = " \t"
 """What may surround a header's value (RFC 9110 section 5.6.3); other bytes, decoded, only look like white space."""
