@@ -1,1 +1,1 @@
-"""The machinery that dialects share. Pure: no I/O, no clock, no chance. Imports the model only."""
+"""Code shared by all dialects. Pure: no I/O, no clock, no random numbers. Imports `model` only."""

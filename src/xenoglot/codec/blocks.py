@@ -1,4 +1,4 @@
-"""Blocks for wires that have none, or that interleave them: opened, queued and closed, one at a time.
+"""Opens, queues and closes content blocks for wire formats that have no blocks or interleave them.
 
 Theory of operation. A dialect's decoder says which block a delta belongs to, by a key; here the deltas become lawful
 events. Words and thoughts may end at any moment, so another block closes them. A tool call may not: other calls can
@@ -44,7 +44,7 @@ class _Block:
 
 
 class Blocks:
-    """The blocks of one candidate."""
+    """The content blocks of one candidate."""
 
     __slots__ = ("_candidate", "_closed", "_growing", "_last", "_open", "_queue")
 

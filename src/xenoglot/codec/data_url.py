@@ -1,4 +1,4 @@
-"""Inline bytes as a URL and back (RFC 2397)."""
+"""Encodes and decodes inline bytes as `data:` URLs (RFC 2397)."""
 
 from __future__ import annotations
 

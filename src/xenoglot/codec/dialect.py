@@ -1,4 +1,4 @@
-"""What a dialect is: a record of functions that read and write one wire format."""
+"""The `Dialect` record: the functions that decode and encode one wire format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Headers: TypeAlias = Sequence[tuple[str, str]]
 
 
 class ModelEndpoint(Struct, frozen=True, kw_only=True):
-    """Something else that clients of a dialect ask a server, answered from the list of its models.
+    """An additional endpoint of a dialect that is answered from the list of models.
 
     `answer` gets what the path has in its braces, merged with the fields of the body, and the models; it gives the
     body of the answer, or `None` where a model that it asks for is not there. `policy` says who may ask.
@@ -44,7 +44,7 @@ class ModelEndpoint(Struct, frozen=True, kw_only=True):
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A wire format: how to read it and how to write it. `decode` is wire to model, `encode` model to wire.
+    """A wire format and its functions. `decode` is wire to canonical model, `encode` canonical model to wire.
 
     `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere
     (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` or `{+model}` in

@@ -1,4 +1,4 @@
-"""What is plain: parts and messages of which nothing is said but the usual, which each dialect writes the same way.
+"""Tests for plain parts and messages: those with common fields only, which each dialect encodes the same way.
 
 Most of every request is plain: turns of one text, calls with a name and arguments, results of one text. Dialects read
 and write these in a step of their own (their `plain` modules), without a `Reader`, paths or losses: there is nothing to

@@ -1,4 +1,4 @@
-"""Patterns of names, as operators and rows write them: `*` is any number of characters."""
+"""Glob patterns of names, as operators and provider rows write them: `*` is any number of characters."""
 
 from __future__ import annotations
 

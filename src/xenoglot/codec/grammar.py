@@ -1,4 +1,4 @@
-"""A stage that lets only lawful streams pass: `GRAMMAR` and `GROWTH` of `model.events`, walked."""
+"""A stage that validates the order of events by `GRAMMAR` and `GROWTH` of `model.events`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Grammar:
-    """Pass events on unchanged.
+    """Passes events on unchanged, and raises if they are out of order.
 
     Raises:
         GrammarError: an event has no place where it stands; or, on `close`, the stream neither finished nor failed.

@@ -1,4 +1,4 @@
-"""Requests that cannot be encoded for any server, as failures of the request (`invalid_request`)."""
+"""Failures (`invalid_request`) for requests that cannot be encoded for any server."""
 
 from __future__ import annotations
 

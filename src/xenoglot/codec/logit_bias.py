@@ -1,4 +1,4 @@
-"""Keys of `Sampling.logit_bias`: the number of a token, or a text whose every token is meant."""
+"""Keys of `Sampling.logit_bias`: the number of a token, or a text that stands for each of its tokens."""
 
 from __future__ import annotations
 

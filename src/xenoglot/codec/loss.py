@@ -1,4 +1,4 @@
-"""What a crossing cost: every thing the target could not express, where it stood and what was done."""
+"""Losses of a translation: what the target cannot express, where it stood, and what was done about it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TURN = re.compile(r"\$\.messages\[\d+\]")
 
 
 class Loss(Struct, frozen=True, order=True):
-    """`where` is a path into the canonical request or response, `what` names the thing, `how` and `why` its fate.
+    """`where` is a path in the canonical request or response, `what` names the value, `how` and `why` its outcome.
 
     A path is `$` with steps to something that is there: `$.messages[3].content[0]`, `$.candidates[0].finish`.
     `what` is a field of that, the kind of thing it was, or a field that only its own dialect knows.
@@ -50,7 +50,7 @@ class Loss(Struct, frozen=True, order=True):
 
 
 class Losses:
-    """The losses of one crossing, in the order they happened, each once. `strict` refuses a crossing that has any."""
+    """The losses of one translation, in order, without duplicates. If `strict`, `settle` raises for any loss."""
 
     __slots__ = ("_dropped", "_moved", "_seen", "strict")
 

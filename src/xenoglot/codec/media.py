@@ -1,4 +1,4 @@
-"""What is no picture, sound or document for anybody, by how it is given: refused, and nothing is decoded (C20)."""
+"""Rejects values that cannot be an image, audio or a document, by their form; nothing is decoded (C20)."""
 
 from __future__ import annotations
 

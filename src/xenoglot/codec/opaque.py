@@ -1,4 +1,4 @@
-"""What can be said of a part or a tool that only its own dialect understands."""
+"""Descriptions of parts and tools that only their own dialect understands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a JSON object by taking from it: what is taken is known, what is left is kept."""
+"""Reads a JSON object field by field: `take` removes a known field, and the remaining fields are kept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expected(path: str, wanted: str, value: JSON) -> WireError:
 
 
 class Reader:
-    """One JSON object, being read.
+    """One JSON object with the fields that are not taken yet.
 
     `take` removes a key and checks its type; `rest` is whatever nobody took. A `null` says nothing: `take` returns
     `None` for it and leaves it in the rest, so that it goes home as it came.

@@ -1,4 +1,4 @@
-"""JSON Schemas that a server holds the answer to: what OpenAI and Anthropic ask of them beyond JSON Schema itself."""
+"""JSON Schemas for structured output: what OpenAI and Anthropic require beyond JSON Schema itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that streams is a stage: `feed` gives what an item made, `close` gives what was held back."""
+"""Incremental steps of a stream: `feed` returns what an item produces, `close` returns what was buffered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Out_co = TypeVar("Out_co", covariant=True)
 
 
 class Stage(Protocol[In_contra, Out_co]):
-    """An incremental translator. After `close`, feed nothing more."""
+    """An incremental translator. Feed nothing after `close`."""
 
     def feed(self, item: In_contra, /) -> Sequence[Out_co]:
         """Take one item; return what it made, in order."""
@@ -24,7 +24,7 @@ class Stage(Protocol[In_contra, Out_co]):
 
 
 class Pipeline:
-    """Stages in a row, themselves a stage. What one `feed` made passes the whole row before `feed` returns."""
+    """A sequence of stages, itself a stage. An item passes all stages before `feed` returns."""
 
     __slots__ = ("_stages",)
 

@@ -1,4 +1,4 @@
-"""The target of a request: what an encoder must know of the server that it writes for."""
+"""The target of a request: the facts about a server and model that an encoder needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Field: TypeAlias = Literal[
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What an encoder must know of the server it writes for. The defaults suit a server of which nothing is known.
+    """The facts about a server that an encoder needs. The defaults suit an unknown server.
 
     A field that a dialect has no use for is ignored by it. Where `None` may stand it is for "not known": then what came
     in the server's own dialect goes there as it came, and what came in another is written in the way that most take.

@@ -1,4 +1,4 @@
-"""Many requests sent at once and answered in their own time, and files: what these are, and how dialects speak of them.
+"""Batches and files: canonical records, and the functions of a dialect that encode and decode them.
 
 The gateway keeps and answers them; the words are the dialect's. All here is pure. Times are Unix seconds.
 """
@@ -27,7 +27,7 @@ MAX_INPUT_ERRORS = 100
 
 
 class BatchInputError(Struct, frozen=True, kw_only=True):
-    """What is wrong with the input of a batch, in OpenAI's words; `line` counts from 1."""
+    """An error in the input of a batch, with OpenAI's fields; `line` counts from 1."""
 
     code: str
     message: str
@@ -36,7 +36,7 @@ class BatchInputError(Struct, frozen=True, kw_only=True):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Many requests that are one client's, of the dialect `kind`.
+    """A batch of requests that belongs to one client, in the dialect `kind`.
 
     `asked` is what the client said of them. `moments` are when it came into each phase. `ending` is what it is being
     brought to. `files` are the ids of what came of it. `total` to `usage` are counted beside the rest, which may be
@@ -71,7 +71,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class StoredFile(Struct, frozen=True, kw_only=True):
-    """Bytes that a client keeps, or that came of a batch: `part` of the answers of `batch`."""
+    """A file uploaded by a client, or made by a batch: `part` of the answers of `batch`."""
 
     id: str
     owner: str
@@ -85,7 +85,7 @@ class StoredFile(Struct, frozen=True, kw_only=True):
 
 
 class BatchRequest(Struct, frozen=True, kw_only=True):
-    """A batch as a client asks for it: `requests` are their ids and bodies; or they stand in the file `input`.
+    """A request to create a batch: `requests` are (id, body) pairs; alternatively the file `input` holds them.
 
     `seconds` are those in which it has to be over.
     """
@@ -98,7 +98,7 @@ class BatchRequest(Struct, frozen=True, kw_only=True):
 
 
 class BatchCodec(Struct, frozen=True, kw_only=True):
-    """How a dialect speaks of batches."""
+    """The functions of a dialect that encode and decode batches."""
 
     id_prefix: str
     decode: Callable[[JSON], BatchRequest]
@@ -113,7 +113,7 @@ class BatchCodec(Struct, frozen=True, kw_only=True):
 
 
 class FileCodec(Struct, frozen=True, kw_only=True):
-    """How a dialect speaks of files. `made` are the purposes of what a client cannot bring itself."""
+    """The functions of a dialect that encode and decode files. `made` are purposes that a client cannot upload."""
 
     id_prefix: str
     input_purpose: str
@@ -130,7 +130,7 @@ class FileCodec(Struct, frozen=True, kw_only=True):
 
 
 class BatchFeature(Struct, frozen=True, kw_only=True):
-    """Where a dialect's clients have batches, and files that these are made of; the words are loaded when asked for."""
+    """The paths of a dialect's batch and file endpoints, with codecs that are loaded at first use."""
 
     path: str
     words: Callable[[], BatchCodec]

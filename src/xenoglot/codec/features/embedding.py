@@ -1,4 +1,4 @@
-"""How a dialect's clients ask for embeddings: a record of functions for each of its endpoints, and vectors as JSON."""
+"""The record of a dialect's embedding endpoint, and vectors decoded from JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddingForm(Struct, frozen=True, kw_only=True):
-    """An endpoint for embeddings: how it is asked, and how it answers.
+    """An embedding endpoint: its path, and the codecs of its requests and responses.
 
     `name` labels what only it knows. Where `path` has `{model}` in it, the model is asked for there; to the functions
     it is a field of the body. Decoders raise `WireError`.

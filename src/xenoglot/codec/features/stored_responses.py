@@ -1,4 +1,4 @@
-"""How a dialect speaks of what a server keeps: answers that are stored, continued and followed, and conversations.
+"""The record of a dialect's stored responses, background responses and conversations.
 
 The gateway keeps them; the words are the dialect's. All here is pure: what is kept, and when, comes as arguments.
 """
@@ -16,7 +16,7 @@ from xenoglot.model.json import JSON, JSONObject
 
 
 class StoreOptions(Struct, frozen=True, kw_only=True):
-    """What a request asks of whoever keeps things.
+    """The fields of a request that need stored data or store the answer.
 
     `keep` asks for its answer to be kept; `previous` is the answer that it continues, `conversation` the conversation
     that it is a part of, `references` are ids of items that it does not repeat; in the `background` its answer is made
@@ -40,7 +40,7 @@ NO_STORE_OPTIONS = StoreOptions()
 
 
 class StoredAnswer(Struct, frozen=True, kw_only=True):
-    """What the gateway knows of an answer it keeps: its own id for it, and the request that it answers.
+    """A stored answer before it exists: the gateway's id for it, and the request that it answers.
 
     `created` is when one was begun that is made in the background (Unix seconds); any other tells that itself.
     """
@@ -52,7 +52,7 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
 
 
 class StoredStream(Protocol):
-    """A stage that makes the stream of an answer the stream of a kept one; at its end it has the answer whole."""
+    """A stage that rewrites the stream of an answer to that of a stored one, and collects the complete answer."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[ServerSentEvent]:
         """Take one event; return what the client gets for it."""
@@ -69,7 +69,7 @@ class StoredStream(Protocol):
 
 
 class Background(Struct, frozen=True, kw_only=True):
-    """How an answer is told that is made in the background.
+    """The stream events of an answer that is generated in the background.
 
     `opening` are the first events of its stream; what the model's own stream says of its beginning is left out then.
     `ending` are the last events of one that was broken off.
@@ -80,7 +80,7 @@ class Background(Struct, frozen=True, kw_only=True):
 
 
 class Conversations(Struct, frozen=True, kw_only=True):
-    """Lists of items that clients keep on a server.
+    """Conversations: lists of items that clients store on a server.
 
     `create` takes the body that makes one apart: its metadata and its items. `added` are the items of a body that adds
     some. Items get ids from `identify`, which is given a text that nothing else has, and the items that are there
@@ -101,7 +101,7 @@ class Conversations(Struct, frozen=True, kw_only=True):
 
 
 class StoredResponseCodec(Struct, frozen=True, kw_only=True):
-    """What a dialect says of answers that are kept. `path` is where they are, `items_path` where their items are.
+    """A dialect's stored responses. `path` is their endpoint, `items_path` that of their items.
 
     `items` are those of a request; one that `refers` stands for an item that is kept, whose id it has. `prepare` writes
     a request anew with all the items that it means and nothing that asks to keep. `output` are the items that an answer

@@ -1,4 +1,4 @@
-"""How a dialect's clients ask for the tokens of a prompt, and for the text of tokens: a record of functions."""
+"""The record of a dialect's tokenize, detokenize and tokenizer-info endpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xenoglot.model.tokens import TextRequest, TokenizerInfo, Tokens, TokensRequ
 
 
 class TokensForm(Struct, frozen=True, kw_only=True):
-    """Endpoints: from a prompt to its tokens, back, and the facts of the tokenizer. Decoders raise `WireError`."""
+    """Endpoints that tokenize, detokenize and describe the tokenizer. Decoders raise `WireError`."""
 
     path: str
     back_path: str

@@ -1,4 +1,4 @@
-"""What the next event of a stream is likely to be: the bytes that it has in common with others, and the holes in them.
+"""Byte templates of repetitive stream events: the constant bytes, and the slots that vary.
 
 Nearly all events of a stream differ in one piece of text, and perhaps in a number or a padding that say nothing. Where
 all bytes around these are as they were, and in each hole stands one JSON string (or count) as before, the event is the
@@ -31,7 +31,7 @@ _COUNT = rb"\d+"
 
 
 class TemplateHint(NamedTuple):
-    """What a decoder has to say of an event that told one piece of text and nothing else.
+    """A decoder's description of an event that carries one text delta and nothing else.
 
     `path` leads to the text in the event's JSON; `silent` are top-level fields that hold a string or a count and may
     differ without saying anything; `take` makes another text into the event it is.
@@ -43,7 +43,7 @@ class TemplateHint(NamedTuple):
 
 
 class EventTemplate:
-    """An event's bytes, its frame included, but for its holes."""
+    """The constant bytes of an event and its frame, with slots for the parts that vary."""
 
     __slots__ = ("_before", "_behind", "_first", "_literal", "_take", "used")
 

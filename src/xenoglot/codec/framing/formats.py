@@ -1,4 +1,4 @@
-"""How a stream's events lie in its bytes: as server-sent events, as lines of JSON, or as one JSON array that grows."""
+"""The framings of a stream: server-sent events, JSON lines, or one JSON array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xenoglot.codec.stage import Stage
 
 
 class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
-    """A stage from bytes, cut anywhere, to events."""
+    """A stage from bytes, split anywhere, to framed events."""
 
     @property
     def rests(self) -> bool:
@@ -27,7 +27,7 @@ class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
 
 
 class Framing(Struct, frozen=True, kw_only=True):
-    """How events become bytes and bytes events.
+    """A framing: its encoder, its decoder, and how its frames end.
 
     A frame ends in one of `ends`: only behind one may anything be added to a stream. `resume` ends whatever was
     written before it, whole or cut, and is nothing by itself; it is empty where there is no such thing.

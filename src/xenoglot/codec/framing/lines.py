@@ -1,4 +1,4 @@
-"""Streams of JSON values without a protocol around them: one a line, or as the elements of one array."""
+"""Streams of JSON values framed as one value a line, or as the elements of one array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IN_STRING = re.compile(rb'"|\\.?', re.DOTALL)
 
 
 class LineDecoder:
-    """Bytes, cut anywhere, to events: each line that is not empty is the data of one.
+    """Decodes bytes, split anywhere, to events: each line that is not empty is the data of one event.
 
     Raises `WireError` from `feed` where a line is larger than `max_event_bytes`; events before it in the same chunk
     are lost with it.
@@ -84,7 +84,7 @@ class LineDecoder:
 
 
 class LineEncoder:
-    """Events to bytes, a line each. A comment is an empty line; data is JSON, which has no line end in it."""
+    """Encodes events, one a line. A comment is an empty line; data is JSON, which contains no line end."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ class LineEncoder:
 
 
 class ArrayDecoder:
-    """Bytes, cut anywhere, to events: each element of the array that they are is the data of one.
+    """Decodes bytes, split anywhere, to events: each element of the JSON array is the data of one event.
 
     Raises `WireError` from `feed` where it is no array, or an element is larger than `max_event_bytes`; events before
     it in the same chunk are lost with it.
@@ -188,7 +188,7 @@ class ArrayDecoder:
 
 
 class ArrayEncoder:
-    """Events to bytes: the elements of one array, each on a line of its own. A comment is an empty line."""
+    """Encodes events as the elements of one array, each on its own line. A comment is an empty line."""
 
     __slots__ = ("_opened",)
 

@@ -1,4 +1,4 @@
-"""Server-sent events, by the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+"""Server-sent events, after the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 Lines end in LF, CRLF or CR; a leading byte order mark is dropped; a comment starts with a colon; one space after the
 colon of a field is dropped; several `data` lines are joined by LF; a blank line dispatches. Data stays bytes: nobody
@@ -41,7 +41,7 @@ _BLANKS = (b" ", b"\t")
 
 
 class ServerSentEvent(Struct, frozen=True, gc=False):
-    """One event: its data, and the name, id and reconnection time (milliseconds) if the stream gave them.
+    """One event: its data, and the name, id and reconnection time (milliseconds) if the stream has them.
 
     With a `comment` it is a proof of life without data, which readers skip; the decoder gives none out.
     """
@@ -54,7 +54,7 @@ class ServerSentEvent(Struct, frozen=True, gc=False):
 
 
 class SSEDecoder:
-    """Bytes, cut anywhere, to events. Linear time: each byte is looked at once."""
+    """Decodes bytes, split anywhere, to events. Linear time: each byte is read once."""
 
     __slots__ = (
         "_after_cr",
@@ -214,7 +214,7 @@ def tolerant_decoder() -> SSEDecoder:
 
 
 class SSEEncoder:
-    """Events to bytes, one frame each. Line ends in data make several `data` lines; in a name they become blanks."""
+    """Encodes each event as one frame. Line ends in data make several `data` lines; in a name, spaces."""
 
     __slots__ = ()
 

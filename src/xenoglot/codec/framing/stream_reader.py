@@ -1,4 +1,4 @@
-"""The bytes of a stream to events: its framing's decoder, its dialect's, and a short way past both.
+"""Decodes the bytes of a stream to events: framing decoder, dialect decoder, and a shortcut past both.
 
 Theory of operation. Events are read in the general way, frame by frame, until one has told a piece of text and nothing
 else. Then a decoder that can be foreseen gives a lesson, and what is learned from it (see
@@ -47,7 +47,7 @@ class StreamDecoder(Stage[ServerSentEvent, Event], Protocol):
 
 
 class TemplateSource(Protocol):
-    """A stream decoder of whose events the next can be foreseen."""
+    """A stream decoder that can describe its next event, so that `EventTemplate` applies."""
 
     @property
     def state(self) -> object:
@@ -60,7 +60,7 @@ class TemplateSource(Protocol):
 
 
 class StreamReader:
-    """A stage from bytes, cut anywhere, to events.
+    """A stage from bytes, split anywhere, to events.
 
     `renaming` sees the events that are no pieces of text, and makes one of each. `strict` is for bytes that are passed
     on: they are read as any client of theirs reads them.

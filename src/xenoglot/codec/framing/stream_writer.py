@@ -1,4 +1,4 @@
-"""The events of an answer to the bytes of a stream: told who it is, its dialect's encoder, its framing's.
+"""Encodes the events of an answer to the bytes of a stream: envelope, dialect encoder, framing encoder.
 
 Most events are pieces of text that grow the block that is open. An encoder that has the frame of such a piece ready but
 for its text gives it in one step (`frame`); all other events go from stage to stage.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Framer(Protocol):
-    """A stream encoder that writes the frames of server-sent events."""
+    """A stream encoder that writes frames of server-sent events itself."""
 
     def frame(self, piece: Piece, /) -> bytes | None:
         """Take an event that is its text and nothing else, as `feed` does; return what `feed` makes of it, as bytes.
@@ -34,7 +34,7 @@ class Framer(Protocol):
 
 
 class StreamWriter:
-    """A stage from events to bytes. `identify` lets the pieces of a text pass as they are."""
+    """A stage from events to bytes. `identify` passes text deltas unchanged."""
 
     __slots__ = ("_frame", "_stages")
 

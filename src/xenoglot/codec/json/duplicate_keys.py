@@ -1,4 +1,4 @@
-"""Duplicate keys in JSON: of several the last counts, here and for whoever reads the bytes after us."""
+"""Detects duplicate keys in JSON: the last one counts, for us and for a server that reads the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON on the wire: strict where we are asked, lenient where a model's server answers."""
+"""Parses and serializes JSON: strict for requests, lenient for answers of model servers."""
 
 from __future__ import annotations
 

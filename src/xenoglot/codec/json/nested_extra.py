@@ -1,4 +1,4 @@
-"""What nobody took of an inner object, kept so that it goes home as it came: fields that say something, and form."""
+"""Keeps the unknown fields of nested objects as `Extra`, so that they return unchanged to the same dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a JSON object that comes in pieces, and whether it is complete: every character is looked at once."""
+"""The text of a JSON object that arrives in pieces, and whether it is complete; each character is read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTHS = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 class ObjectText:
-    """The pieces so far. `is_complete` may be asked after every piece: what was looked at is not looked at again."""
+    """The pieces so far. `is_complete` may be called after every piece; no character is read twice."""
 
     __slots__ = ("_begun", "_complete", "_depth", "_escaped", "_looked", "_quoted", "pieces")
 

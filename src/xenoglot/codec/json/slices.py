@@ -1,4 +1,4 @@
-"""Large JSON, decoded and encoded in slices: no single call of the JSON library is given more than a slice of values.
+"""Parses and serializes large JSON in slices: no call of the JSON library gets more than one slice of values.
 
 Theory of operation. The library holds the interpreter's lock while it decodes, so that a thread which decodes 30 MB of
 small values stops the event loop for half a second. Here the brackets and commas outside of strings are found first, a
@@ -107,7 +107,7 @@ def decode(
 
 
 class _Text:
-    """A JSON text, and where its structure is: the brackets and commas that stand in no flat container."""
+    """A JSON text and the positions of its structure: brackets and commas outside flat containers."""
 
     def __init__(
         self, data: bytes, decode: Callable[[bytes], JSON], join: Callable[[JSONObject, JSONObject], None]

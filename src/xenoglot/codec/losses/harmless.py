@@ -1,4 +1,4 @@
-"""Losses that change nothing in what the model is told or in what it answers: a table, and their summary.
+"""Losses that change nothing in what the model reads or answers: a table, and their summary.
 
 Some of them occur in every request of a client (a coding agent marks its cache in each). Reports for people and headers
 name them in a summary after the losses that matter, so that those are seen. `on_loss` does not distinguish the two.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HarmlessLoss(Struct, frozen=True):
-    """A kind of harmless loss; `reason` says what makes it harmless. `why` restricts it to losses with that reason."""
+    """A kind of harmless loss, with its `reason`. `why` restricts it to losses with that reason."""
 
     what: str
     how: How

@@ -1,4 +1,4 @@
-"""Losses told to whoever asked for a report: a table for people, one JSON object a line for programs."""
+"""Renders losses as a report: a table for people, or one JSON object a line for programs."""
 
 from __future__ import annotations
 

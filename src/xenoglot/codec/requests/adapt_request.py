@@ -1,4 +1,4 @@
-"""What a server's facts change of a request in every dialect alike, before it is written."""
+"""Adapts a request to the facts of its target, in the same way for every dialect, before it is encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assistant turns that follow each other, joined: some clients write one turn for each chunk of an answer."""
+"""Joins adjacent assistant turns: some clients send one turn for each chunk of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a number of a request may be, where its dialect says nothing narrower: nobody computes with more (R50)."""
+"""Upper bounds for numbers in a request for which the dialect defines no narrower one (R50)."""
 
 from __future__ import annotations
 

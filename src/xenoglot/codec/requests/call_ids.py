@@ -1,4 +1,4 @@
-"""The ids of tool calls in a history: for results that name none, and for servers that take only ids of one form."""
+"""Ids of tool calls in a history: for results without an id, and for servers that accept one form of id only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALPHABET = digits + ascii_letters
 
 
 class PendingCalls:
-    """The calls of a history that have no result yet, found by id, by name or in their order, each in one step."""
+    """Calls of a history without a result, found by id, by name or in order, each in constant time."""
 
     __slots__ = ("_by_id", "_by_name", "_in_order")
 
@@ -76,7 +76,7 @@ def _next(calls: deque[_Call] | None) -> str | None:
 
 
 class MessageHistory:
-    """The messages that were read before one, as whoever reads the next adds them, and the calls in them."""
+    """The messages decoded so far, in order, and the tool calls in them."""
 
     __slots__ = ("_ids", "_looked", "messages")
 

@@ -1,4 +1,4 @@
-"""Free-text tools where the target has none: wrapped as a function of one string, and unwrapped in the answer."""
+"""Emulates free-text tools for targets without them: wraps each in a function of one string, and unwraps calls."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _wrap_part(part: Part, where: str, losses: Losses) -> Part:
 
 
 class UnwrapCustom:
-    """Turn calls of functions that stand for the request's `custom` tools back into calls of those.
+    """A stage that turns calls of wrapper functions back into calls of the request's `custom` tools.
 
     The text of such a call is held until it is complete: only then is it known to be the wrapping and nothing else.
     What is not the wrapping stays as the model wrote it.

@@ -1,4 +1,4 @@
-"""One request on its way out, as the functions that write its parts see it."""
+"""The context of one request while it is encoded, shared by the functions that encode its parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADDED: Final = "added"
 
 
 class EncodeContext(Struct, frozen=True):
-    """One request on its way out: what it loses, whom it is for, and whether it came in this dialect (`home`)."""
+    """One request while it is encoded: its losses, its target, and whether it came in this dialect (`home`)."""
 
     losses: Losses
     target: Target

@@ -1,4 +1,4 @@
-"""Names and ids of tools, fitted to what a target allows and put back in its answer.
+"""Adapts names and ids of tools to what a target allows, and restores them in its answer.
 
 OpenAI takes tool names of `[a-zA-Z0-9_-]{1,64}`, Messages of up to 128 (`FunctionDefinition.name`, `ToolParam.name` in
 the SDKs); Messages takes ids of `[a-zA-Z0-9_-]+`. What fits is not touched. What does not is shortened to a readable
@@ -96,7 +96,7 @@ def namespaces_of(tools: Iterable[Tool | Opaque]) -> dict[str, str | None]:
 
 
 class RestoreNames:
-    """Put the client's own tool names (and namespaces) back into an answer. `limit` is that of the target."""
+    """Restores the client's tool names (and namespaces) in an answer. `limit` is that of the target."""
 
     __slots__ = ("_names",)
 

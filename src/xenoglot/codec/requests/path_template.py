@@ -1,4 +1,4 @@
-"""Path templates in which the model's name stands, filled in and checked."""
+"""Path templates that contain the model name: filled in and validated."""
 
 from __future__ import annotations
 

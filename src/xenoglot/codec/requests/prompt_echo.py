@@ -1,4 +1,4 @@
-"""The text of a prompt at the head of its answer: who has put it there, and who still has to.
+"""Text of the prompt at the start of its answer (`echo`): whether the server or we have to add it.
 
 A model that reads texts as they stand can begin its answer with the text (`Prompt.echo`), and tell how likely that
 was. For one that answers turns, whoever writes the answer for the client does it. So a backend that has done it says

@@ -1,4 +1,4 @@
-"""A prompt without turns, for dialects that have nothing else: it becomes what the user says."""
+"""Converts a prompt without turns to a user message, for dialects that have messages only."""
 
 from __future__ import annotations
 

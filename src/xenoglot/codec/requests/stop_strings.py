@@ -1,4 +1,4 @@
-"""Which stop strings a request can hold, by what is known of its dialect and of the server."""
+"""Selects the stop strings that a request can hold, by the limits of its dialect and server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures in a request for a model that sees none, or for a server that fetches none: words in their place."""
+"""Replaces images by text, for a model without vision or a server that does not fetch URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System turns in the middle of a conversation, for servers that allow them at its head alone."""
+"""Moves system turns out of a conversation, for servers that allow them at its start only."""
 
 from __future__ import annotations
 

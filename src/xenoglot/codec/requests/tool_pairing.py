@@ -1,4 +1,4 @@
-"""Calls and results of a history as servers take it: each call has one result, each result its call (pitfall-44)."""
+"""Pairs the tool calls and results of a history: each call has one result, each result its call (pitfall-44)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BETWEEN = ("user", "system", "developer")
 
 
 class Pairing(Struct, frozen=True, kw_only=True):
-    """How a dialect's messages call and answer, and what is written where they do not match.
+    """How a dialect's messages hold calls and results, and what is written for one without the other.
 
     `calls` gives the ids of a message's calls, `answers` that of the call it is the result of; `missing` makes up the
     result of a call, `told` puts the result of none in words. `late` is called for a result that is moved before other

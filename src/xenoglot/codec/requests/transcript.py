@@ -1,4 +1,4 @@
-"""Turns written as one text, for a model that goes on with what it reads.
+"""Renders turns as one text, for a model that continues what it reads.
 
 A lone turn of the user is the text itself. Any other conversation is a transcript: each turn behind the name of its
 speaker, a blank line between two, and at its end the name of the one whose turn it is:
@@ -43,7 +43,7 @@ _BESIDE: Final = ("cache", "citations", "logprobs", "context", "citable", "detai
 
 
 class Transcript(Struct, frozen=True):
-    """A conversation as a text: what was said (`words`), and what the model is given (`text`).
+    """A conversation as text: its messages (`words`), and the complete input of the model (`text`).
 
     `stop` is the string that ends the model's turn, where there is one.
     """

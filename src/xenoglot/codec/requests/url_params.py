@@ -1,4 +1,4 @@
-"""What a dialect says in the URL of a request rather than in its body: which model, and whether to stream."""
+"""Request parameters that a dialect puts in the URL instead of the body: the model, and whether to stream."""
 
 from __future__ import annotations
 

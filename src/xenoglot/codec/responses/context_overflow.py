@@ -1,4 +1,4 @@
-"""How servers say that a prompt is too long: every provider in words of its own, many with the numbers in them.
+"""Detects errors that mean "prompt too long" in the texts of all providers, with the numbers in them.
 
 Clients shorten the conversation when they are told in words they know, so the words must be recognised first
 (pitfall-123). Beside each row stand the servers that it was read off; of its groups `tokens` is the size of the
@@ -68,7 +68,7 @@ def _wordings() -> Sequence[re.Pattern[str]]:
 
 
 class Overflow(Struct, frozen=True):
-    """A prompt of `tokens` was too long for a model that holds `limit`; `None` where it was not said."""
+    """A prompt of `tokens` exceeded a context window of `limit`; `None` if the error does not contain it."""
 
     tokens: int | None = None
     limit: int | None = None

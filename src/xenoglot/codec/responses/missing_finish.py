@@ -1,4 +1,4 @@
-"""What a server left out or wrote otherwise than its dialect defines, and what was made of it: the losses of that.
+"""Records losses for finish reasons that a server left out or wrote outside its dialect, and what replaced them.
 
 A whole body is a whole answer, and `[DONE]` ends a stream, whether or not a finish reason was sent before it.
 """
@@ -45,7 +45,7 @@ def note_finishes(events: Iterable[Event], losses: Losses) -> None:
 
 
 class FinishLosses:
-    """A stage that passes events on and records a loss for each assumed finish among them."""
+    """A stage that passes events on and records a loss for each assumed finish."""
 
     __slots__ = ("_losses",)
 

@@ -1,4 +1,4 @@
-"""Removes reasoning that the client did not ask for from an answer, in front of the client's encoder.
+"""Removes reasoning that the client did not request from an answer, before the client's encoder.
 
 In some dialects reasoning is returned on request only, and clients that did not request it read the first block as the
 answer (`message.content[0].text`). Its tokens stay counted, and whatever stores answers for later turns sees them
@@ -27,7 +27,7 @@ _NOT_REQUESTED = "the client did not ask for it"
 
 
 class ReasoningFilter:
-    """A stage from events to events without reasoning. `active` is asked at each block of reasoning.
+    """A stage that drops reasoning events. `active` is called at each block of reasoning.
 
     A delta of a removed block finds no open block in the encoder, so the encoder has no frame ready for it
     (`codec.framing.stream_writer`) and it arrives here.

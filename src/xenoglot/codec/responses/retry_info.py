@@ -1,4 +1,4 @@
-"""The wait that an error asks for in its details, as Google's servers do in each dialect that they speak."""
+"""The retry delay in the details of an error, which Google's servers send in every dialect they speak."""
 
 from __future__ import annotations
 

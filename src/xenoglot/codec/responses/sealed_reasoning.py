@@ -1,4 +1,4 @@
-"""Another dialect's seal, wrapped so that a client carries it and brings it back."""
+"""Wraps the sealed reasoning of another dialect so that a client stores it and sends it back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEALED = "xenoglot:sealed:"
 
 
 class Seal(Struct, frozen=True, kw_only=True):
-    """What was wrapped: who sealed a thought, and the two forms that seals have."""
+    """Wrapped sealed reasoning: the dialect that sealed it, and the two forms of a seal."""
 
     origin: Origin
     signature: str | None = None

@@ -1,4 +1,4 @@
-"""Ids of tool calls, unique over a conversation: a call whose id is in the history already is given another one.
+"""Makes tool call ids unique in a conversation: a call with an id of the history gets a new id.
 
 Servers that give no ids get derived ones, which are alike from turn to turn where their answers have no ids either;
 some servers count their calls from zero in each answer. Clients find results by the id, and some servers refuse an id
@@ -27,7 +27,7 @@ _LONGEST = 56
 
 
 class UniqueIds:
-    """A stage that renames calls of an answer to `request`; the history is read when the first call comes."""
+    """A stage that renames calls of an answer to `request`; it reads the history at the first call."""
 
     __slots__ = ("_known", "_numbers", "_renamed", "_request")
 
