@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and what the servers that speak it have added to it.
+"""OpenAI Chat Completions, with the extensions of servers that implement it.
 
 The wire is that of `POST /v1/chat/completions` (https://developers.openai.com/api/docs/api-reference/chat); besides it
 the fields of vLLM, llama.cpp, Ollama, SGLang, OpenRouter, DeepSeek and Mistral are understood.

@@ -1,4 +1,4 @@
-"""Reading what the model said, in an answer or in the history of a request: one shape for both."""
+"""Decodes assistant messages, which have the same shape in an answer and in the history of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing what the model said: each part goes to the field it belongs to, in an answer or in the history."""
+"""Encodes assistant messages: each part goes to its field, in an answer or in the history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RANKS = {Reasoning: 0, Refusal: 2, Audio: 3, ToolCall: 4}
 
 
 class AssistantFields:
-    """The parts of an assistant's turn by the fields they go to, each with its path."""
+    """The parts of an assistant message, grouped by field, each with its path."""
 
     __slots__ = ("audio", "calls", "refusals", "thoughts", "words")
 

@@ -1,4 +1,4 @@
-"""Content parts, both ways: text, pictures, sound, files, and those that only some servers know."""
+"""Encodes and decodes content parts: text, images, audio, files, and parts that only some servers know."""
 
 from __future__ import annotations
 

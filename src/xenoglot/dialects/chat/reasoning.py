@@ -1,4 +1,4 @@
-"""Reasoning in messages, under all the names that servers give it, both ways.
+"""Encodes and decodes reasoning in messages, under all field names that servers use.
 
 `reasoning_content` is DeepSeek's and llama.cpp's, `reasoning` vLLM's and OpenRouter's, `reasoning_details` OpenRouter's
 list (https://openrouter.ai/docs/use-cases/reasoning-tokens), `thinking_blocks` LiteLLM's. The same thought said in a

@@ -1,4 +1,4 @@
-"""How much to think, in each of the fields in which servers are told: this dialect has a standard for a word alone."""
+"""Encodes reasoning effort in each field that servers read; OpenAI defines the one for a level only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading and writing of requests agree on: the words for a tool's error, and how long names and ids may be."""
+"""Constants shared by the request codecs: the prefix of tool errors, and the longest names and ids."""
 
 TOOL_ERROR = "[tool error] "
 """What a tool's answer begins with where it is an error: this dialect has no field for it (pitfall-9)."""

@@ -1,4 +1,4 @@
-"""Whole answers, both ways."""
+"""Encodes and decodes non-streaming responses."""
 
 from __future__ import annotations
 

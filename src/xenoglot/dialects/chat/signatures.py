@@ -1,4 +1,4 @@
-"""Signatures of calls and words as Google's server of this dialect writes them.
+"""Thought signatures of calls and text, as Google's OpenAI-compatible server writes them.
 
 The field is `extra_content.google.thought_signature`.
 Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai. That of a call is in the call, that of words in

@@ -1,4 +1,4 @@
-"""Answers that are kept: those of requests with `store: true` can be listed, asked for, labelled and deleted.
+"""Stored completions: answers to requests with `store: true` can be listed, read, updated and deleted.
 
 Source: `openai/resources/chat/completions/`. Nothing continues a kept answer here: a request says its whole history.
 """
@@ -59,7 +59,7 @@ def show(answer: JSONObject, kept: StoredAnswer) -> JSONObject:
 
 
 class StoredChatStream:
-    """Gives a stream our id, and folds it beside: a kept answer is a whole one."""
+    """A stage that sets our id in a stream, and collects the complete answer to store it."""
 
     __slots__ = ("_answer", "_decoder", "_folder", "_kept")
 

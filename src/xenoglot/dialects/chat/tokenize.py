@@ -1,4 +1,4 @@
-"""`/tokenize`, `/detokenize` and `/tokenizer_info` of vLLM: a text, or a conversation as it is answered, as tokens.
+"""`/tokenize`, `/detokenize` and `/tokenizer_info` of vLLM, for a text or a conversation in its chat template.
 
 Source: `vllm/entrypoints/serve/tokenize/protocol.py` (https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html).
 A text in `content` is in the form of llama-server:

@@ -1,4 +1,4 @@
-"""Tool calls in messages, both ways."""
+"""Encodes and decodes tool calls in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of a request and the choice among them, both ways, also as deprecated `functions` and `function_call`."""
+"""Encodes and decodes tools and tool choice, also as deprecated `functions` and `function_call`."""
 
 from __future__ import annotations
 

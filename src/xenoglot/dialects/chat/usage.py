@@ -1,4 +1,4 @@
-"""Token counts of this dialect, both ways: those of the family."""
+"""Encodes and decodes usage, with the fields that OpenAI's dialects share."""
 
 from __future__ import annotations
 

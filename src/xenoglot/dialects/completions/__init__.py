@@ -1,4 +1,4 @@
-"""OpenAI's legacy Completions: texts to be continued, and what the servers of local models have added to it.
+"""OpenAI's legacy Completions for text that continues a prompt, with the extensions of local model servers.
 
 The wire is that of `POST /v1/completions` (https://developers.openai.com/api/docs/api-reference/completions); besides
 it the fields of vLLM, llama.cpp and SGLang are understood.

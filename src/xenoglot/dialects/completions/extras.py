@@ -1,4 +1,4 @@
-"""What nobody took of an object of this dialect, kept so that it goes home as it came."""
+"""Keeps unknown fields of this dialect as `Extra`, so that they return unchanged to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely each token was: this dialect's four columns, and the list of objects that llama.cpp writes in their place.
+"""Log probabilities of tokens: this dialect's four columns, and the list of objects that llama.cpp sends instead.
 
 In the columns a token may have no probability, as the first of a prompt that is echoed has none. Such a token stands in
 the form of its neighbour that has one. Columns that do not fit together stay as they are, in the rest of the choice.
@@ -30,7 +30,7 @@ _MISSING = object()
 
 
 class Row(Struct):
-    """One place of the columns."""
+    """One token position of the columns."""
 
     token: str
     logprob: float | None

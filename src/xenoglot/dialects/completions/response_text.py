@@ -1,4 +1,4 @@
-"""What of an answer is words: all that this dialect can hold."""
+"""The text of an answer: the only content that this dialect can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One candidate of an answer, both ways; what a chunk of a stream says of one is read by the same functions."""
+"""Encodes and decodes one candidate of an answer; chunks of a stream use the same functions."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _probabilities(parts: Sequence[Part], form: JSONObject, where: str, losses: 
 
 
 class _Written:
-    """The parts of one candidate in the making; a stranger's are joined as a reader of the stream would join them."""
+    """The encoded parts of one candidate; parts of another dialect are joined as a reader of the stream joins them."""
 
     def __init__(self, losses: Losses, where: str, *, home: bool) -> None:
         self.parts: list[JSONObject] = []

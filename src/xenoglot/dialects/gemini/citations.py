@@ -1,4 +1,4 @@
-"""What an answer is grounded on: `groundingMetadata` of a candidate, both ways.
+"""Encodes and decodes the citations of an answer: `groundingMetadata` of a candidate.
 
 Source: https://ai.google.dev/gemini-api/docs/google-search. Supports join segments of the text to chunks of the web;
 the offsets of a segment count the bytes of the text in UTF-8.
@@ -68,7 +68,7 @@ def _web(chunk: JSONObject) -> tuple[str, str | None] | None:
 
 
 class _Bytes:
-    """A text in UTF-8, whose bytes are looked up as characters, each in the same number of steps."""
+    """A text in UTF-8 with a lookup from byte to character offset, in constant time."""
 
     def __init__(self, text: str) -> None:
         self.data = text.encode("utf-8", "surrogatepass")
@@ -122,7 +122,7 @@ def _citation(chunk: tuple[str, str | None] | None, place: tuple[int, int] | Non
 
 
 class Grounding:
-    """The metadata of one candidate in the making: its citations, as they come."""
+    """Builds the grounding metadata of one candidate from its citations."""
 
     __slots__ = ("_chunks", "_losses", "_supports", "_where")
 

@@ -1,4 +1,4 @@
-"""Errors of the wire, both ways.
+"""Encodes and decodes errors.
 
 Source: https://ai.google.dev/gemini-api/docs/troubleshooting and https://cloud.google.com/apis/design/errors: an error
 has the HTTP status, the word of a `google.rpc.Code`, and details that say their type.

@@ -1,4 +1,4 @@
-"""Why an answer ended: this dialect's words, and ours.
+"""Maps finish reasons of this dialect to canonical ones and back.
 
 Source: `FinishReason` and `BlockReason` (https://ai.google.dev/api/generate-content#FinishReason).
 """

@@ -1,4 +1,4 @@
-"""Signatures that Google's servers write in another dialect that they speak: on a call, or on a message for its words.
+"""Thought signatures that Google's servers write in another dialect: on a call, or on a message for its text.
 
 Source: https://ai.google.dev/gemini-api/docs/thought-signatures#openai; Vertex AI has `vertex` where that has `google`
 (https://github.com/earendil-works/pi/issues/6733).

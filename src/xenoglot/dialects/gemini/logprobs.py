@@ -1,4 +1,4 @@
-"""The probabilities of tokens: `logprobsResult` of a candidate, both ways.
+"""Encodes and decodes log probabilities of tokens: `logprobsResult` of a candidate.
 
 Source: `LogprobsResult` (https://ai.google.dev/api/generate-content#LogprobsResult).
 """

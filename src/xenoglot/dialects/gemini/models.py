@@ -1,4 +1,4 @@
-"""The list of models, both ways, and what is asked of one.
+"""Encodes and decodes the list of models, and the details of one model.
 
 Source: `Model` (https://ai.google.dev/api/models).
 """

@@ -1,4 +1,4 @@
-"""How much to think: `thinkingConfig`, both ways.
+"""Encodes and decodes reasoning effort: `thinkingConfig`.
 
 Source: https://ai.google.dev/gemini-api/docs/thinking. A level is the newer way to say it, a budget of tokens the
 older; a budget of 0 turns thinking off, -1 leaves it to the model. A server refuses both at once.

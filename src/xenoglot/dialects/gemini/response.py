@@ -1,4 +1,4 @@
-"""Whole answers, both ways.
+"""Encodes and decodes non-streaming responses.
 
 Source: `GenerateContentResponse` (https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse).
 """

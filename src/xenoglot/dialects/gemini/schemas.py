@@ -1,4 +1,4 @@
-"""The OpenAPI subset that the dialect describes types in, as JSON Schema.
+"""Converts the OpenAPI subset of the dialect to JSON Schema.
 
 Source: https://ai.google.dev/api/caching#Schema. Types are written in capitals there, counts may be texts, and
 `nullable` stands for a type of two.

@@ -1,4 +1,4 @@
-"""Seals of thoughts: the dialect's own, which is base64, and another's, wrapped so that a client brings it back.
+"""Thought signatures: the dialect's own, in base64, and those of another dialect, wrapped for the client to return.
 
 Source: https://ai.google.dev/gemini-api/docs/thought-signatures. The field holds bytes, so what is no base64 cannot
 stand in it; the official SDK for Python writes them in the URL-safe alphabet.

@@ -1,4 +1,4 @@
-"""Calls of functions and their results: arguments and answers as JSON objects, ids that may be missing.
+"""Encodes and decodes tool calls and results: arguments and results as JSON objects, ids that may be missing.
 
 Source: `FunctionCall` and `FunctionResponse` (https://ai.google.dev/api/caching#FunctionCall). The id is optional:
 results belong to calls by name and order.
@@ -33,7 +33,7 @@ _KEYS = (OUTPUT, "result", ERROR)
 
 
 class CallIds:
-    """The ids of calls and results, in the order they are read: those that are missing are derived, and matched.
+    """The ids of calls and results, in order of decoding: missing ids are derived and matched.
 
     `scope` is what makes them different from those of another answer.
     """

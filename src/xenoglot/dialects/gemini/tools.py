@@ -1,4 +1,4 @@
-"""The tools of a request and the choice among them, both ways.
+"""Encodes and decodes tools and tool choice.
 
 Source: `Tool` and `FunctionCallingConfig` (https://ai.google.dev/api/caching#Tool). One tool of the wire holds any
 number of functions, and beside them what the server runs itself.

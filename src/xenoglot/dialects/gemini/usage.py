@@ -1,4 +1,4 @@
-"""Token counts: the wire counts thoughts beside the candidates, and the prompts of its tools beside the prompt.
+"""Encodes and decodes usage: reasoning tokens are apart from candidates, tool prompts apart from the prompt.
 
 Source: `UsageMetadata` (https://ai.google.dev/api/generate-content#UsageMetadata). `promptTokenCount` includes what was
 read from a cache; `totalTokenCount` is the sum of all. A count that is missing beside that of the prompt is zero: JSON

@@ -1,4 +1,4 @@
-"""The inference API of Llama Stack (version 0.2): messages to be answered, and texts to be continued.
+"""The inference API of Llama Stack (version 0.2): chat completion, and text completion.
 
 Source: https://github.com/llamastack/llama-stack (MIT) at commit b8f1561956,
 `llama_stack/apis/inference/inference.py` and `docs/_static/llama-stack-spec.yaml`; the client is

@@ -1,4 +1,4 @@
-"""The record for texts to be continued: requests and whole answers, both ways.
+"""Encodes and decodes requests and non-streaming responses of text completion.
 
 Source: `completion` and `CompletionResponse` in `llama_stack/apis/inference/inference.py`.
 """

@@ -1,4 +1,4 @@
-"""`POST /v1/inference/embeddings` (version 0.2): contents that are texts, or lists of them.
+"""`POST /v1/inference/embeddings` (version 0.2): contents that are texts, or lists of texts.
 
 Source: `Inference.embeddings` and `EmbeddingsResponse` in `llama_stack/apis/inference/inference.py`.
 """

@@ -1,4 +1,4 @@
-"""Errors, both ways: the shapes that the server has for them (`llama_stack/distribution/server/server.py`).
+"""Encodes and decodes errors in the shapes of the server (`llama_stack/distribution/server/server.py`).
 
 `{"detail": ...}` is what an endpoint raised, `{"error": {"detail": {"errors": [...]}}}` a request that does not fit its
 types, `{"error": {"message": ...}}` what stands before the endpoints; the same in a stream begins with the status. What

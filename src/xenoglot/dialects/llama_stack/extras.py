@@ -1,4 +1,4 @@
-"""What the two records of Llama Stack have in common: names, the key's header, the lists of models."""
+"""Constants shared by the chat and text completion records: names, the key's header, the list of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an answer ended: the three words of `StopReason` (`llama_stack/models/llama/datatypes.py`), and ours."""
+"""Maps the three values of `StopReason` (`llama_stack/models/llama/datatypes.py`) to finish reasons and back."""
 
 from __future__ import annotations
 

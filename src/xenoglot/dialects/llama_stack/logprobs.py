@@ -1,4 +1,4 @@
-"""Probabilities of tokens, both ways: for each place a map of tokens to the logarithms of theirs.
+"""Encodes and decodes log probabilities: for each position a map from token to its log probability.
 
 The wire (`TokenLogProbs` in `llama_stack/apis/inference/inference.py`) does not say which of several was drawn. It is
 the one with which the text goes on; where none does, the likeliest.

@@ -1,4 +1,4 @@
-"""Interleaved content, both ways: a text, one item, or a list of items, each a text or an image.
+"""Encodes and decodes interleaved content: a text, one item, or a list of items, each a text or an image.
 
 Source: `llama_stack/apis/common/content_types.py`.
 """

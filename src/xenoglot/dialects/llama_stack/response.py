@@ -1,4 +1,4 @@
-"""Whole answers, both ways (`ChatCompletionResponse` in `llama_stack/apis/inference/inference.py`)."""
+"""Encodes and decodes responses (`ChatCompletionResponse` in `llama_stack/apis/inference/inference.py`)."""
 
 from __future__ import annotations
 

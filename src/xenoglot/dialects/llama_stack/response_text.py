@@ -1,4 +1,4 @@
-"""What an answer says, sorted by the fields it goes to: words, images, calls. There is no place for anything else."""
+"""The parts of an answer by field: text, images, tool calls. The dialect has no field for anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls, both ways.
+"""Encodes and decodes tool calls.
 
 The wire is between two spellings: `arguments` is an object, to become the text that `arguments_json` holds beside it
 (`ToolCall` in `llama_stack/models/llama/datatypes.py`). Its object nests one level only; what nests deeper, or is no

@@ -1,4 +1,4 @@
-"""The parameters of a tool: a flat list on the wire, a JSON Schema in the model.
+"""Converts the parameters of a tool: a flat list on the wire, a JSON Schema in the canonical model.
 
 A parameter has a type, a description, a default, and is required unless it says otherwise (`ToolParamDefinition` in
 `llama_stack/models/llama/datatypes.py`). A schema that says no more crosses exactly, falsy defaults included (L6). Of

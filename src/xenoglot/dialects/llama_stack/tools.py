@@ -1,4 +1,4 @@
-"""The tools of a request and the choice among them, both ways.
+"""Encodes and decodes tools and tool choice.
 
 Source: `ToolDefinition` and `BuiltinTool` in `llama_stack/models/llama/datatypes.py`, `ToolConfig` in
 `llama_stack/apis/inference/inference.py`.

@@ -1,4 +1,4 @@
-"""Token counts, both ways: metrics by name (`MetricInResponse` in `llama_stack/apis/telemetry/telemetry.py`)."""
+"""Encodes and decodes usage: metrics by name (`MetricInResponse` in `llama_stack/apis/telemetry/telemetry.py`)."""
 
 from __future__ import annotations
 

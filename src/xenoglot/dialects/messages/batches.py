@@ -1,4 +1,4 @@
-"""Message Batches, in Anthropic's words.
+"""Anthropic's Message Batches: encodes and decodes batches and their lists.
 
 Source: `anthropic/types/messages/message_batch.py`, `anthropic/resources/messages/batches.py`.
 """

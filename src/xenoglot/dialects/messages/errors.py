@@ -1,4 +1,4 @@
-"""Errors of the wire, both ways.
+"""Encodes and decodes errors.
 
 Source: https://docs.claude.com/en/api/errors, and `anthropic/types/shared/error_type.py` and `_exceptions.py`.
 """

@@ -1,4 +1,4 @@
-"""What all of the dialect shares: its name, its cache marks, and the rest of objects inside of objects."""
+"""The name of the dialect, its cache marks, and its unknown fields in nested objects."""
 
 from __future__ import annotations
 

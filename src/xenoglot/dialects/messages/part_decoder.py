@@ -1,4 +1,4 @@
-"""Content blocks of the wire, read as parts; what they are called, and the tags that we leave in them.
+"""Decodes content blocks to parts, with their type names and the marker tags that we leave in them.
 
 Source: `anthropic/types/beta/beta_content_block_param.py` and `beta_content_block.py` of the official SDK.
 """

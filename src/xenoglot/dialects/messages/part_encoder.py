@@ -1,4 +1,4 @@
-"""Parts written as content blocks of the wire."""
+"""Encodes parts as content blocks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PLACES: dict[type[Part], str] = {
 
 
 class PartEncoder:
-    """Writes parts into one request (`target` given) or one answer, and notes what did not come across.
+    """Encodes parts into one request (`target` given) or one answer, and records losses.
 
     `home` says that the whole came from this dialect: then nothing is improved. `plain` writes what needs no more than
     that; `marks` says whether a cache mark may be among what was written.

@@ -1,4 +1,4 @@
-"""Rate limits in headers, both ways (https://docs.claude.com/en/api/rate-limits#response-headers)."""
+"""Encodes and decodes rate-limit headers (https://docs.claude.com/en/api/rate-limits#response-headers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much to think, said the way a server of this dialect wants to hear it.
+"""Encodes reasoning effort in the fields that a server of this dialect accepts.
 
 The rules (https://docs.claude.com/en/docs/build-with-claude/extended-thinking): a budget is at least 1,024 tokens and
 less than `max_tokens`; thinking goes with no forced tool, no other temperature than 1, no `top_p` under 0.95 and no

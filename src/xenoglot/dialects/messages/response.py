@@ -1,4 +1,4 @@
-"""Whole answers, both ways.
+"""Encodes and decodes non-streaming responses.
 
 Source: `anthropic/types/beta/beta_message.py`, `beta_stop_reason.py` and `beta_refusal_stop_details.py` of the SDK.
 """

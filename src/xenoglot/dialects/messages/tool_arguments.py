@@ -1,4 +1,4 @@
-"""The arguments of a call, which are an object on this wire, as the text that they are in the model, and back."""
+"""Converts the arguments of a call: an object on the wire, text in the canonical model."""
 
 from __future__ import annotations
 

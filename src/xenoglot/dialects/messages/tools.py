@@ -1,4 +1,4 @@
-"""The tools of a request and the choice among them, written."""
+"""Encodes tools and tool choice."""
 
 from __future__ import annotations
 

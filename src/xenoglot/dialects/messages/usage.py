@@ -1,4 +1,4 @@
-"""Token counts: the wire counts cached tokens beside `input_tokens`, the canonical model within them.
+"""Encodes and decodes usage: cached tokens are apart from `input_tokens` on the wire, included in the model.
 
 Source: `anthropic/types/beta/beta_usage.py`: "Total input tokens in a request is the summation of `input_tokens`,
 `cache_creation_input_tokens`, and `cache_read_input_tokens`."

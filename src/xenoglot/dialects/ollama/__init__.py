@@ -1,4 +1,4 @@
-"""Ollama's own interface (https://docs.ollama.com/api): its chat, and its endpoint for one prompt."""
+"""Ollama's native API (https://docs.ollama.com/api): chat, and generation from one prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /api/embed`, and `POST /api/embeddings`, which it took the place of.
+"""`POST /api/embed`, and `POST /api/embeddings`, which it replaced.
 
 Sources: `EmbedRequest`, `EmbedResponse`, `EmbeddingRequest` and `EmbeddingResponse` in `api/types.go`, and
 `docs/api.md`. The older one takes one text, and answers without a count.

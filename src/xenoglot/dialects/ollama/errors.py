@@ -1,4 +1,4 @@
-"""Errors, both ways: one sentence, with a status around it or as the last line of a stream.
+"""Encodes and decodes errors: one sentence, with a status, or as the last line of a stream.
 
 Source: `docs/api/errors.mdx`, and what `server/routes.go` answers with.
 """

@@ -1,4 +1,4 @@
-"""What the two endpoints have in common: their names, the fields that both know, and how the rest is carried."""
+"""Field names shared by the two endpoints, and their unknown fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILY = "ollama"
 
 
 class OllamaEndpoint(Struct, frozen=True, kw_only=True):
-    """One of the two ways to ask: how it is called, and where its answers have what the model said."""
+    """One of the two endpoints: its name, and the field of its answers that holds the content."""
 
     name: str
     """What this dialect is called in `Extra`."""

@@ -1,4 +1,4 @@
-"""Why an answer ended, and what it cost: the last fields of an answer, both ways."""
+"""Encodes and decodes the last fields of an answer: finish reason, usage and durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that ask nothing: the server is to load the model, or to drop it, and says that it has."""
+"""Requests without a prompt, which load or unload the model; the answer confirms it."""
 
 from __future__ import annotations
 

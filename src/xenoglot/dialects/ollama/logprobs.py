@@ -1,4 +1,4 @@
-"""Probabilities of tokens, both ways."""
+"""Encodes and decodes log probabilities of tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and sound, both ways: base64 in a list of `images`, of which the bytes alone say what they are."""
+"""Encodes and decodes images and audio: base64 in a list of `images`, whose type only the bytes show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models there are, and what else clients ask before they talk to one.
+"""The list of models, and the other endpoints that clients call before a request.
 
 Sources: `ListResponse`, `ShowResponse` and `ProcessResponse` in `api/types.go`, and `docs/api.md`.
 """

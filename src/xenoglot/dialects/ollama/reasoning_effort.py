@@ -1,4 +1,4 @@
-"""How much to think, both ways: yes, no, or a word for how much."""
+"""Encodes and decodes reasoning effort: on, off, or a level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole answers of both endpoints, both ways."""
+"""Encodes and decodes non-streaming responses of both endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around the words in every piece of an answer: whose it is, when it was made, that it is done."""
+"""The fields around the content in every chunk of an answer: model, creation time, `done`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as the wire writes them: RFC 3339, with up to nine digits of a second (`time.Time` of Go)."""
+"""Timestamps of the wire: RFC 3339, with up to nine digits of a second (`time.Time` of Go)."""
 
 from __future__ import annotations
 

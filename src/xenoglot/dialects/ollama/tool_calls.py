@@ -1,4 +1,4 @@
-"""Tool calls, both ways: whole, with their arguments as an object."""
+"""Encodes and decodes complete tool calls, with their arguments as an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of a request, both ways; the wire knows functions, and no choice among them."""
+"""Encodes and decodes tools: functions only, without tool choice."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What OpenAI's own dialects share: errors, rate limits, lists of models, and how a key is shown. No dialect itself."""
+"""Code that OpenAI's dialects share: errors, rate limits, lists of models, API key header. Not a dialect."""

@@ -1,4 +1,4 @@
-"""Where OpenAI's clients have files and batches; see `files` and `batches`."""
+"""Paths of OpenAI's file and batch endpoints; see `files` and `batches`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches in OpenAI's words. Source: `openai/types/batch.py`, `openai/types/batch_create_params.py`."""
+"""OpenAI's batches. Source: `openai/types/batch.py`, `openai/types/batch_create_params.py`."""
 
 from __future__ import annotations
 

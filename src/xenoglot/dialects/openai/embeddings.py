@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings`, which clients of all of OpenAI's dialects ask.
+"""`POST /v1/embeddings`, an endpoint that all of OpenAI's dialects share.
 
 Source: https://developers.openai.com/api/docs/api-reference/embeddings.
 """

@@ -1,4 +1,4 @@
-"""Errors, both ways: the shapes and words that the servers of these dialects have for them."""
+"""Encodes and decodes errors, in the shapes and texts that servers of these dialects use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in OpenAI's words. Source: `openai/types/file_object.py`, `openai/types/file_create_params.py`."""
+"""OpenAI's files. Source: `openai/types/file_object.py`, `openai/types/file_create_params.py`."""
 
 from __future__ import annotations
 

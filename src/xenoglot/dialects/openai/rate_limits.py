@@ -1,4 +1,4 @@
-"""Rate-limit headers, both ways (https://developers.openai.com/api/docs/guides/rate-limits#rate-limits-in-headers).
+"""Rate-limit headers (https://developers.openai.com/api/docs/guides/rate-limits#rate-limits-in-headers).
 
 A reset is a duration like `1s`, `6m0s` or `17ms`; some servers write plain seconds, or a moment in Unix seconds or
 milliseconds.

@@ -1,4 +1,4 @@
-"""How the next token is drawn and when to stop: the fields that OpenAI's dialects read alike."""
+"""Sampling and stop fields that OpenAI's dialects share."""
 
 from __future__ import annotations
 

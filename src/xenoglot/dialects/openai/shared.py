@@ -1,4 +1,4 @@
-"""What the records of OpenAI's dialects have in common: the key's header, the lists of models, marks and headers."""
+"""Values that the records of OpenAI's dialects share: API key header, lists of models, marks and headers."""
 
 from __future__ import annotations
 

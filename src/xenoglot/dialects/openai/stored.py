@@ -1,4 +1,4 @@
-"""What is kept on a server, in the words that OpenAI's dialects share: lists in pages, and refusals.
+"""Pages and failures of stored objects, which OpenAI's dialects share.
 
 Source: `openai/pagination.py` (`SyncCursorPage`), and the errors that the servers give.
 """

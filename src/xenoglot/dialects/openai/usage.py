@@ -1,4 +1,4 @@
-"""Token counts, both ways, under the names that servers give them.
+"""Encodes and decodes usage, under the field names that servers use.
 
 These dialects count cached tokens inside `prompt_tokens` and reasoning inside `completion_tokens`, as the model does. A
 server that leaves reasoning out (xAI, Gemini) gives itself away by a total that is only right with it.

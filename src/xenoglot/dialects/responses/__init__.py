@@ -1,4 +1,4 @@
-"""OpenAI Responses (https://developers.openai.com/api/docs/api-reference/responses), and Open Responses with it.
+"""OpenAI Responses (https://developers.openai.com/api/docs/api-reference/responses), and Open Responses.
 
 Besides them what the servers of vLLM, Ollama, LM Studio and OpenRouter say on this wire is understood.
 """

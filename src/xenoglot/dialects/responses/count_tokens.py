@@ -1,4 +1,4 @@
-"""Questions for a number of tokens, `POST /v1/responses/input_tokens`.
+"""Token counting: requests and responses of `POST /v1/responses/input_tokens`.
 
 Source: `openai/types/responses/input_token_count_params.py` and `input_token_count_response.py` of the official SDK.
 """

@@ -1,4 +1,4 @@
-"""Why an answer ended: the wire's status and its reason for an incomplete one, and our word (pitfall-82).
+"""Maps the status and incomplete reason of an answer to a canonical finish reason and back (pitfall-82).
 
 Source: `openai/types/responses/response_status.py` and `IncompleteDetails` in `response.py`.
 """

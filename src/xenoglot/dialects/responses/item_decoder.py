@@ -1,4 +1,4 @@
-"""What the model says, item by item, read as parts: in the output of an answer and in the history of a request.
+"""Decodes items to parts, in the output of an answer and in the history of a request.
 
 A message item becomes a part for each of its contents; the first of them carries what is to be kept of the item. Any
 other item is one part. Source: `openai/types/responses/response_output_item.py` of the official SDK.

@@ -1,4 +1,4 @@
-"""What the model said, written item by item: in the output of an answer and in the history of a request.
+"""Encodes parts as items, in the output of an answer and in the history of a request.
 
 Parts that a message can hold and that stand together become one message item; every other part is an item of its own.
 An item that came in this dialect is written as it came, with its id; in an answer, one of a stranger gets an id derived
@@ -97,7 +97,7 @@ def item_id(kind: str, answer_id: str, place: int) -> str:
 
 
 class ItemEncoder:
-    """Writes what the model said: for a client (`answer`), or back to a server."""
+    """Encodes model output as items: for a client (`answer`), or back to a server."""
 
     __slots__ = ("_answer", "_crossing", "_losses")
 

@@ -1,4 +1,4 @@
-"""What a reader without knowledge of an item could read of it, for dialects that cannot hold it."""
+"""Plain text of an item, for dialects that cannot hold the item."""
 
 from __future__ import annotations
 

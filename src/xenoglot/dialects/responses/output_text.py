@@ -1,4 +1,4 @@
-"""What the model wrote, as a content part: text with its annotations and the probabilities of its tokens, both ways.
+"""Encodes and decodes model text as a content part, with its annotations and log probabilities.
 
 Source: `openai/types/responses/response_output_text.py` of the official SDK.
 """

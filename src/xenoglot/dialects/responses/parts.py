@@ -1,4 +1,4 @@
-"""Content parts of messages and of the results of tools, both ways: text, pictures, sound, files, refusals.
+"""Encodes and decodes content parts of messages and tool results: text, images, audio, files, refusals.
 
 Source: `openai/types/responses/response_input_content.py`, `response_output_text.py` and their neighbours in the SDK.
 """

@@ -1,4 +1,4 @@
-"""How much to think and what to tell of it, written as `reasoning`."""
+"""Encodes reasoning effort and the requested summary as `reasoning`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer says again of its request, and what it says where the request said nothing.
+"""Request fields that an answer repeats, with the defaults of fields that the request did not set.
 
 The fields and their defaults are those of `ResponseResource` of Open Responses
 (https://www.openresponses.org/reference) and of `openai/types/responses/response.py` (pitfall-83).

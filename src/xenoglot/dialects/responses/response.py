@@ -1,4 +1,4 @@
-"""Whole answers, both ways.
+"""Encodes and decodes non-streaming responses.
 
 Source: `openai/types/responses/response.py`, and `ResponseResource` of Open Responses (pitfall-83).
 """
@@ -130,7 +130,7 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
 
 
 class Snapshot:
-    """The answer to `request` as it is told at its start and at its end."""
+    """The response object for `request`, as it is sent at the start and end of an answer."""
 
     __slots__ = ("_absent", "_body", "_losses", "_own", "_status")
 

@@ -1,4 +1,4 @@
-"""A search for tools that the client runs (`tool_search` with `execution: client`), as a function and its calls.
+"""Client-side tool search (`tool_search` with `execution: client`), represented as a function and its calls.
 
 The client gets a `tool_search_call`, and returns the definitions that it found in a `tool_search_output`. Sources:
 `openai/types/responses/tool_search_tool_param.py`, `response_tool_search_call.py` and

@@ -1,4 +1,4 @@
-"""The tools of a request and the choice among them, both ways.
+"""Encodes and decodes tools and tool choice.
 
 A function lies flat here, and is strict where nothing is said of that (pitfall-65); a `namespace` holds tools that are
 called by its name and theirs (pitfall-63). Source: `openai/types/responses/tool_param.py` of the official SDK.

@@ -1,4 +1,4 @@
-"""Token counts, both ways.
+"""Encodes and decodes usage.
 
 The wire counts cached tokens inside `input_tokens` and reasoning inside `output_tokens`, as the model does; it requires
 every count (`openai/types/responses/response_usage.py`, pitfall-80).

@@ -1,4 +1,4 @@
-"""The whole answers that come most often, read and written in one step: words, and calls of functions.
+"""Decodes and encodes the most common non-streaming responses in one step: text, and tool calls.
 
 What is made of them here is what the general way (`response`) makes of them; whatever has more to say is left to that.
 """

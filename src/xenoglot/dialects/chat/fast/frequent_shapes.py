@@ -1,4 +1,4 @@
-"""The messages and tools that come and go most often, read and written in one step (see `codec.frequent_shapes`)."""
+"""Decodes and encodes the most common messages and tools in one step (see `codec.frequent_shapes`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a request."""
+"""Decodes requests."""
 
 from __future__ import annotations
 

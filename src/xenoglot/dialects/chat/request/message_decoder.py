@@ -1,4 +1,4 @@
-"""Reading the messages of a request."""
+"""Decodes the messages of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the messages of a request."""
+"""Encodes the messages of a request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FRAME = {"role", "name", "content"}
 
 
 class MessageEncoder:
-    """The messages of one request in the making; media of tool results wait for the next user turn."""
+    """The encoder of one request's messages; media of tool results move to the next user turn."""
 
     def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing

@@ -1,4 +1,4 @@
-"""The blocks of an answer as deltas of a stream: how each begins, grows and ends.
+"""Encodes the blocks of an answer as deltas of a stream: the start, growth and end of each.
 
 A block that grows by one piece of text has `wraps`, the bytes of the delta around that piece, so that the commonest
 chunk is written without building it. Ends give what a `BlockEnded` says beyond the deltas before it.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A block that nobody sees: what could not be written, or was written whole at its start."""
+    """A block without deltas: not supported, or written completely at its start."""
 
     wraps: tuple[bytes, bytes] | None = None
 
@@ -55,7 +55,7 @@ class Block:
 
 
 class TextBlock(Block):
-    """A `Text` or a `Refusal`; citations wait for the end, for they are counted from the start of the content."""
+    """A `Text` or a `Refusal`; citations are written at the end, because they count from the start of the content."""
 
     def __init__(self, part: Text | Refusal) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class TextBlock(Block):
 
 
 class ForeignBlock(TextBlock):
-    """An `Opaque` of another dialect: the words that stand for it, whenever they become known."""
+    """An `Opaque` of another dialect: the text that replaces it, as soon as it is known."""
 
     def __init__(self, part: Opaque, where: str, losses: Losses) -> None:
         super().__init__(Text(text=part.text or ""))
@@ -112,7 +112,7 @@ class ForeignBlock(TextBlock):
 
 
 class ReasoningBlock(Block):
-    """A `Reasoning`: its words as they come, and at the end, where it is sealed, the whole for the client to keep."""
+    """A `Reasoning`: its text as deltas, and at the end, if sealed, the complete block for the client to store."""
 
     def __init__(self, part: Reasoning, where: str, index: int, losses: Losses) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class ReasoningBlock(Block):
 
 
 class CallBlock(Block):
-    """A `ToolCall`, or, where `legacy`, a deprecated `function_call`."""
+    """A `ToolCall`, or, if `legacy`, a deprecated `function_call`."""
 
     def __init__(self, part: ToolCall, where: str, index: int, losses: Losses, *, legacy: bool) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class CallBlock(Block):
 
 
 class AudioBlock(Block):
-    """Sound that the model makes."""
+    """Audio that the model generates."""
 
     def __init__(self, part: Audio, where: str, losses: Losses) -> None:
         super().__init__([{"audio": encode_audio(part, where, losses)}])

@@ -1,4 +1,4 @@
-"""Tool calls in a stream: fragments put together, whatever a server leaves out, repeats or mixes up.
+"""Decodes tool calls in a stream: joins fragments, with ids, names or indexes left out, repeated or mixed up.
 
 A fragment belongs to the call at its index; a new id at an index, or a name after complete arguments, begins another
 call there (pitfall-93). A call becomes visible when its first arguments come, so that a name in pieces is whole
@@ -73,7 +73,7 @@ class _Call:
 
 
 class CallDecoder:
-    """The tool calls of one candidate; their events come out of its `blocks`."""
+    """Decodes the tool calls of one candidate; their events come out of its `blocks`."""
 
     __slots__ = ("_blocks", "_calls", "_candidate", "_hidden", "_ids", "_known", "_last", "_scope")
 

@@ -1,4 +1,4 @@
-"""One choice of a stream, growing: which block each field of a delta belongs to."""
+"""Decodes one choice of a stream: assigns each field of a delta to a block."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REFUSAL = Refusal(text="")
 
 
 class Piece(NamedTuple):
-    """What a delta says that says one thing: a text in `field`, or more of the arguments of a `call`."""
+    """The content of a delta with one field: text in `field`, or more arguments of a `call`."""
 
     field: str
     text: str
@@ -70,7 +70,7 @@ def _arguments(calls: JSON) -> Piece | None:
 
 
 class ChoiceDecoder:
-    """The events of one candidate."""
+    """Decodes the deltas of one choice to the events of a candidate."""
 
     __slots__ = (
         "_assumed",

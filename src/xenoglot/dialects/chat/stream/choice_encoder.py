@@ -1,4 +1,4 @@
-"""One choice of a stream, written: which chunk each event of a candidate becomes."""
+"""Encodes one choice of a stream: the chunk for each event of a candidate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BEFORE, _AFTER = around()
 
 
 class ChoiceEncoder:
-    """The chunks of one candidate, as bytes: `head` and `tail` are what stands around the choices of each."""
+    """Encodes the chunks of one candidate as bytes: `head` and `tail` surround the choices of each chunk."""
 
     def __init__(self, index: int, head: bytes, tail: bytes, losses: Losses, *, legacy: bool) -> None:
         self._index = index

@@ -1,4 +1,4 @@
-"""Reasoning in a stream: strings and lists that say it, the same thought once.
+"""Decodes reasoning in a stream: strings and lists with the same reasoning give it once.
 
 OpenRouter says a thought in a string and a list at once; others say it in a string and, when it is whole, again in a
 list, with its seal. Then the block that is open gets its seal as it ends.
@@ -26,7 +26,7 @@ _THOUGHT = Reasoning(text="")
 
 
 class ReasoningDecoder:
-    """The reasoning of one candidate; its events come out of its `blocks`."""
+    """Decodes the reasoning of one candidate; its events come out of its `blocks`."""
 
     __slots__ = ("_blocks", "_candidate", "_count", "_pieces", "_whole", "fields", "is_open")
 

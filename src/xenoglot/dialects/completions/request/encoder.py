@@ -1,4 +1,4 @@
-"""Writing a request."""
+"""Encodes requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One choice of a stream, growing: a text, and what stands beside it."""
+"""Decodes one choice of a stream: its text and the fields beside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPELLINGS = ("columns", "logprobs", "unweighed")
 
 
 class ChoiceDecoder:
-    """The events of one candidate."""
+    """Decodes one choice to the events of a candidate."""
 
     __slots__ = ("_fields", "_finish", "_form", "_index", "_is_open", "_unknown")
 

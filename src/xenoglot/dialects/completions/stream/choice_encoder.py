@@ -1,4 +1,4 @@
-"""One choice of a stream, written: which chunk each event of a candidate becomes."""
+"""Encodes one choice of a stream: the chunk for each event of a candidate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ChoiceEncoder:
-    """The chunks of one candidate, as bytes; `around` is what stands before and behind the choices of each.
+    """Encodes the chunks of one candidate as bytes; `around` surrounds the choices of each chunk.
 
     `request` is that of a client that may still have to be given its prompt again.
     """

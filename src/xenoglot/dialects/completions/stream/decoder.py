@@ -1,4 +1,4 @@
-"""Reading a stream: chunks to events.
+"""Decodes a stream: chunks to events.
 
 Theory of operation. The stream begins with the first chunk that has a choice. Texts go to the choice they name: with
 several prompts many grow at once. Why a choice ended is kept until `[DONE]` or the end of the stream, since usage comes
@@ -40,7 +40,7 @@ _MISSING = object()
 
 
 class StreamDecoder:
-    """Server-sent events to events. Bad data gives one `Failed`, and nothing after it."""
+    """A stage from server-sent events to canonical events. Invalid data gives one `Failed`, and nothing after it."""
 
     __slots__ = ("_choices", "_ended", "_head", "_rest", "_started", "_usage", "terminated")
 

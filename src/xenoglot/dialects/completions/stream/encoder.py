@@ -1,4 +1,4 @@
-"""Writing a stream: events to chunks.
+"""Encodes a stream: events to chunks.
 
 Every chunk says the same of the answer; these bytes are made once (id and time come from outside; the wire requires
 them, so where they did not they are empty and 0). Usage comes last, in a chunk without choices, to a client that asked
@@ -35,7 +35,7 @@ _OWN = frozenset({"id", "object", "created", "model", "choices", "usage"})
 
 
 class StreamEncoder:
-    """Events to server-sent events, for the client that sent `request`."""
+    """A stage from canonical events to server-sent events, for the client that sent `request`."""
 
     __slots__ = ("_choices", "_echoed", "_ended", "_envelope", "_head", "_losses", "_request", "_usage")
 

@@ -1,4 +1,4 @@
-"""Parts of the wire, read.
+"""Decodes content parts.
 
 Source: `Part` (https://ai.google.dev/api/caching#Part) and `google/genai/types.py` of the official SDK.
 """

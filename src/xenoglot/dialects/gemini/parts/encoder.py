@@ -1,4 +1,4 @@
-"""Parts, written: those of one request, or of one answer."""
+"""Encodes the content parts of one request or one answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NO_CACHE = "the server decides what it caches"
 
 
 class PartEncoder:
-    """Writes parts into one request (`target` given) or one answer, and notes what did not come across.
+    """Encodes parts into one request (`target` given) or one answer, and records losses.
 
     `home` says that the whole came from this dialect: then nothing is improved.
     """

@@ -1,4 +1,4 @@
-"""Calls in pieces in the history of a request: clients send the turns of the model as its stream gave them.
+"""Joins partial calls in the history of a request: clients send model turns as the stream delivered them.
 
 The pieces of a call may stand in one content, or in one content each (the chat helper of the official SDK for Python
 keeps the content of every chunk). The call stands where its first piece stood; the pieces are form.
@@ -30,7 +30,7 @@ _MORE = "pieces"
 
 
 class HistoryPieces:
-    """Takes the turns of a history one by one, and puts the calls in them together."""
+    """Takes the turns of a history one by one, and joins the partial calls in them."""
 
     __slots__ = ("_call", "_ended", "_first", "_ids", "_place", "_turns")
 

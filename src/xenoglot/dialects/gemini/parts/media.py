@@ -1,4 +1,4 @@
-"""Pictures, sound and files: `inlineData` and `fileData` of a part, both ways.
+"""Encodes and decodes images, audio and files: `inlineData` and `fileData` of a part.
 
 Source: `Blob` and `FileData` (https://ai.google.dev/api/caching#Blob).
 """
@@ -112,7 +112,7 @@ def encode_medium(part: Image | Audio | File, where: str, losses: Losses, *, hom
 
 
 class _Notes(NamedTuple):
-    """Where a part stands, and where its losses go."""
+    """The path of a part, and the `Losses` for it."""
 
     where: str
     losses: Losses

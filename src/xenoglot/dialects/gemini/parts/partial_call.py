@@ -1,4 +1,4 @@
-"""A call whose arguments arrive in pieces, as Vertex AI streams them with `streamFunctionCallArguments`.
+"""Decodes a call with partial arguments, which Vertex AI streams with `streamFunctionCallArguments`.
 
 The first piece has the name, each `partialArgs` entry a JSON path and a value; strings grow by entries of the same
 path. `willContinue` stands in every piece but the last, which is often an empty `functionCall`. Paths may come in any
@@ -47,7 +47,7 @@ _Key: TypeAlias = "str | int"
 
 
 class _Node:
-    """An object or a list in the making; `values` by key, or by index."""
+    """An object or a list that is incomplete; `values` by key, or by index."""
 
     __slots__ = ("is_list", "values")
 
@@ -67,7 +67,7 @@ def is_partial(value: JSON) -> bool:
 
 
 class PartialCall:
-    """A call that began with the part `value`, which has its name.
+    """A call that started with the part `value`, which contains its name.
 
     Raises:
         WireError: it has none.

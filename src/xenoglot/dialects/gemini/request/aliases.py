@@ -1,4 +1,4 @@
-"""The other spellings of a request that Google's servers take: `snake_case` names, and one thing for a list of one.
+"""Alternative forms of a request that Google's servers accept: `snake_case` names, and one value for a list of one.
 
 JSON for protocol buffers knows a field by two names (https://protobuf.dev/programming-guides/json/), and Google's own
 examples use both, and write `"parts": {...}` for `"parts": [{...}]`. So a request is brought to one spelling before

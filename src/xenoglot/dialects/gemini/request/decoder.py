@@ -1,4 +1,4 @@
-"""Requests of the wire, read into the canonical model without losing anything.
+"""Decodes requests to the canonical model without loss.
 
 Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api/tokens. `model` and `stream` are in the
 URL there; here they are fields of the body (see `codec.requests.url_params`).

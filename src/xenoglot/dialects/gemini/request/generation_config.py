@@ -1,4 +1,4 @@
-"""How the answer is drawn, and its form: `generationConfig`, both ways.
+"""Encodes and decodes sampling and the output format: `generationConfig`.
 
 Source: `GenerationConfig` (https://ai.google.dev/api/generate-content#generationconfig).
 """
@@ -48,7 +48,7 @@ _NEUTRAL = {"min_p": 0, "repetition_penalty": 1, "logit_bias": {}}
 
 
 class Generation(NamedTuple):
-    """What a `generationConfig` says."""
+    """The decoded fields of a `generationConfig`."""
 
     sampling: Sampling = Sampling()
     output: OutputFormat | None = None

@@ -1,4 +1,4 @@
-"""The turns of a conversation, put in the order that servers of the dialect demand of what comes from elsewhere.
+"""Reorders the turns of a conversation from another dialect as servers of this dialect require.
 
 The rules (https://ai.google.dev/gemini-api/docs/function-calling, and the errors that a server answers otherwise):
 turns of user and model alternate, and the user begins; the turn behind one with calls answers each of them, in order.
@@ -31,7 +31,7 @@ RESULT = "functionResponse"
 
 
 class WireContent:
-    """One content of the wire in the making. `where` is its path in the canonical request."""
+    """One content of the request while it is built. `where` is its path in the canonical request."""
 
     __slots__ = ("parts", "role", "where")
 

@@ -1,4 +1,4 @@
-"""One candidate of a stream while it grows: which parts go on with the one before, and which stand by themselves.
+"""Decodes one candidate of a stream: which parts continue the one before, and which stand alone.
 
 Every chunk holds whole parts. Words go on with words and thoughts with thoughts. The signature of words comes with
 their last piece, or in an empty text after it, and is told with the end of the block: the words are one text, and no
@@ -44,7 +44,7 @@ _THOUGHT = Reasoning(text="")
 
 
 class CandidateDecoder:
-    """The events of one candidate, from its pieces in the chunks."""
+    """Decodes the chunks of one candidate to events."""
 
     __slots__ = ("_calls", "_ids", "_index", "_late", "_logprobs", "_open", "_partial", "_pieces", "_seal", "finish")
 

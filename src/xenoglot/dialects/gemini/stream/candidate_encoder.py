@@ -1,4 +1,4 @@
-"""One candidate while its stream is written: words and thoughts as they come, anything else when it is whole."""
+"""Encodes one candidate of a stream: text and reasoning as they arrive, other parts when complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TEXT = _HEAD + b'{"text":'
 
 
 class CandidateEncoder:
-    """The chunks of candidate `index`; `tail` is what every chunk says behind its candidates."""
+    """Encodes the chunks of candidate `index`; `tail` follows the candidates in each chunk."""
 
     __slots__ = (
         "_before",

@@ -1,4 +1,4 @@
-"""Streams of the wire, read as events.
+"""Decodes a stream: chunks to events.
 
 Theory of operation. Each chunk is an answer of its own: it holds the parts that are new, and what is known by then
 of the rest. There is no mark of the end. A candidate has ended when a chunk said why, but words may still come with a
@@ -43,7 +43,7 @@ _SILENT: JSONObject = {"parts": [BLANK], "role": "model"}
 
 
 class StreamDecoder:
-    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+    """A stage from server-sent events to canonical events. Never raises for invalid data: it fails the stream."""
 
     __slots__ = ("_answer_id", "_candidates", "_ended", "_rest", "_started", "_usage", "terminated")
 

@@ -1,4 +1,4 @@
-"""Events, written as a stream of the wire.
+"""Encodes a stream: events to chunks.
 
 Every chunk is an answer of its own, with the parts that are new. Why the candidates ended, what they are grounded on
 and the usage stand in the last, which waits for the end of the stream, for usage may come after the reason of an end
@@ -40,7 +40,7 @@ _OWN = frozenset({"candidates", USAGE, "error"})
 
 
 class StreamEncoder:
-    """Lawful events to server-sent events: the answer to `request`."""
+    """A stage from canonical events to server-sent events: the answer to `request`."""
 
     __slots__ = ("_candidates", "_ended", "_losses", "_request", "_tail", "_usage")
 

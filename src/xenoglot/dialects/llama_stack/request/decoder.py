@@ -1,4 +1,4 @@
-"""Reading a request (`chat_completion` in `llama_stack/apis/inference/inference.py`)."""
+"""Decodes requests (`chat_completion` in `llama_stack/apis/inference/inference.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the messages of a request (`Message` in `llama_stack/apis/inference/inference.py`)."""
+"""Decodes the messages of a request (`Message` in `llama_stack/apis/inference/inference.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the messages of a request."""
+"""Encodes the messages of a request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MISSING_RESULT = TOOL_ERROR + "there is no result of this call"
 
 
 class MessageEncoder:
-    """The messages of one request in the making; images of tool results wait for the next user turn."""
+    """The encoder of one request's messages; images of tool results move to the next user turn."""
 
     def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing

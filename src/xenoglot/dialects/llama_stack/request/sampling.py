@@ -1,4 +1,4 @@
-"""How the next token is drawn, and what form the answer takes, both ways.
+"""Encodes and decodes sampling parameters and the output format.
 
 Of temperature, `top_p` and `top_k` the wire takes one strategy (`SamplingParams` in
 `llama_stack/models/llama/datatypes.py`): `greedy` is a temperature of 0, `top_p` holds a temperature beside, `top_k`

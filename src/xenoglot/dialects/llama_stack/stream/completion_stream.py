@@ -1,4 +1,4 @@
-"""Streams of the record for texts to be continued, both ways: pieces of text, and with the last of them the reason.
+"""Encodes and decodes streams of text completion: text deltas, the last one with the stop reason.
 
 `CompletionResponseStreamChunk` of `llama_stack/apis/inference/inference.py` has no other end. Servers may tell the
 reason before the last piece, and again with it (L16); so an answer is over when the stream is, and a reason was told.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class StreamDecoder:
-    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+    """A stage from server-sent events to canonical events. Never raises for invalid data: it fails the stream."""
 
     __slots__ = ("_done", "_started", "_stop", "_writing")
 

@@ -1,4 +1,4 @@
-"""Streams of the chat record, read as events.
+"""Decodes streams of chat completion.
 
 A stream starts, makes progress, and is whole when its `complete` event came: the wire has no other end
 (`ChatCompletionResponseEvent` in `llama_stack/apis/inference/inference.py`). A tool call comes twice: first as it is
@@ -85,7 +85,7 @@ def failed(message: str) -> Failed:
 
 
 class StreamDecoder:
-    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+    """A stage from server-sent events to canonical events. Never raises for invalid data: it fails the stream."""
 
     __slots__ = ("_calls", "_done", "_finished", "_held", "_started", "_stop", "_writing")
 

@@ -1,4 +1,4 @@
-"""Streams of the chat record, written.
+"""Encodes streams of chat completion, and the code that text completion shares.
 
 The last event is written when the answer is over, for it tells the counts, which may come after the end. A call is told
 as the servers of the dialect tell it (L18): that it starts, its name and arguments as text, then the whole of it; where
@@ -67,7 +67,7 @@ def chat_text(text: str, logprobs: JSONObject) -> ServerSentEvent:
 
 
 class AnswerEncoder:
-    """Events to server-sent events; what the two records of the dialect have in common.
+    """A stage from canonical events to server-sent events, shared by both records of the dialect.
 
     `wire` writes the three things in which they differ.
     """
@@ -153,7 +153,7 @@ class AnswerEncoder:
 
 
 class Wire(Protocol):
-    """What the two records say in their own ways: which dialect it is, how it starts and ends, and each part."""
+    """What differs between the two records: the dialect name, the first and last event, and each part."""
 
     name: str
 
@@ -195,7 +195,7 @@ _BESIDE = (UsageReported, OpaqueDelta, Ping, Failed)
 
 
 class Block:
-    """A part while it grows; most can be written only once they are whole."""
+    """A part while it grows; most can be written only when complete."""
 
     def __init__(self, part: Part, where: str, losses: Losses, text: Said) -> None:
         self._said = text
@@ -230,7 +230,7 @@ class Block:
 
 
 class TextBlock(Block):
-    """Text, and what a refusal says: written as it comes."""
+    """Text, or the text of a refusal: written as it arrives."""
 
     _written = 0
 
@@ -259,7 +259,7 @@ class TextBlock(Block):
 
 
 class _Call(Block):
-    """A call: in progress as its text grows, then whole."""
+    """A tool call: in progress as its text grows, then complete."""
 
     def begin(self) -> Sequence[ServerSentEvent]:
         """Return that a call starts, and its name."""
@@ -282,7 +282,7 @@ class _Call(Block):
 
 
 class _Picture(Block):
-    """An image: its bytes, for a delta holds nothing else."""
+    """An image: its bytes only, because a delta holds nothing else."""
 
     def _whole(self, part: Part) -> Sequence[ServerSentEvent]:
         if isinstance(part, Image) and isinstance(part.source, Inline):

@@ -1,4 +1,4 @@
-"""The messages, blocks and tools that are most common, read and written in one step (see `codec.frequent_shapes`)."""
+"""Decodes and encodes the most common messages, blocks and tools in one step (see `codec.frequent_shapes`)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def plain_tool(item: JSON) -> Tool | None:
 
 
 class PlainWriter(Struct, frozen=True):
-    """Writes plain parts and tools: for a client (no `name_limit`), or for a server that takes names that long.
+    """Encodes plain parts and tools: for a client (no `name_limit`), or for a server with that name length limit.
 
     `home` says that the whole came from this dialect: then nothing is improved.
     """

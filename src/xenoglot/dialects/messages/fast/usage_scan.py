@@ -1,4 +1,4 @@
-"""What is noted of a whole answer that passes as it is: why it ended, and its usage, without the rest of it.
+"""Scans a response that passes through for its finish reason and usage, without decoding the rest.
 
 Only fields that the general way could refuse, or that bear on the two, are looked at; an answer that says anything
 unusual in one of them is for the general way to read.

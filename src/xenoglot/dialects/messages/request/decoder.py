@@ -1,4 +1,4 @@
-"""Requests of the wire, read into the canonical model without losing anything.
+"""Decodes requests to the canonical model without loss.
 
 Source: `anthropic/types/beta/message_create_params.py` and `message_count_tokens_params.py` of the official SDK.
 """

@@ -1,4 +1,4 @@
-"""Canonical requests, written for a server of this dialect.
+"""Encodes canonical requests for a server of this dialect.
 
 What came from this dialect goes home as it came, unless the `Target` asks for something else; what comes from another
 is made lawful here, and each difference is a `Loss`.

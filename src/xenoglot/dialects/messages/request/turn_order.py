@@ -1,4 +1,4 @@
-"""The turns of a conversation, put in the order that Messages servers demand of what comes from elsewhere.
+"""Reorders the turns of a conversation from another dialect as Messages servers require.
 
 The rules (https://docs.claude.com/en/api/messages, and the errors that the server answers otherwise): roles alternate;
 the first turn is the user's; each `tool_use` of an assistant's turn is answered by a `tool_result` at the head of the
@@ -35,7 +35,7 @@ _SPOKEN = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
 class WireMessage:
-    """One message of the wire in the making. `where` is its path in the canonical request."""
+    """One message of the request while it is built. `where` is its path in the canonical request."""
 
     __slots__ = ("blocks", "fields", "role", "spelled", "where")
 

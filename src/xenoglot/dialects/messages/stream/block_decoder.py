@@ -1,4 +1,4 @@
-"""One block of a stream while it grows: what its deltas mean, and what is known of it once it is whole."""
+"""Decodes one block of a stream: the meaning of its deltas, and of the complete block."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _begin_thinking(content: JSONObject, path: str, index: int) -> tuple[BlockDe
 
 
 class BlockDecoder:
-    """The open block at `index`, whose start said `content`."""
+    """The open block at `index`, which started with `content`."""
 
     __slots__ = ("_content", "_pieces", "_signature", "_stray", "header", "index")
 

@@ -1,4 +1,4 @@
-"""The open block of a stream while it is written, and the number of those before it."""
+"""Encodes the open block of a stream, and counts the blocks before it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def wire_event(body: JSONObject) -> ServerSentEvent:
 
 
 class BlockEncoder:
-    """Writes one block after the other. A part that the dialect cannot hold is silent: nothing of it is written."""
+    """Encodes one block after the other. A part that the dialect cannot hold is not written at all."""
 
     __slots__ = (
         "_citations",

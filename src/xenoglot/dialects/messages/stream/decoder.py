@@ -1,4 +1,4 @@
-"""Streams of the wire, read as events.
+"""Decodes a stream: server-sent events to canonical events.
 
 The wire has blocks too, and a lawful server opens one at a time, so what comes in order goes on in order. What a server
 sends for a block while another is open waits until that one is closed. A missing `message_stop` is forgiven once the
@@ -50,7 +50,7 @@ _INSIDE = frozenset({"content_block_start", "content_block_delta", "content_bloc
 
 
 class StreamDecoder:
-    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+    """A stage from server-sent events to canonical events. Never raises for invalid data: it fails the stream."""
 
     __slots__ = (
         "_answer_id",

@@ -1,4 +1,4 @@
-"""Events, written as a stream of the wire.
+"""Encodes a stream: canonical events to server-sent events.
 
 `message_start` waits for the event behind it, which may be the usage that it has to tell; `message_delta` waits for the
 end of the stream, for usage may come after the reason of the end (pitfall-102). All else is written as it comes.
@@ -42,7 +42,7 @@ PING = ServerSentEvent(b'{"type":"ping"}', "ping")
 
 
 class StreamEncoder:
-    """Lawful events to server-sent events: the answer to `request`."""
+    """A stage from canonical events to server-sent events: the answer to `request`."""
 
     __slots__ = ("_blocks", "_ended", "_finished", "_losses", "_request", "_start_usage", "_started", "_usage")
 

@@ -1,4 +1,4 @@
-"""Requests of `POST /api/chat`, both ways."""
+"""Encodes and decodes requests of `POST /api/chat`."""
 
 from __future__ import annotations
 

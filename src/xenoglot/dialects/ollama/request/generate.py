@@ -1,4 +1,4 @@
-"""Requests of `POST /api/generate`, both ways: one prompt, which the server puts into the model's template.
+"""Encodes and decodes requests of `POST /api/generate`: one prompt, which the server renders with the template.
 
 So a prompt is what a user says, with the system turn before it. Only with `raw`, or before a `suffix`, it is a text to
 be continued as it stands (`GenerateHandler` in `server/routes.go`).

@@ -1,4 +1,4 @@
-"""Reading the messages of a request, and what a model said in an answer: one shape for both."""
+"""Decodes messages, which have the same shape in a request and in an answer."""
 
 from __future__ import annotations
 

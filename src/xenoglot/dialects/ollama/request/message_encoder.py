@@ -1,4 +1,4 @@
-"""Writing messages: of a request, and what a model said in an answer. One message has words, pictures and calls."""
+"""Encodes messages of a request or an answer. One message holds text, images and tool calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WORDS = 2
 
 
 class MessageEncoder:
-    """The messages of one request in the making. Results are told which tool they are of: templates want its name."""
+    """The encoder of one request's messages. Results contain the name of their tool: chat templates read it."""
 
     def __init__(self, crossing: EncodeContext) -> None:
         self._crossing = crossing

@@ -1,4 +1,4 @@
-"""How the next token is drawn: `options`, and the probabilities that are asked for beside them."""
+"""Encodes and decodes sampling: `options`, and the fields for log probabilities beside them."""
 
 from __future__ import annotations
 

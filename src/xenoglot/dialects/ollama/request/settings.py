@@ -1,4 +1,4 @@
-"""What the requests of both endpoints say alike: the model, its options, the form of the answer, how to think."""
+"""Encodes and decodes fields that both endpoints share: model, options, output format, reasoning effort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of an answer as pieces of a stream: what each says at its start, as it grows, and at its end.
+"""Encodes the blocks of an answer as chunks of a stream: the start, growth and end of each.
 
 A piece is the fields of a message: words under `content`, a thought, pictures, or a whole call.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A block that says nothing until it is whole; then it is written as a whole answer writes it.
+    """A block that is written when complete, as in a non-streaming response.
 
     `place` is the position of a call among those of the answer.
     """
@@ -62,7 +62,7 @@ class Block:
 
 
 class TextBlock:
-    """A `Text`, or a `Refusal`, of which the wire knows nothing."""
+    """A `Text`, or a `Refusal`, for which the dialect has no field."""
 
     def __init__(self, part: Text | Refusal, where: str, losses: Losses) -> None:
         self._text = part.text
@@ -102,7 +102,7 @@ class TextBlock:
 
 
 class ReasoningBlock:
-    """A `Reasoning`: its words, and what is told of them, each in a paragraph of its own."""
+    """A `Reasoning`: its text and its summaries, each in its own paragraph."""
 
     def __init__(self, part: Reasoning, where: str, losses: Losses) -> None:
         self._texts = [(None, part.text or ""), *enumerate(part.summary or ())]  # known at the start
@@ -145,7 +145,7 @@ class ReasoningBlock:
 
 
 class _PartBuilder:
-    """A part in the making."""
+    """Collects the deltas of one part."""
 
     def __init__(self, part: Part) -> None:
         self._folder = Folder()

@@ -1,4 +1,4 @@
-"""Reading a stream: lines of JSON to events.
+"""Decodes a stream: lines of JSON to events.
 
 Theory of operation. Each line is a piece of the answer: thoughts, words and whole calls, under the same fields as in a
 whole answer. A piece that says nothing is a proof of life. The last piece says `done`, why, and what it cost; a stream
@@ -47,7 +47,7 @@ _EMPTY = Text(text="")
 
 
 class StreamDecoder:
-    """The values of lines to events. Bad data gives one `Failed`, and nothing after it."""
+    """A stage from JSON values to canonical events. Invalid data gives one `Failed`, and nothing after it."""
 
     __slots__ = ("_blocks", "_calls", "_ended", "_endpoint", "_fields", "_pending", "_started", "terminated")
 

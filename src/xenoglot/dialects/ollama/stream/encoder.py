@@ -1,4 +1,4 @@
-"""Writing a stream: events to lines of JSON.
+"""Encodes a stream: events to lines of JSON.
 
 Calls wait until they are whole: the wire has them so. The end waits until the stream is over: what an answer cost may
 come after why it ended, and both stand in one last line. After an error nothing comes, least of all that.
@@ -78,7 +78,7 @@ def _on_one_line(data: bytes) -> bytes:
 
 
 class StreamEncoder:
-    """Events to the lines for the client that sent `request`."""
+    """A stage from canonical events to lines, for the client that sent `request`."""
 
     def __init__(self, request: Request, losses: Losses, endpoint: OllamaEndpoint) -> None:
         self._request = request

@@ -1,1 +1,1 @@
-"""Shortcuts for the most common shapes; each is held to the general way by a law."""
+"""Shortcuts for the most common shapes; a law holds each to the result of the general code."""

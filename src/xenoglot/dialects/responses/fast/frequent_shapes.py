@@ -1,4 +1,4 @@
-"""The items and tools that come and go most often, read and written in one step (see `codec.frequent_shapes`).
+"""Decodes and encodes the most common items and tools in one step (see `codec.frequent_shapes`).
 
 What came in this dialect goes home item by item, each as it was; so only what is a stranger's is written here.
 """

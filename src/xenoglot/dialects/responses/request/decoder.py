@@ -1,4 +1,4 @@
-"""Reading a request.
+"""Decodes requests.
 
 Source: `openai/types/responses/response_create_params.py` of the official SDK, and `CreateResponseBody` of Open
 Responses (https://www.openresponses.org/reference).

@@ -1,4 +1,4 @@
-"""Reading the `input` of a request: items, put together as turns.
+"""Decodes the `input` of a request: joins items to turns.
 
 What the model said in one go lies in several items: they become one assistant turn, so that its calls stand together
 (pitfall-57). Items that change the request from their place on (`additional_tools`, `configuration_update`) change
@@ -56,7 +56,7 @@ _CLIENTS = frozenset(
 
 
 class InputDecoder:
-    """The turns of one request in the making. `tools` and `updates` are what items in the input change of it."""
+    """Decodes the items of one request. `tools` and `updates` are changes that items of the input make to it."""
 
     __slots__ = ("_before", "_called", "_parts", "_spoke", "_turns", "tools", "updates")
 

@@ -1,4 +1,4 @@
-"""Writing the `input` of a request: turns, taken apart into items."""
+"""Encodes the `input` of a request: splits turns into items."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OUTPUTS = frozenset(_CALLS.values())
 
 
 class InputEncoder:
-    """The items of one request in the making."""
+    """Encodes the messages of one request as items."""
 
     __slots__ = ("_crossing", "_encoder", "_items", "_kinds", "_losses")
 
@@ -204,7 +204,7 @@ class InputEncoder:
 
 
 class _PendingCalls:
-    """Calls that have no result yet, in order; the first of one id is answered first."""
+    """Calls without a result, in order; of several with one id, the first is answered first."""
 
     __slots__ = ("_count", "_places", "calls")
 

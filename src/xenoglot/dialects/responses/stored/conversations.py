@@ -1,4 +1,4 @@
-"""Conversations: lists of items that a client keeps on a server, and that answers add to.
+"""Conversations: lists of items that a client stores on a server, and that answers append to.
 
 Source: `openai/resources/conversations/` and `openai/types/conversations/`.
 """

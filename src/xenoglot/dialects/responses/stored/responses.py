@@ -1,4 +1,4 @@
-"""Answers that are kept: asked for, continued, followed while they are made in the background.
+"""Stored responses: retrieved, continued, and followed while they are generated in the background.
 
 Source: `openai/resources/responses/`, `openai/types/responses/response_create_params.py`, and
 https://developers.openai.com/api/docs/guides/background. A request that says nothing of `store` wants to be kept;
@@ -123,7 +123,7 @@ def mark(answer: JSONObject, status: str, failure: Failure | None) -> JSONObject
 
 
 class StoredResponseStream:
-    """Makes a stream that of a kept answer: its id in every event that has the answer in it, its numbers our own.
+    """Rewrites a stream to that of a stored answer: its id in every event that contains it, and our event numbers.
 
     The stream of an answer in the background has begun before the model's own: it goes on where `opening` ended.
     """

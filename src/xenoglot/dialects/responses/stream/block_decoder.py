@@ -1,4 +1,4 @@
-"""One block of a stream while it grows, and its end, where the wire may say more than its deltas did."""
+"""Decodes one block of a stream, and its end, which may hold more than its deltas did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BlockDecoder:
-    """A block that has begun as `header`."""
+    """A block that started as `header`."""
 
     __slots__ = ("_counted", "_grown", "_length", "_part", "_parted", "header")
 

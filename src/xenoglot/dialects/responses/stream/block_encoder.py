@@ -1,4 +1,4 @@
-"""The blocks of an answer as events of the wire: how each begins, grows and ends inside its item."""
+"""Encodes the blocks of an answer as stream events: the start, growth and end of each inside its item."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BODIES = {"function": ("function_call_arguments", "arguments"), "custom": ("cus
 
 
 class ItemContext:
-    """The item that is being written: which it is, and what has been said of it."""
+    """The item that is being encoded: its id and index, and the contents written so far."""
 
     __slots__ = ("contents", "events", "index", "item_id", "losses")
 
@@ -60,7 +60,7 @@ class ItemContext:
 
 
 class Block:
-    """A block that is told at its end: what cannot grow on this wire, or is told with its item."""
+    """A block that is written when complete, because it cannot grow on this wire or is part of its item."""
 
     shape: DeltaTemplate | None = None
     grows: type[Piece] | None = None
@@ -114,7 +114,7 @@ class Block:
 
 
 class ContentBlock(Block):
-    """A content of a message that is told whole: the transcript of a sound, the words of another dialect's part."""
+    """A content of a message that is written when complete: an audio transcript, text for another dialect's part."""
 
     def _finish(self, part: Part) -> list[ServerSentEvent]:
         events: list[ServerSentEvent] = []
@@ -134,7 +134,7 @@ class ContentBlock(Block):
 
 
 class TextBlock(Block):
-    """A `Text` or a `Refusal`, a content of a message."""
+    """A `Text` or a `Refusal`: one content of a message."""
 
     grows = TextDelta
 
@@ -197,7 +197,7 @@ class TextBlock(Block):
 
 
 class CallBlock(Block):
-    """A `ToolCall`, an item of its own."""
+    """A `ToolCall`: a separate item."""
 
     grows = ArgumentsDelta
 
@@ -236,7 +236,7 @@ class CallBlock(Block):
 
 
 class ReasoningBlock(Block):
-    """A `Reasoning`, an item of its own: its text is a content, each of its summaries a part (pitfall-112)."""
+    """A `Reasoning`: a separate item; its text is a content, each of its summaries a part (pitfall-112)."""
 
     def __init__(self, header: Reasoning, place: ItemContext, where: str) -> None:
         super().__init__(header, place, where)

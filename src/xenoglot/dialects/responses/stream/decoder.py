@@ -1,4 +1,4 @@
-"""Streams of the wire, read as events.
+"""Decodes a stream: server-sent events to canonical events.
 
 An answer ends with `response.completed`, `response.incomplete` or `response.failed`; a stream that stops before one of
 them is broken, however much of the answer is there (pitfall-103, pitfall-104). Those events, like the first, tell the
@@ -63,7 +63,7 @@ _MISSING = object()
 
 
 class StreamDecoder:
-    """Server-sent events to lawful events. Never raises for what comes over the wire: it fails the stream."""
+    """A stage from server-sent events to canonical events. Never raises for invalid data: it fails the stream."""
 
     __slots__ = ("_done", "_items", "_lives", "_started", "terminated")
 

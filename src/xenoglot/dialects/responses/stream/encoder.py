@@ -1,4 +1,4 @@
-"""Events, written as a stream of the wire.
+"""Encodes a stream: canonical events to server-sent events.
 
 The life of an answer is told in full (pitfall-111): created, in progress, every item added, grown and done, and at the
 end the whole answer once more (pitfall-113). That end waits for the end of the stream, for usage may come after the
@@ -49,7 +49,7 @@ PING = ServerSentEvent(b"", comment="ping")
 
 
 class StreamEncoder:
-    """Lawful events to server-sent events: the answer to `request`."""
+    """A stage from canonical events to server-sent events: the answer to `request`."""
 
     __slots__ = ("_ended", "_events", "_finished", "_items", "_losses", "_request", "_searches", "_snapshot", "_usage")
 

@@ -1,4 +1,4 @@
-"""Events of the wire, written: each with its name, its type and its place in the stream."""
+"""Writes the events of a stream, each with its name, type and sequence number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class EventWriter:
-    """The events of one stream, numbered from 0 on without a gap (pitfall-111)."""
+    """Writes the events of one stream, numbered from 0 without a gap (pitfall-111)."""
 
     __slots__ = ("_count",)
 
@@ -43,7 +43,7 @@ class EventWriter:
 
 
 class DeltaTemplate:
-    """The bytes around the number and the text of the commonest events, deltas of one content."""
+    """The constant bytes around the sequence number and text of the most common events, deltas of one content."""
 
     __slots__ = ("after", "before", "between", "end", "framed", "kind")
 

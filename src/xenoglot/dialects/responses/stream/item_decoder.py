@@ -1,4 +1,4 @@
-"""One item of an answer while it grows: the blocks it makes, one after the other.
+"""Decodes one item of a stream to its blocks, one after the other.
 
 A message makes a block for each of its contents; any other item is one block. What the end of an item tells is the
 whole of it, so a block is closed by it; only a content that another follows is closed by that.
@@ -59,7 +59,7 @@ _NOTHING: JSONObject = {"type": "output_text", "text": ""}
 
 
 class _Pieces(list[str]):
-    """The pieces of a text, whose length is known without joining them."""
+    """The pieces of a text; their total length is known without joining them."""
 
     __slots__ = ("_counted", "_length")
 
@@ -75,7 +75,7 @@ class _Pieces(list[str]):
 
 
 class ItemDecoder:
-    """The item `item`, as it was added at `index`."""
+    """The item `item`, which was added at `index`."""
 
     __slots__ = (
         "_answer_id",

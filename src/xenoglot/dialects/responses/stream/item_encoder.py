@@ -1,4 +1,4 @@
-"""The items of an answer as events of the wire: each is added, grows, and is told whole when it is done.
+"""Encodes the items of an answer as stream events: each is added, grows, and is sent complete at its end.
 
 Texts that stand together are contents of one message, which is done when something else begins. The whole of an item is
 written by the encoder of whole answers, so streamed or not it is the same item under the same id.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ItemStreamEncoder:
-    """The items of one answer; `output` are those that are done, `parts` all parts that are over."""
+    """Encodes the items of one answer; `output` are complete items, `parts` all complete parts."""
 
     __slots__ = ("_answer_id", "_block", "_events", "_losses", "_place", "_spoken", "_where", "output", "parts")
 

@@ -1,4 +1,4 @@
-"""Items of an answer while they grow: which event belongs to which, and what it tells.
+"""Decodes the output items of a stream: assigns each event to its item.
 
 The wire opens and closes items by name, and may let several grow side by side; here one is open at a time, and what
 comes for another waits until that one is done. An item that a server never closes is closed by the end of the answer,
@@ -31,7 +31,7 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
 class OutputDecoder:
-    """The items of one answer."""
+    """Decodes the events of one answer's output items."""
 
     __slots__ = ("_answer_id", "_count", "_done", "_done_ids", "_done_indexes", "_waiting", "open", "parts")
 
@@ -176,7 +176,7 @@ class OutputDecoder:
 
 
 class _Done(NamedTuple):
-    """An item that is over, and what it said."""
+    """A complete item and the parts decoded from it."""
 
     item_id: str | None
     place: int | None
@@ -185,7 +185,7 @@ class _Done(NamedTuple):
 
 
 class _Renamed:
-    """Items that are over and whose ids the end of the answer does not know."""
+    """Complete items whose ids are not in the final event of the answer."""
 
     __slots__ = ("_by_place", "_by_words")
 
