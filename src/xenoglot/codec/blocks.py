@@ -62,7 +62,7 @@ class Blocks:
         return self._last is not None
 
     def open(self, key: Hashable, header: Part) -> list[Event]:
-        """Begin the block `key`, unless it is there already, or was there as a tool call."""
+        """Begin the block `key`, unless it exists already or existed as a tool call."""
         return [] if key in self._growing or key in self._closed else self._begin(key, header)
 
     def grow(self, key: Hashable, delta: Event, header: Part | None = None) -> list[Event]:
@@ -85,7 +85,7 @@ class Blocks:
         return []
 
     def more(self, delta: Event) -> Event:
-        """Add `delta` to the open block, whose it is known to be."""
+        """Add `delta` to the open block, which is known to be its own."""
         if self._open is not None:
             self._open.note(delta)
         return delta

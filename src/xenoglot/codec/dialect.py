@@ -33,8 +33,9 @@ Headers: TypeAlias = Sequence[tuple[str, str]]
 class ModelEndpoint(Struct, frozen=True, kw_only=True):
     """An additional endpoint of a dialect that is answered from the list of models.
 
-    `answer` gets what the path has in its braces, merged with the fields of the body, and the models; it gives the
-    body of the answer, or `None` where a model that it asks for is not there. `policy` says who may ask.
+    `answer` gets the values of the path's braces, merged with the fields of the body, and the models; it returns the
+    body of the answer, or `None` if a requested model does not exist. `policy` sets who is authorized: all, or key
+    holders.
     """
 
     method: Literal["GET", "POST"]
@@ -46,42 +47,39 @@ class ModelEndpoint(Struct, frozen=True, kw_only=True):
 class Dialect(Struct, frozen=True, kw_only=True):
     """A wire format and its functions. `decode` is wire to canonical model, `encode` canonical model to wire.
 
-    `path` is where requests are posted, `stream_path` where those that ask for a stream are if that is elsewhere
-    (with `stream_query` behind it), `aliases` are further paths for either. Where a path has `{model}` or `{+model}` in
-    it, the model is asked for there, and the body need not name it; where there is a `stream_path`, the body does not
-    say `stream`. The functions below know nothing of that: to them both are fields of the body (see
-    `codec.requests.url_params`). `model_field` is what the body calls the model, `default_tag` is what clients may put
-    behind its name to say the same.
+    `path` is where requests are posted, `stream_path` where streaming requests are posted if it differs (followed by
+    `stream_query`), `aliases` are further paths for either. If a path contains `{model}` or `{+model}`, it names the
+    model, and the body need not; if there is a `stream_path`, the body does not contain `stream`. The functions below
+    do not see the difference: for them both are fields of the body (see `codec.requests.url_params`). `model_field` is
+    the field of the body with the model, `default_tag` is a suffix that clients may add to its name without a change of
+    meaning.
 
-    `count_path` and `count_aliases` are where tokens are counted (without a `count_path`, clients are answered and
-    upstreams are not asked), `models_path` is where the models are listed
-    (`models_query` asks for as many at once as a server gives); `inquiries` are the other things that clients ask.
-    `framing` is how the events of a stream lie in its bytes, `bare_framing` how they do for a client that leaves
-    `stream_query` out; `comments` is whether all its clients pass over a comment there, `begins_early` whether some
-    take one for silence, so that an answer which is long in coming had better begin before it is there; `alive` is what
-    then says in the middle of a server's own bytes that it lives. `terminator` is the frame that follows the finish
-    reason and terminates the stream, empty where there is none. `marks` are request headers that only clients of this
-    dialect send: they decide on routes that several dialects share. `unserved` are beginnings of paths at which its
-    servers have something else than what is served there to others: clients with such a mark get a 404. `mirrors` are
-    beginnings of paths behind which its servers serve another family's whole API.
-    `forward` are request headers that an upstream of
-    the same dialect may see; `id_prefix` begins the ids of answers that came without one. `many_texts` is whether one
-    request can hold several texts to be continued; `fingerprint_field` is where an answer names the build and weights
-    that made it, and `timings_field` where it says how long that took, each empty where there is no such field;
-    `stop_limit` is how many stop strings it can hold (0 where there is no field for them), `blank_stops` whether they
-    may be nothing but blanks.
-    `tells_unfinished` is whether a whole answer without a finish says that it is not over; in other dialects the server
-    left the reason out. `limits_prefix` is what all the headers
-    begin with that `decode_limits` reads, `None` where it reads none. Every decoder raises `WireError` for what the
-    dialect does not allow.
+    `count_path` and `count_aliases` are where tokens are counted (without a `count_path`, the gateway answers clients
+    and does not call upstreams), `models_path` is where the models are listed (`models_query` requests the longest page
+    that a server returns); `inquiries` are the additional endpoints. `framing` is how the events of a stream are
+    framed, `bare_framing` how they are for a client that leaves `stream_query` out; `comments` is whether all its
+    clients ignore a comment there, `begins_early` whether some take one for silence, so that a slow answer has to begin
+    before its content arrives; `alive` is the heartbeat that is then sent in the middle of a server's own bytes.
+    `terminator` is the frame that follows the finish reason and terminates the stream, empty if there is none. `marks`
+    are request headers that only clients of this dialect send: they select the dialect on routes that several dialects
+    share. `unserved` are path prefixes under which its servers serve something else than other servers do: clients with
+    such a mark get a 404. `mirrors` are path prefixes under which its servers serve the complete API of another family.
+    `forward` are request headers that are forwarded to an upstream of the same dialect; `id_prefix` is the prefix of
+    ids for answers without one. `many_texts` is whether one request can hold several texts to continue;
+    `fingerprint_field` is the field of an answer with the build and weights that made it, and `timings_field` the one
+    with its durations, each empty if there is no such field; `stop_limit` is how many stop strings a request can hold
+    (0 if there is no field for them), `blank_stops` whether they may consist of whitespace. `tells_unfinished` is
+    whether a complete answer without a finish reason is unfinished; in other dialects the server left the reason out.
+    `limits_prefix` is the common prefix of all the headers that `decode_limits` reads, `None` if it reads none. Every
+    decoder raises `WireError` for what the dialect does not allow.
     """
 
     name: str
     path: str
     also: tuple[str, ...] = ()
-    """The dialects that servers of this one have as well, at the same base URL."""
+    """Other dialects of the same servers, at the same base URL."""
     turns: bool = True
-    """Whether a request can hold the turns of a conversation; else it is one prompt."""
+    """Whether a request can hold the turns of a conversation; otherwise it holds one prompt."""
     stream_path: str | None = None
     stream_query: str = ""
     aliases: tuple[str, ...] = ()
@@ -121,16 +119,16 @@ class Dialect(Struct, frozen=True, kw_only=True):
     decode_error: Callable[[int, JSON], Failure]
     encode_error: Callable[[Failure], tuple[int, JSONObject]]
     decode_limits: Callable[[Mapping[str, str], float], RateLimits | None]
-    """Rate-limit headers (lower-case names) and the time now (Unix seconds) to the model."""
+    """Decodes rate-limit headers (lower-case names), given the current time (Unix seconds)."""
     encode_limits: Callable[[RateLimits, float], Headers]
     authorize: Callable[[str | None], Headers]
-    """The headers an upstream of this dialect wants, given its key."""
+    """Returns the headers that an upstream of this dialect requires, given its key."""
     decode_models: Callable[[JSON], Sequence[ModelInfo]]
-    """A list of models; an entry without a name is passed over."""
+    """Decodes a list of models; an entry without a name is ignored."""
     encode_models: Callable[[Sequence[ModelInfo]], JSONObject]
     encode_model: Callable[[ModelInfo], JSONObject]
     decode_count: Callable[[JSON], Request] | None = None
-    """A question for a number of tokens, as the request it is about; upstreams are asked only at a `count_path`."""
+    """Decodes a token counting request to the request that it counts; upstreams need a `count_path`."""
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None
@@ -141,21 +139,21 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """What is noted of the whole answer in these bytes, which is passed on as it is: its usage (without what only the
     dialect knows of it) and why it ended, if that is seen at a glance and nothing is wrong with it; else `None`."""
     reasoning_requested: Callable[[Request], bool] | None = None
-    """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` where
+    """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` if
     answers always have it. An answer without a request for it gets none (`codec.responses.reasoning_filter`)."""
     usage_expected: Literal["never", "requested", "always"] = "never"
-    """When clients compute with the token counts of an answer, as agents do that compact by them: where an upstream
-    does not report any, the gateway estimates them. `requested` is for streams that are asked for `stream_usage`."""
+    """When clients compute with the token counts of an answer, for example agents that compact by them: if an upstream
+    does not report usage, the gateway estimates it. `requested` applies to streams with `stream_usage`."""
     answer_at_once: Callable[[Request], Response | None] | None = None
-    """The answer that needs no model, as to a request that only has one loaded; `None` for any other request."""
+    """The answer that needs no model, for example to a request that only loads one; `None` for any other request."""
     state: StoredResponseCodec | None = None
-    """How its clients have things kept, where they can."""
+    """Stored responses, if the dialect has them."""
     embeddings: tuple[EmbeddingForm, ...] = ()
-    """How its clients ask for embeddings, where they can; servers are asked in the first of these."""
+    """Embedding endpoints, if the dialect has them; upstreams are called at the first."""
     tokens: TokensForm | None = None
-    """How its clients ask for the tokens of a prompt, where they can."""
+    """Tokenizer endpoints, if the dialect has them."""
     batching: BatchFeature | None = None
-    """Where its clients send many requests at once, where they can."""
+    """Batch endpoints, if the dialect has them."""
 
 
 if not TYPE_CHECKING:  # a type checker is to see that they moved

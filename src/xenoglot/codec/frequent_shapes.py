@@ -37,12 +37,12 @@ def bare_texts(items: JSON) -> tuple[Text, ...] | None:
 
 
 def silent(extra: Extra | None, dialect: str) -> bool:
-    """Whether `extra` says nothing in `dialect`, nor anything that could be lost there."""
+    """Whether `extra` adds nothing in `dialect`, and contains nothing that could be lost there."""
     return extra is None or (extra.dialect != dialect and not extra.fields)
 
 
 def plain_words(part: Part, dialect: str) -> str | None:
-    """Return the words of a text that is nothing but them."""
+    """Return the text of a part without any other field."""
     if type(part) is not Text or part.citations or part.logprobs or part.cache is not None:
         return None
     return part.text if part.extra is None or silent(part.extra, dialect) else None
@@ -54,7 +54,7 @@ def is_plain_call(call: ToolCall, dialect: str) -> bool:
 
 
 def plain_result(result: ToolResult, dialect: str) -> str | None:
-    """Return the words of a function's result that is nothing but one text, and no error."""
+    """Return the text of a function's result that is one text and no error."""
     if result.is_error or result.name is not None or result.cache is not None or result.kind != "function":
         return None
     if len(result.content) != 1 or not silent(result.extra, dialect):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def refusing() -> Generator[None]:
-    """Turn what no server can be asked, or may not be as something would be lost, into a failure of the request.
+    """Turn a request that cannot be encoded, or whose losses are refused, into a failure of the request.
 
     Raises:
         FailureError: it is that.
@@ -40,12 +40,12 @@ def refusal(error: FailureError | LossError | WireError | RecursionError) -> Fai
 
 
 def invalid(error: WireError) -> Failure:
-    """Return the failure that tells a client what is wrong with its request, and where."""
+    """Return the failure that names what is wrong with a request, and its path."""
     return _failure(error.path, error.problem)
 
 
 def refused(path: str, problem: str) -> FailureError:
-    """Return the error of a request that asks for something impossible; `path` is where, like `$.logit_bias`."""
+    """Return the error for a request that cannot be served; `path` is where, like `$.logit_bias`."""
     return FailureError(_failure(path, problem))
 
 

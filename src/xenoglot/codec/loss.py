@@ -32,7 +32,7 @@ _TURN = re.compile(r"\$\.messages\[\d+\]")
 class Loss(Struct, frozen=True, order=True):
     """`where` is a path in the canonical request or response, `what` names the value, `how` and `why` its outcome.
 
-    A path is `$` with steps to something that is there: `$.messages[3].content[0]`, `$.candidates[0].finish`.
+    A path is `$` with steps to an existing value: `$.messages[3].content[0]`, `$.candidates[0].finish`.
     `what` is a field of that, the kind of thing it was, or a field that only its own dialect knows.
     """
 
@@ -70,15 +70,15 @@ class Losses:
         return len(self._seen)
 
     def dropped(self, where: str, what: str, why: str) -> None:
-        """Record what did not come across at all."""
+        """Record a value that was not translated at all."""
         self._note(where, what, "dropped", why)
 
     def approximated(self, where: str, what: str, why: str) -> None:
-        """Record what came across as something near it."""
+        """Record a value that was translated to a similar one."""
         self._note(where, what, "approximated", why)
 
     def emulated(self, where: str, what: str, why: str) -> None:
-        """Record what came across by other means, to the same effect."""
+        """Record a value that was translated by other means, with the same effect."""
         self._note(where, what, "emulated", why)
 
     def moved(self, places: Mapping[str, str | None]) -> Losses:
@@ -104,14 +104,14 @@ class Losses:
         self._seen[Loss(where, what, how, why)] = unknown
 
     def rewind(self, count: int) -> None:
-        """Forget all but the first `count`: the crossing that had the others was given up."""
+        """Forget all but the first `count`, after the translation with the others was abandoned."""
         for loss in tuple(self._seen)[count:]:
             del self._seen[loss]
             if loss.how == "dropped":
                 self._dropped.discard((loss.where, loss.what))
 
     def settle(self) -> None:
-        """Say that the request is written; call it before anything is sent.
+        """End the encoding of the request; call it before anything is sent.
 
         Raises:
             LossError: something was lost, and the policy is strict.

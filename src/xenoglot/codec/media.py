@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 SCHEMES: Final = ("https", "http", "gs", "s3")
-"""Of URLs that a server may fetch. With `file` and its like a server would be asked for what is its own."""
+"""Schemes of URLs that a server may fetch. `file` and similar schemes would reach the server's own data."""
 
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_= \t\r\n"
 """Both alphabets of RFC 4648, and what may stand between the lines."""
@@ -35,7 +35,7 @@ _AUDIO_FORMATS: Final = {
 """Subtypes of `audio/*` with the format names of OpenAI's `input_audio`."""
 
 _LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-"""How an id begins that is none, but says where something is."""
+"""Prefixes of an id that is really an address."""
 
 
 def audio_format(part: Audio, *, home: bool) -> str:

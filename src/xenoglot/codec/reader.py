@@ -35,15 +35,15 @@ def type_name(value: JSON) -> str:
 
 
 def expected(path: str, wanted: str, value: JSON) -> WireError:
-    """Return the error that says `path: expected wanted, got ...`."""
+    """Return the error `path: expected wanted, got ...`."""
     return WireError(path, f"expected {wanted}, got {type_name(value)}")
 
 
 class Reader:
     """One JSON object with the fields that are not taken yet.
 
-    `take` removes a key and checks its type; `rest` is whatever nobody took. A `null` says nothing: `take` returns
-    `None` for it and leaves it in the rest, so that it goes home as it came.
+    `take` removes a key and checks its type; `rest` returns the unknown fields. A `null` counts as not set: `take`
+    returns `None` for it and leaves it in the rest, so that it returns unchanged to the same dialect.
     """
 
     __slots__ = ("_left", "path")
@@ -55,7 +55,7 @@ class Reader:
         self.path = path
 
     def __contains__(self, key: str) -> bool:
-        """Whether `key` is there, not null, and not taken."""
+        """Whether `key` exists, is not null, and is not taken."""
         return self._left.get(key) is not None
 
     def at(self, key: str) -> str:
@@ -63,7 +63,7 @@ class Reader:
         return f"{self.path}.{key}"
 
     def peek(self, key: str) -> JSON:
-        """Return the value of `key` without taking it; `None` where there is none."""
+        """Return the value of `key` without taking it; `None` if it is missing."""
         return self._left.get(key)
 
     @overload
@@ -75,7 +75,7 @@ class Reader:
     @overload
     def take(self, key: str, kind: type[T]) -> T | None: ...
     def take(self, key: str, kind: type[T]) -> T | None:
-        """Return the value of `key`, or `None` where it is missing or null.
+        """Return the value of `key`, or `None` if it is missing or null.
 
         `bool` is no `int`; an `int` is a `float` too, and a whole float is an `int` (`1.0`: some clients compute).
 
@@ -110,7 +110,7 @@ class Reader:
         return value
 
     def take_any(self, key: str) -> JSON:
-        """Return the value of `key` whatever its type, or `None`; a null is left in the rest."""
+        """Return the value of `key` whatever its type, or `None`; a null remains in the rest."""
         return None if self._left.get(key) is None else self._left.pop(key)
 
     def take_if(self, key: str, kind: type[T]) -> T | None:
@@ -118,7 +118,7 @@ class Reader:
         return self.take(key, kind) if type(self._left.get(key)) is kind else None
 
     def take_word(self, key: str, words: Collection[T]) -> T | None:
-        """Return the value of `key` if it is one of `words`; a word we do not know stays in the rest."""
+        """Return the value of `key` if it is one of `words`; an unknown value remains in the rest."""
         value = self._left.get(key)
         return self._left.pop(key) if isinstance(value, str) and value in words else None
 
@@ -159,7 +159,7 @@ class Reader:
         return None if items is None else tuple(items)
 
     def rest(self) -> JSONObject:
-        """Return the fields nobody took, nulls included."""
+        """Return the fields that were not taken, nulls included."""
         return self._left
 
     def extra(self, dialect: str, **form: JSON) -> Extra | None:

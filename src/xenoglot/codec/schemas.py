@@ -45,7 +45,7 @@ def is_strict(schema: JSON) -> bool:
 
 
 def closed(schema: JSONObject) -> JSONObject:
-    """Return `schema` as Anthropic takes it: objects closed, bounds told in the description.
+    """Return `schema` in the form that Anthropic accepts: objects closed, bounds moved to the description.
 
     Anthropic refuses bounds, and objects that may have other properties
     (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations). An object that

@@ -15,11 +15,11 @@ class Stage(Protocol[In_contra, Out_co]):
     """An incremental translator. Feed nothing after `close`."""
 
     def feed(self, item: In_contra, /) -> Sequence[Out_co]:
-        """Take one item; return what it made, in order."""
+        """Feed one item; return its results, in order."""
         ...
 
     def close(self) -> Sequence[Out_co]:
-        """The input is over; return what was still held back."""
+        """End the input; return what was still buffered."""
         ...
 
 
@@ -32,7 +32,7 @@ class Pipeline:
         self._stages = stages
 
     def feed(self, item: Any, /) -> Sequence[Any]:  # noqa: ANN401  the types of the ends are those of the stages
-        """Take one item of the first stage; return what it made of the last."""
+        """Feed one item to the first stage; return the results of the last."""
         items: Sequence[Any] = (item,)
         for stage in self._stages:
             if len(items) == 1:  # as `_through` does, without the call: this runs for every piece of every answer

@@ -40,68 +40,68 @@ class Target(Struct, frozen=True, kw_only=True):
     """
 
     provider: str | None = None
-    """Who is there: sealed reasoning of this origin may be sent."""
+    """The origin that the server accepts sealed reasoning of."""
     reasoning_field: Literal["reasoning_content", "reasoning", "reasoning_details", "none"] = "reasoning_content"
-    """Where history's reasoning is written in dialects without a standard for it."""
+    """Where reasoning of the history is written in dialects without a standard field for it."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """How the limit is called in a dialect that has had two names for it; where that is not known, `max_tokens`."""
+    """The name of the token limit field, in a dialect that has had two names for it; unknown: `max_tokens`."""
     default_max_tokens: int = 4096
-    """Written where the dialect requires a limit and the client gave none."""
+    """The limit that is written if the dialect requires one and the client set none."""
     max_tokens_limit: int | None = None
-    """The most the server generates; more is lowered to it."""
+    """The longest output that the server generates; a higher limit is lowered to it."""
     thinking: Literal["effort", "budget", "switch", "none"] = "effort"
-    """How the server is told to think: by a word, by a budget, on or off alone, or not at all."""
+    """The form of reasoning effort that the server accepts: a level, a budget, on or off only, or none."""
     thinking_field: (
         Literal["reasoning_effort", "thinking", "reasoning", "enable_thinking", "chat_template_kwargs"] | None
     ) = None
-    """Where it is told in dialects without a standard for it; where that is not known, a word stands in
-    `reasoning_effort` and all else in `thinking`."""
+    """The field for it in dialects without a standard one; if that is not known, a level is written as
+    `reasoning_effort` and everything else as `thinking`."""
     efforts: tuple[Effort, ...] = ()
-    """The words for effort that the server knows, another becomes the nearest; none here: all that the dialect has."""
+    """The effort levels that the server knows; another becomes the nearest. Empty: all levels of the dialect."""
     developer_role: bool | None = None
-    """Whether `developer` is understood; else it is written as `system`."""
+    """Whether the server understands `developer`; otherwise it is written as `system`."""
     inline_system: bool = True
-    """Whether system turns may stand between the others."""
+    """Whether system turns may appear between the others."""
     text_parts: bool = True
-    """Whether the texts of a turn may stand in a list; else they are joined."""
+    """Whether the texts of a turn may be a list; otherwise they are joined."""
     tool_result_media: bool | None = None
-    """Whether images and files may stand in tool results; else they are moved to a user turn behind them."""
+    """Whether tool results may contain images and files; otherwise they move to a user turn after them."""
     extended_sampling: bool = False
-    """Whether `top_k`, `min_p` and `repetition_penalty` are understood by a dialect that does not define them."""
+    """Whether `top_k`, `min_p` and `repetition_penalty` are supported, in a dialect that does not define them."""
     cache_marks: bool = False
-    """Whether cache marks are understood by a dialect in which not every server takes them."""
+    """Whether cache marks are supported, in a dialect in which not every server accepts them."""
     custom_tools: bool | None = None
-    """Whether tools of free text are understood by a dialect in which not every server takes them; else each is
+    """Whether free-text tools are supported, in a dialect in which not every server accepts them; otherwise each is
     written as a function of one string."""
     strict_tools: bool = True
-    """Whether the server can hold a call to its tool's schema."""
+    """Whether the server can constrain a call to its tool's schema."""
     forced_tools: bool = True
-    """Whether a tool call can be demanded; else the demand is written as leave."""
+    """Whether a request can demand a tool call; otherwise it is written as permission to call one."""
     prefill: Literal["native", "none"] = "none"
-    """Whether a last assistant turn is continued."""
+    """Whether the server continues a last assistant turn."""
     stop_limit: int | None = 4
-    """The most stop strings; where it is the usual number, the dialect's own limit holds."""
+    """The maximum number of stop strings; if it is the usual number, the dialect's own limit holds."""
     stops: Literal["native", "ours"] = "native"
-    """Who ends an answer at a stop string: the server, or we, who then do not tell it of any."""
+    """What ends an answer at a stop string: the server, or we, who then do not send it any."""
     tool_name_limit: int | None = None
-    """The longest tool name; `None` takes the dialect's own limit."""
+    """The maximum length of a tool name; `None` takes the dialect's own limit."""
     fan_out: bool = False
-    """Whether the server makes one answer at a time: several (`n`) are then asked for one by one."""
+    """Whether the server generates one answer at a time: several (`n`) are then requested one by one."""
     tools: bool = True
-    """Whether the server takes tools at all."""
+    """Whether the server accepts tools at all."""
     parallel_tool_calls: bool = True
-    """Whether the server can be told that several calls at once are welcome, or not."""
+    """Whether a request can allow or forbid parallel tool calls."""
     tool_id: Literal["any", "nine"] = "any"
-    """The ids of calls that the server takes: those of others, or nine letters and digits alone."""
+    """The ids of calls that the server accepts: any id, or exactly nine letters and digits."""
     stream_usage: bool = True
-    """Whether usage can be asked for in a dialect that does not always send it (`stream_options`)."""
+    """Whether usage can be requested in a dialect that does not always send it (`stream_options`)."""
     json_schema: Literal["native", "object", "none"] = "native"
-    """What the server can hold an answer to: a schema, the form of JSON, or nothing."""
+    """How the server can constrain an answer: to a schema, to JSON, or not at all."""
     images: bool = True
-    """Whether the model sees pictures."""
+    """Whether the model accepts images."""
     image_urls: bool = True
-    """Whether the server fetches pictures by their address; else their bytes must be sent."""
+    """Whether the server fetches images by URL; otherwise their bytes are sent."""
     seed_field: Literal["seed", "random_seed"] = "seed"
-    """How the seed is called in a dialect in which not every server follows the standard."""
+    """The name of the seed field, in a dialect in which not every server follows the standard."""
     lacks: tuple[Field, ...] = ()
-    """Fields that the server refuses, or does not know."""
+    """Fields that the server rejects, or does not know."""

@@ -1,6 +1,6 @@
 """Batches and files: canonical records, and the functions of a dialect that encode and decode them.
 
-The gateway keeps and answers them; the words are the dialect's. All here is pure. Times are Unix seconds.
+The gateway stores and answers them; the wire format is the dialect's. Pure. Times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARTS: Mapping[str, Sequence[Outcome]] = {"output": ("ok",), "errors": ("error",
 """What became of the requests whose results stand in each file of a batch."""
 
 MAX_INPUT_ERRORS = 100
-"""How many mistakes of an input are told."""
+"""The maximum number of input errors that are reported."""
 
 
 class BatchInputError(Struct, frozen=True, kw_only=True):
@@ -60,9 +60,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     succeeded: int = 0
     errored: int = 0
     cancelled: float | None = None
-    """When somebody asked for it to be."""
+    """When the cancellation was requested."""
     usage: Usage = Usage()
-    """Sums of what was said: of the prompts, what of them was cached, of the answers, and of the thoughts in them."""
+    """Sums of the reported usage: prompts, cached prompt tokens, answers, and reasoning tokens."""
 
     @property
     def over(self) -> bool:
@@ -106,9 +106,9 @@ class BatchCodec(Struct, frozen=True, kw_only=True):
     page: Callable[[Sequence[JSONObject], bool], JSONObject]
     unknown: Callable[[str], Failure]
     not_over: Callable[[], Failure]
-    """What is asked for is there when the batch is over."""
+    """The results are available when the batch is completed."""
     over: Callable[[Batch], Failure] | None
-    """Why what is over is not cancelled; without it that changes nothing."""
+    """Why a batch that is over cannot be cancelled; without it the request changes nothing."""
     deleted: Callable[[str], JSONObject] | None = None
 
 

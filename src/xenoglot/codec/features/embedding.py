@@ -38,11 +38,11 @@ class EmbeddingForm(Struct, frozen=True, kw_only=True):
 
     @property
     def names_model(self) -> bool:
-        """Whether the body, rather than the path, says which model is meant."""
+        """Whether the body, rather than the path, names the model."""
         return not has_model(self.path)
 
     def addressed(self, body: JSONObject) -> tuple[str, JSONObject]:
-        """Return the path to post `body` to, and what is left to say in it.
+        """Return the path to post `body` to, and the remaining body.
 
         Raises:
             WireError: the model's name would lead elsewhere on the server.
@@ -79,7 +79,7 @@ def checked(vector: Vector, path: str) -> Vector:
 
 
 def texts_of(request: EmbeddingRequest, why: str) -> list[str]:
-    """Return the inputs, which have to be texts; `why` says to whom.
+    """Return the inputs, which have to be texts; `why` is the reason for that in the error.
 
     Raises:
         WireError: one is not.

@@ -1,6 +1,6 @@
 """The record of a dialect's stored responses, background responses and conversations.
 
-The gateway keeps them; the words are the dialect's. All here is pure: what is kept, and when, comes as arguments.
+The gateway stores them; the wire format is the dialect's. Pure: stored data and times are arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class StoreOptions(Struct, frozen=True, kw_only=True):
 
 
 NO_STORE_OPTIONS = StoreOptions()
-"""What most requests ask of whoever keeps things."""
+"""The options of most requests: nothing is stored or looked up."""
 
 
 class StoredAnswer(Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class StoredStream(Protocol):
         ...
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The stream is over; nothing is held back."""
+        """End the stream; nothing is buffered."""
         ...
 
     @property
@@ -118,7 +118,7 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     refers: Callable[[JSON], bool]
     prepare: Callable[[JSONObject, Sequence[JSON]], JSONObject]
     ask_seals: Callable[[JSONObject], JSONObject]
-    """A prepared request for a server of the same dialect, that asks it for what it needs to see again later."""
+    """Changes a prepared request for a server of the same dialect to return the sealed reasoning needed later."""
     output: Callable[[JSONObject], list[JSON]]
     show: Callable[[JSONObject, StoredAnswer], JSONObject]
     showing: Callable[[StoredAnswer], StoredStream]
@@ -133,13 +133,13 @@ class StoredResponseCodec(Struct, frozen=True, kw_only=True):
     """Of an answer that is still being made, so that nothing can continue it yet."""
     unknown_item: Callable[[str], Failure]
     not_followed: Callable[[str], Failure]
-    """Of an answer whose stream was not kept."""
+    """For an answer whose stream was not stored."""
     not_in_background: Callable[[], Failure]
-    """Of an answer that cannot be cancelled, since nobody is at work on it apart from its client."""
+    """For an answer that cannot be cancelled, because it is not generated in the background."""
     require: Callable[[JSON], None] | None = None
-    """Raises `FailureError` where a request to be answered lacks a field that the dialect requires in its own words."""
+    """Raises `FailureError` if a request lacks a field that the dialect requires, in the dialect's own text."""
     oldest_first: bool = False
-    """The order in which its lists are told to whoever does not say."""
+    """The default order of its lists."""
     update: Callable[[JSONObject, JSON], JSONObject] | None = None
     """An answer changed by a body that is posted to it, where that can be done; such answers are listed, too."""
     background: Background | None = None

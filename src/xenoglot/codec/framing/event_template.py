@@ -49,7 +49,7 @@ class EventTemplate:
 
     def __init__(self, literals: Sequence[bytes], holes: Sequence[_Slot], take: Callable[[str], Event]) -> None:
         self.used = False
-        """Whether any event was as it says."""
+        """Whether any event matched."""
         followed = [(hole.kind == "count", literal) for hole, literal in zip(holes, literals[1:], strict=True)]
         text = [hole.kind for hole in holes].index("text")
         self._first = literals[0]
@@ -57,7 +57,7 @@ class EventTemplate:
         self._take = take
 
     def read(self, chunk: bytes, at: int, events: list[Event]) -> int:
-        """Add to `events` what those say that stand at `at` and are as expected; return where they end."""
+        """Append to `events` those that match from `at` on; return where they end."""
         first, before, literal, behind = self._first, self._before, self._literal, self._behind
         size = len(chunk)
         try:
@@ -159,7 +159,7 @@ def _field(name: str, value: bytes) -> re.Pattern[bytes]:
 
 
 def _around(data: bytes, holes: Sequence[_Slot]) -> list[bytes]:
-    """Return what is before, between and behind the holes."""
+    """Return what precedes, separates and follows the slots."""
     starts, ends = [0, *(hole.end for hole in holes)], [*(hole.start for hole in holes), len(data)]
     return [data[start:end] for start, end in zip(starts, ends, strict=True)]
 

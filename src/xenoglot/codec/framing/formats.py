@@ -17,7 +17,7 @@ class FrameDecoder(Stage[bytes, ServerSentEvent], Protocol):
 
     @property
     def rests(self) -> bool:
-        """Whether nothing is held back, and the next byte begins a frame that means the same wherever it stands."""
+        """Whether nothing is buffered, and the next byte begins a frame that means the same at any position."""
         ...
 
     @property
@@ -58,4 +58,4 @@ JSON_LINES: Final = Framing(
 """One JSON value a line (https://github.com/ndjson/ndjson-spec); empty lines mean nothing."""
 
 JSON_ARRAY: Final = Framing(media_type="application/json", decoder=ArrayDecoder, encoder=ArrayEncoder, ends=(b"\n",))
-"""One array, an element for each event: how Google's servers stream to whoever does not ask for server-sent events."""
+"""One array, an element for each event: how Google's servers stream to clients that do not set `alt=sse`."""

@@ -44,13 +44,13 @@ class LineDecoder:
         return [self._event(stripped) for line in lines if (stripped := line.strip(_BLANKS))]
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The stream is over; return the event whose line has no end."""
+        """End the input; return the event of a last line without line end."""
         last = self._whole(b"").strip(_BLANKS)
         return (self._event(last),) if last else ()
 
     @property
     def rests(self) -> bool:
-        """Whether nothing is held back: the next byte begins a line."""
+        """Whether nothing is buffered: the next byte begins a line."""
         return not self._pending
 
     @property
@@ -93,7 +93,7 @@ class LineEncoder:
         return (b"\n" if event.comment is not None else event.data + b"\n",)
 
     def close(self) -> Sequence[bytes]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
 
@@ -132,7 +132,7 @@ class ArrayDecoder:
         return events
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The stream is over; what is left of an element is no event."""
+        """End the input; an incomplete element is no event."""
         return ()
 
     @property

@@ -112,7 +112,7 @@ class SSEDecoder:
         return events
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The stream is over; return the event that lacked its blank line, if it has data."""
+        """End the input; return the event that lacked its blank line, if it has data."""
         events: list[ServerSentEvent] = []
         if self._pending:
             self._line(self._whole(b""), events)
@@ -121,7 +121,7 @@ class SSEDecoder:
 
     @property
     def rests(self) -> bool:
-        """Whether nothing is held back: the next byte begins an event."""
+        """Whether nothing is buffered: the next byte begins an event."""
         return self._started and not self._after_cr and not self._inside
 
     @property
@@ -194,7 +194,7 @@ class SSEDecoder:
             self._retry = int(text)
 
     def _indented(self, line: bytes, events: list[ServerSentEvent]) -> None:
-        """Take a line that stood behind blanks: they are no part of a field's name, and mean nothing else."""
+        """Take a line that begins with spaces: they are not part of a field's name and have no other meaning."""
         if line[:1] not in _BARE:
             self._line(line, events)
 
@@ -223,7 +223,7 @@ class SSEEncoder:
         return (encode_event(event),)
 
     def close(self) -> Sequence[bytes]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
 
@@ -247,7 +247,7 @@ def encode_event(event: ServerSentEvent) -> bytes:
 
 
 def around(event: str | None = None) -> tuple[bytes, bytes]:
-    """Return what stands in a frame before and behind data that is one line."""
+    """Return what precedes and follows data of one line in a frame."""
     before, _, after = encode_event(ServerSentEvent(b"data", event)).rpartition(b"data")
     return before, after
 

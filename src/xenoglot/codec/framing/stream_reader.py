@@ -28,7 +28,7 @@ _LESSONS = 8
 """How often something may be learned in vain before no more is."""
 
 _STEPS = 32
-"""How many frames of a read are looked at one by one; the rest of it is read in the general way at once."""
+"""How many frames of a read are examined one by one; the rest takes the general way at once."""
 
 _MOST_BYTES = 1024 * 1024
 """A read beyond this is read in the general way, which bounds the size of events."""
@@ -115,7 +115,7 @@ class StreamReader:
         return events
 
     def close(self) -> Sequence[Event]:
-        """The stream is over; return what was held back, and the failure if it lacks its end."""
+        """End the input; return what was buffered, and the failure if the stream lacks its end."""
         events: list[Event] = []
         for frame in self._framing.close():
             events += self._decoder.feed(frame)

@@ -18,7 +18,7 @@ class _DuplicateError(Exception):
 
 
 def unambiguous(data: bytes, value: JSON) -> bytes:
-    """Return `data`, JSON that was read as `value`; written anew where readers could differ about what it says.
+    """Return `data`, JSON that was read as `value`; serialized again if readers could differ about its value.
 
     RFC 8259 section 4 leaves it to each reader which of several members of one name counts. What is checked by the one
     and obeyed by the other would be two things.

@@ -39,7 +39,7 @@ def left(own: JSONObject, form: JSONObject, key: str) -> JSONObject:
 
 
 def is_placeholder(value: JSON) -> bool:
-    """Whether `value` says nothing: null, zero, empty, or an object or list of such values.
+    """Whether `value` carries no information: null, zero, empty, or an object or list of such values.
 
     What an object is (`type`) and where it stands (`index`) says nothing by itself. Servers whose answers are structs
     without optional fields write these (Snowflake's Cortex: `"function_call": {"name": "", "arguments": ""}`).
@@ -52,7 +52,7 @@ def is_placeholder(value: JSON) -> bool:
 
 
 def take_blanks(reader: Reader, *keys: str) -> JSONObject:
-    """Take those of `keys` that are there and empty (`""`, `[]`): a matter of form."""
+    """Take those of `keys` that are empty (`""`, `[]`), as spellings."""
     found = {key: value for key in keys if (value := reader.peek(key)) is not None and value in ("", [])}
     for key in found:
         reader.take_any(key)
@@ -60,7 +60,7 @@ def take_blanks(reader: Reader, *keys: str) -> JSONObject:
 
 
 def take_placeholders(reader: Reader, *keys: str) -> JSONObject:
-    """Take those of `keys` that are there and hold a placeholder: a matter of form."""
+    """Take those of `keys` that hold a placeholder, as spellings."""
     found = {key: value for key in keys if (value := reader.peek(key)) is not None and is_placeholder(value)}
     for key in found:
         reader.take_any(key)

@@ -152,7 +152,7 @@ class _Text:
             start += len(window)
 
     def value(self) -> JSON:
-        """Return what it says."""
+        """Return its value."""
         return self._decoded(0, len(self._data), 0, len(self._at))
 
     def _decoded(self, start: int, end: int, first: int, last: int) -> JSON:

@@ -45,7 +45,7 @@ _KINDS: Mapping[tuple[str, str], HarmlessLoss] = {(kind.what, kind.how): kind fo
 
 
 def is_harmless(loss: Loss) -> bool:
-    """Whether `loss` changes nothing in what the model is told or answers."""
+    """Whether `loss` changes nothing in what the model reads or answers."""
     kind = _KINDS.get((loss.what, loss.how))
     return kind is not None and (kind.why is None or kind.why == loss.why)
 
