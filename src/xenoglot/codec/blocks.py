@@ -1,7 +1,7 @@
 """Opens, queues and closes content blocks for wire formats that have no blocks or interleave them.
 
 Theory of operation. A dialect's decoder says which block a delta belongs to, by a key; here the deltas become lawful
-events. Words and thoughts may end at any moment, so another block closes them. A tool call may not: other calls can
+events. Text and reasoning may end at any moment, so another block closes them. A tool call may not: other calls can
 grow beside it. While one is open, others wait in a queue, in order of appearance, and the open one gives way as soon as
 another block appears and its arguments are a complete JSON object (nothing but blanks could follow), or at the end.
 So what comes in order streams as it comes, and what is interleaved is put in order.

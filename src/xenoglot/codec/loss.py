@@ -141,7 +141,7 @@ def _names(name: str, value: JSON, extra: Extra) -> list[str]:
 
 
 def _stood(where: str, places: Mapping[str, str | None]) -> str | None:
-    """Return the path that `where` had before a move; `None` where its part did not exist."""
+    """Return the path that `where` had before a move; `None` if its part did not exist."""
     for pattern in (_PART, _TURN):
         found = pattern.match(where)
         if found is not None and found[0] in places:
@@ -151,5 +151,5 @@ def _stood(where: str, places: Mapping[str, str | None]) -> str | None:
 
 
 def form_of(extra: Extra | None, dialect: str) -> JSONObject:
-    """Return how `dialect` spelled the object that `extra` belongs to; empty where another dialect did."""
+    """Return how `dialect` spelled the object that `extra` belongs to; empty if another dialect did."""
     return extra.form if extra is not None and extra.dialect == dialect else {}

@@ -39,7 +39,7 @@ _LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def audio_format(part: Audio, *, home: bool) -> str:
-    """Return the name of the format of inline audio as OpenAI's dialects write it; empty where it is not set.
+    """Return the name of the format of inline audio as OpenAI's dialects write it; empty if it is not set.
 
     Where the part is at `home`, the name is kept as the client wrote it.
     """

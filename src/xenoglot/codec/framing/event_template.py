@@ -115,7 +115,7 @@ def derive_template(
 ) -> tuple[EventTemplate, bytes] | None:
     """Return what events are likely to be after one whose JSON was `data`, between the `before` and `after` of a frame.
 
-    Beside it stands the JSON of another such event. `None` where it cannot be told for sure: what is learned is tried
+    Beside it stands the JSON of another such event. `None` if it cannot be told for sure: what is learned is tried
     on other values, which must be read where the lesson says.
     """
     try:
@@ -138,7 +138,7 @@ def derive_template(
 
 
 def _holes(data: bytes, value: JSON, lesson: TemplateHint) -> list[_Slot] | None:
-    """Return the holes in `data`, in order; `None` where one is not found, or not only once."""
+    """Return the holes in `data`, in order; `None` if one is not found, or not only once."""
     silent = {name: "count" if type(value[name]) is int else "padding" for name in lesson.silent if name in value}
     sought = [_hole("text", lesson.path, data), *(_hole(kind, (name,), data) for name, kind in silent.items())]
     found = [hole for hole in sought if hole is not None]
@@ -174,7 +174,7 @@ def _quoted(parts: list[bytes], holes: Sequence[_Slot]) -> list[bytes]:
 
 
 def _at(value: JSON, path: Sequence[str | int]) -> Any:  # noqa: ANN401  JSON of any kind
-    """Return what stands at `path`; `None` where nothing does."""
+    """Return what stands at `path`; `None` if nothing does."""
     for step in path:
         try:
             value = value[step]

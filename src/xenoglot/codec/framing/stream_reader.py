@@ -2,7 +2,7 @@
 
 Theory of operation. Events are read in the general way, frame by frame, until one has told a piece of text and nothing
 else. Then a decoder that can be foreseen gives a lesson, and what is learned from it (see
-`codec.framing.event_template`) is looked for in all that follows, in the same read and in those behind it, for as long
+`codec.framing.event_template`) is looked for in all that follows, in the same read and in those after it, for as long
 as the framing holds nothing back and the decoder is in the same state; whatever differs is fed to the decoders as ever.
 What is learned is tried before it is used, so the short way says nothing that the general way would not:
 `tests/laws/test_reading.py` holds it to that.

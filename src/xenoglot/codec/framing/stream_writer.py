@@ -74,7 +74,7 @@ class StreamWriter:
 
 @shortcut("frames")
 def _ready_frames(encoder: Stage[Event, ServerSentEvent], framing: Framing) -> Callable[[Piece], bytes | None] | None:
-    """Return what makes the frame of a piece; `None` where the encoder, or the framing, has none ready."""
+    """Return what makes the frame of a piece; `None` if the encoder, or the framing, has none ready."""
     framed = framing.encoder is SSEEncoder and hasattr(encoder, "frame")
     return cast("Framer", encoder).frame if framed else None
 

@@ -80,7 +80,7 @@ def _windows(data: bytes) -> Iterator[tuple[list[bytes], int]]:
     """
     at, inside = 0, 0
     while at < len(data):
-        bracket = data.find(b"]", at + WINDOW, at + 2 * WINDOW)  # behind a row of numbers, and not within it
+        bracket = data.find(b"]", at + WINDOW, at + 2 * WINDOW)  # after a row of numbers, and not within it
         end = bracket + 1 if bracket > 0 else at + WINDOW
         window = data[at:end]
         if (len(window) - len(window.rstrip(b"\\"))) % 2:  # no window ends within an escape
@@ -205,7 +205,7 @@ class _Text:
     def _groups(self, opening: int) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield the items or members of a container, as many neighbours at once as are a slice; a large one is alone.
 
-        Each group is where it begins and ends, its first sign and the one behind its last, and how many are in it.
+        Each group is where it begins and ends, its first sign and the one after its last, and how many are in it.
         """
         at, ends, closing = self._at, self._ends, self._ends[opening]
         start = after = at[opening] + 1

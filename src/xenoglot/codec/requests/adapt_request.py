@@ -26,7 +26,7 @@ JSON_ONLY = "Answer with JSON alone."
 
 
 def fitted(request: Request, dialect: str, target: Target, losses: Losses) -> Request:
-    """Return `request` as the server behind, of `dialect` and `target`, can take it; what changes stands in `losses`.
+    """Return `request` as the server after, of `dialect` and `target`, can take it; what changes stands in `losses`.
 
     Raises:
         WireError: all the tools are such that another server would run.
@@ -119,7 +119,7 @@ def _output(request: Request, output: OutputFormat, target: Target, losses: Loss
 
 
 def _said(request: Request, text: str) -> Request | None:
-    """Return the request with `text` at the end of its last turn of the user; `None` where there is none."""
+    """Return the request with `text` at the end of its last turn of the user; `None` if there is none."""
     messages = list(request.messages)
     for index in reversed(range(len(messages))):
         message = messages[index]

@@ -53,7 +53,7 @@ def taken(  # noqa: PLR0913, PLR0917  a number, its range, and how a dialect say
     most: float | None,
     words: Callable[[float, float, float | None], str],
 ) -> JSON:
-    """Take a number as `ranged` does, refused in the `words` of a dialect, made of it and its range.
+    """Take a number as `ranged` does, refused in the `words` of a dialect, made from it and its range.
 
     Raises:
         WireError: it is another, or of a wrong type.
@@ -94,7 +94,7 @@ def bounded(request: Request, body: JSON = None) -> Request:
 
 
 def check_lists(body: JSON) -> None:
-    """Refuse a request with more turns, parts or fields than anybody needs, before anything is made of it.
+    """Refuse a request with more turns, parts or fields than anybody needs, before anything is made from it.
 
     The lists of objects beside a request's fields are its turns, whatever the dialect calls them; the lists in these
     are their parts.

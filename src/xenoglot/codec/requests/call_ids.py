@@ -43,7 +43,7 @@ class PendingCalls:
         self._by_name.setdefault(name, deque()).append(call)
 
     def answer(self, call_id: str) -> bool:
-        """Note a result of the call `call_id`; false where no such call waits."""
+        """Note a result of the call `call_id`; false if no such call waits."""
         return _next(self._by_id.get(call_id)) is not None
 
     def first(self, name: str | None = None) -> str | None:

@@ -74,7 +74,7 @@ def as_function(tool: Tool, where: str, losses: Losses) -> Tool:
 
 
 def _grammar(form: JSON) -> str | None:
-    """Return in words what a `grammar` demands of the text; `None` where it is no grammar that we know."""
+    """Return in words what a `grammar` demands of the text; `None` if it is no grammar that we know."""
     match form:
         case {"grammar": {"definition": str(definition), "syntax": str(syntax)}}:
             return f"The argument `{WRAPPED}` is plain text, and follows this {syntax} grammar:\n{definition}"

@@ -25,7 +25,7 @@ class EncodeContext(Struct, frozen=True):
     home: bool
 
     def takes(self, known: bool | None) -> bool:  # noqa: FBT001  what is known of the server, if anything
-        """Return whether something can be sent: what is not known to be refused goes home as it came."""
+        """Return whether something can be sent: what is not known to be refused returns unchanged."""
         return self.home if known is None else known
 
 
@@ -40,6 +40,6 @@ def stateless(request: Request) -> WireError:
 
 
 def came_from(request: Request, dialect: str) -> bool:
-    """Return whether `request` came in `dialect`: what is said in it goes home as it came."""
+    """Return whether `request` came in `dialect`: what is said in it returns unchanged."""
     extra = request.extra
     return extra is not None and extra.dialect == dialect and ADDED not in extra.form

@@ -121,5 +121,5 @@ class RestoreNames:
         return (event,)
 
     def close(self) -> Sequence[Event]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()

@@ -31,7 +31,7 @@ def is_marked(part: Part | None) -> bool:
 
 
 def head_of(part: Part | None) -> str | None:
-    """Return the token of a prompt's text that could not be weighed; `None` where none was, or it is no prompt."""
+    """Return the token of a prompt's text that could not be weighed; `None` if none was, or it is no prompt."""
     if not isinstance(part, Text) or part.extra is None:
         return None
     mark = part.extra.form.get(_MARK)

@@ -16,9 +16,9 @@ _UNKNOWN = Target().stop_limit
 
 
 def sendable_stops(request: Request, dialect: Dialect, target: Target) -> tuple[str, ...] | None:
-    """Return those of the stop strings that can be sent to a server; `None` where all can, or there are none.
+    """Return those of the stop strings that can be sent to a server; `None` if all can, or there are none.
 
-    A string that is empty ends nothing: it does not count. What came in the server's own dialect goes home as it came,
+    A string that is empty ends nothing: it does not count. What came in the server's own dialect returns unchanged,
     unless `target` knows a limit.
     """
     if not request.sampling.stop:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def fold_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
-    """Return the messages with each system turn behind the first others folded into the next user turn (pitfall-3)."""
+    """Return the messages with each system turn after the first others folded into the next user turn (pitfall-3)."""
     folded: list[Message] = []
     waiting: list[Part] = []
     leading = True

@@ -1,6 +1,6 @@
 """Renders turns as one text, for a model that continues what it reads.
 
-A lone turn of the user is the text itself. Any other conversation is a transcript: each turn behind the name of its
+A lone turn of the user is the text itself. Any other conversation is a transcript: each turn after the name of its
 speaker, a blank line between two, and at its end the name of the one whose turn it is:
 
     System: Answer in French.
@@ -54,7 +54,7 @@ class Transcript(Struct, frozen=True):
 
 
 def transcribe(messages: Sequence[Message], dialect: str, losses: Losses) -> Transcript:
-    """Return `messages` as the text that a model behind `dialect` goes on with.
+    """Return `messages` as the text that a model after `dialect` goes on with.
 
     Raises:
         WireError: the user gives something that is no text.
@@ -106,7 +106,7 @@ def _joined(parts: Iterable[Part], where: str, dialect: str, losses: Losses, *, 
 
 
 def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool) -> str:
-    """Return the words of a part; `given` says that the user gave it, so that the question is another without it."""
+    """Return the text of a part; `given` says that the user gave it, so that the question is another without it."""
     _beside(part, where, dialect, losses)
     match part:
         case Text(text=text) | Refusal(text=text):

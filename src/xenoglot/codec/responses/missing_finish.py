@@ -58,7 +58,7 @@ class FinishLosses:
         return (event,)
 
     def close(self) -> Sequence[Event]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
 

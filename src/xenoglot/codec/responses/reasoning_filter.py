@@ -58,7 +58,7 @@ class ReasoningFilter:
         return (event,)
 
     def close(self) -> Sequence[Event]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
     def response(self, response: Response) -> Response:
@@ -87,7 +87,7 @@ class ReasoningFilter:
 def reasoning_filter(dialect: Dialect, request: Request, losses: Losses) -> ReasoningFilter | None:
     """Return what removes the reasoning from the answer to `request` of a client of `dialect`.
 
-    `None` where the client asked for reasoning, or where its dialect always returns it.
+    `None` if the client asked for reasoning, or where its dialect always returns it.
     """
     requested = dialect.reasoning_requested
     return None if requested is None or requested(request) else ReasoningFilter(losses)

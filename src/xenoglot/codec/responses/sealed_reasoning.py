@@ -35,7 +35,7 @@ def pack(part: Reasoning) -> str:
 
 
 def unpack(text: str) -> Seal | None:
-    """Return the seal that `pack` wrapped; `None` where `text` is anything else."""
+    """Return the seal that `pack` wrapped; `None` if `text` is anything else."""
     if not text.startswith(SEALED):
         return None
     try:

@@ -34,7 +34,7 @@ class UniqueIds:
     def __init__(self, request: Request | None) -> None:
         self._request = request
         self._known: set[str] | None = None  # ids in the history, and in the answer
-        self._numbers: dict[str, int] = {}  # the last number behind each id
+        self._numbers: dict[str, int] = {}  # the last number after each id
         self._renamed: dict[tuple[int, str], str] = {}  # the ids of calls in the answer, as they are now
 
     def feed(self, event: Event, /) -> Sequence[Event]:
@@ -48,7 +48,7 @@ class UniqueIds:
         return (event,)
 
     def close(self) -> Sequence[Event]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
     def response(self, response: Response) -> Response:

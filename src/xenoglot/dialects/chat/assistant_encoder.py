@@ -165,7 +165,7 @@ def _plain(part: Part) -> Part:
 
 
 def _text(part: Part, where: str, crossing: EncodeContext) -> str | None:
-    """Return the words of a part of an answer; what has none is a loss."""
+    """Return the text of a part of an answer; what has none is a loss."""
     if isinstance(part, Text):
         carry_unsigned(part, where, crossing.losses)
         return part.text

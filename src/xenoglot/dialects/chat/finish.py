@@ -44,11 +44,11 @@ _WORDS: dict[FinishReason, str] = {
 _EXACT = frozenset({"stop", "stop_sequence", "length", "tool_calls", "refusal"})
 
 STOPS = ("stop_reason", "matched_stop")
-"""Where a choice tells the stop string that was matched: vLLM's field, and SGLang's."""
+"""The field of a choice with the matched stop string: vLLM's field, and SGLang's."""
 
 
 def take_stop(choice: Reader, form: JSONObject) -> str | None:
-    """Take the stop string that was matched, if the server tells."""
+    """Take the matched stop string, if the server sends it."""
     for key in STOPS:
         stop = choice.take_if(key, str)
         if stop is not None:
@@ -59,7 +59,7 @@ def take_stop(choice: Reader, form: JSONObject) -> str | None:
 
 
 def decode_finish(raw: str, stop: str | None, *, calls: bool, refused: bool) -> Finish:
-    """Return why an answer ended, given the stop string that was matched and what the answer holds.
+    """Return the finish reason of an answer, given the stop string that was matched and what the answer holds.
 
     Beside tool calls, `stop` waits for their results (Ollama, Gemini and vLLM say so); beside a refusal it is one.
     """
@@ -75,7 +75,7 @@ def decode_finish(raw: str, stop: str | None, *, calls: bool, refused: bool) -> 
 
 
 def encode_finish(finish: Finish, where: str, losses: Losses, *, legacy: bool) -> JSONObject:
-    """Return the fields of a choice that say why it ended.
+    """Return the finish fields of a choice.
 
     A word of another dialect that has none of ours beside it stays readable in OpenRouter's `native_finish_reason`.
     """
@@ -93,5 +93,5 @@ def encode_finish(finish: Finish, where: str, losses: Losses, *, legacy: bool) -
 
 
 def matched_stop(finish: Finish, form: JSONObject) -> JSONObject:
-    """Return the field of a choice that tells the stop string that was matched (pitfall-70)."""
+    """Return the field of a choice with the matched stop string (pitfall-70)."""
     return {} if finish.stop_sequence is None else {form.get("stop", STOPS[0]): finish.stop_sequence}

@@ -38,7 +38,7 @@ FORMATS = {
 """Who sealed a detail, by its `format`; any other seal is this dialect's own."""
 
 _OUR_FORMAT = "xenoglot:"
-"""With the name of a dialect behind it, the `format` of a seal for which OpenRouter has none."""
+"""With the name of a dialect after it, the `format` of a seal for which OpenRouter has none."""
 
 _KINDS = {
     "reasoning.text": {"text": "text", "signature": "signature"},
@@ -51,7 +51,7 @@ _KINDS = {
 
 
 def take_reasoning(reader: Reader) -> list[Part]:
-    """Take every thought of a message, in order."""
+    """Take all reasoning of a message, in order."""
     if FIELDS.isdisjoint(reader.rest()):
         return []
     parts = _take_list(reader)
@@ -73,12 +73,12 @@ def take_reasoning(reader: Reader) -> list[Part]:
 
 
 def said(part: Reasoning | Opaque) -> str:
-    """Return the words of a thought: itself, then what was told of it."""
+    """Return the text of a reasoning part: its content, then its summaries."""
     return "" if isinstance(part, Opaque) else (part.text or "") + summary_of(part)
 
 
 def summary_of(part: Reasoning) -> str:
-    """Return the summaries of a thought, a paragraph each."""
+    """Return the summaries of a reasoning part, a paragraph each."""
     return "\n\n".join(part.summary or ())
 
 
@@ -140,7 +140,7 @@ def encode_details(part: Reasoning | Opaque, index: int, where: str, losses: Los
 
 
 def is_listed(part: Reasoning | Opaque) -> bool:
-    """Whether a thought needs an entry in a list: it came from one, or somebody sealed it."""
+    """Whether a thought needs an entry in a list: it came from one, or it is sealed."""
     return isinstance(part, Opaque) or part.origin is not None or "list" in form_of(part.extra, NAME)
 
 
@@ -190,7 +190,7 @@ def history_fields(parts: Sequence[tuple[str, Reasoning | Opaque]], crossing: En
 
 
 def drop_seal(part: Reasoning, where: str, losses: Losses) -> Reasoning:
-    """Return the thought without its seal, which is a loss."""
+    """Return the reasoning without its seal, which is a loss."""
     own_fields(part.extra, where, losses)
     if is_sealed(part):
         what = "signature" if part.signature is not None else "encrypted"
@@ -256,7 +256,7 @@ def _origin(kind: str, shape: str, provider: str | None) -> Origin:
 
 
 def _label(part: Reasoning) -> JSONObject:
-    """Return who sealed the thought, so that the client brings that back too."""
+    """Return the origin of the seal, so that the client returns that too."""
     if part.origin is None or part.origin == Origin(dialect=NAME):
         return {}
     known = (shape for shape, origin in FORMATS.items() if origin.dialect == part.origin.dialect)

@@ -25,7 +25,7 @@ _USUAL: Mapping[str, str] = {"effort": "reasoning_effort", "budget": "thinking",
 def encode_thinking(
     thinking: Thinking, max_tokens: int | None, form: JSONObject, crossing: EncodeContext
 ) -> JSONObject:
-    """Return the fields that tell the server how much to think; `form` is how the request spelled them."""
+    """Return the reasoning effort fields; `form` is how the request spelled them."""
     target = crossing.target
     if target.thinking == "none":
         if not _off(thinking):
@@ -95,7 +95,7 @@ def _budget(thinking: Thinking, max_tokens: int | None, crossing: EncodeContext)
 
 
 def _switch(thinking: Thinking, crossing: EncodeContext) -> bool | None:
-    """Return whether to think, for a server that is told no more than that; `None` where nothing was said of it."""
+    """Return whether to think, for a server that is told no more than that; `None` if nothing was said of it."""
     if _off(thinking):
         return False
     if thinking.effort is None and thinking.budget_tokens is None and thinking.mode is None:

@@ -87,7 +87,7 @@ class StoredChatStream:
         return (ServerSentEvent(encode_json(chunk | {"id": self._kept.id}), event.event),)
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The stream is over: put the answer together."""
+        """End the stream, and build the complete answer."""
         if self._answer is None:
             for made in self._decoder.close():
                 self._folder.feed(made)

@@ -81,7 +81,7 @@ def decode_function_call(reader: Reader) -> ToolChoice | None:
 
 
 def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
-    """Return the tools that the server can be told of."""
+    """Return the tools that can be sent to the server."""
     tools = []
     for index, tool in enumerate(request.tools):
         where = f"$.tools[{index}]"
@@ -132,7 +132,7 @@ def encode_function_call(choice: ToolChoice, crossing: EncodeContext) -> JSON:
 
 
 def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeContext) -> str:
-    """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
+    """Return the name of a tool as it is sent to the server; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     if crossing.home and limit is None:
         return name

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
-    """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
+    """Return the counts of a `usage` object; what is no count stays in its rest. No object gives no usage."""
     return family.decode_usage(value, path, NAME)
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
-    """Return the `usage` object; what was not said is left out."""
+    """Return the `usage` object; counts that are not set are left out."""
     return family.encode_usage(usage, losses, NAME)

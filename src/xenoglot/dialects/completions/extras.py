@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
 
 NAME = "completions"
-"""What this dialect is called in `Extra`, `Opaque`, `Finish` and `Origin`."""
+"""The name of this dialect in `Extra`, `Opaque`, `Finish` and `Origin`."""
 
 
 def extra_of(reader: Reader, form: JSONObject) -> Extra | None:
-    """Return the rest of `reader` with the spellings in `form` that say anything."""
+    """Return the rest of `reader` with the spellings in `form` that are set."""
     return reader.extra(NAME, **{key: value for key, value in form.items() if value})
 
 

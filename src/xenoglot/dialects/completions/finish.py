@@ -39,11 +39,11 @@ _WORDS: dict[FinishReason, str] = {
 _EXACT = frozenset({"stop", "stop_sequence", "length", "refusal"})
 
 _STOPS = ("stop_reason", "matched_stop")
-"""Where a choice tells the stop string that was matched: vLLM's field, and SGLang's."""
+"""The field of a choice with the matched stop string: vLLM's field, and SGLang's."""
 
 
 def take_finish(choice: Reader, form: JSONObject) -> Finish | None:
-    """Take why a choice ended, with the stop string that was matched, if the server tells."""
+    """Take the finish reason of a choice, with the matched stop string, if the server sends it."""
     if not choice.peek("finish_reason"):
         return None
     raw = choice.take_if("finish_reason", str)
@@ -57,7 +57,7 @@ def take_finish(choice: Reader, form: JSONObject) -> Finish | None:
 
 
 def encode_finish(finish: Finish, form: JSONObject, where: str, losses: Losses, *, refused: bool) -> JSONObject:
-    """Return the fields of a choice that say why it ended; words that are `refused` look like any others else."""
+    """Return the finish fields of a choice; words that are `refused` look like any others else."""
     losses.carry(finish.extra, f"{where}.finish", NAME)
     own = finish.dialect == NAME and finish.raw is not None
     reason = "refusal" if refused and finish.reason == "stop" else finish.reason

@@ -114,12 +114,12 @@ def silent_columns(unknown: Sequence[JSON]) -> JSONObject:
 
 
 def left_logprobs(own: JSONObject, form: JSONObject) -> JSONObject:
-    """Return what nobody took of the `logprobs` of a choice."""
+    """Return the unknown fields of the `logprobs` of a choice."""
     return left(own, form, "logprobs") if "logprobs" in form else {}
 
 
 def _rows(value: JSONObject) -> list[Row] | None:
-    """Return the columns as rows; `None` where they do not fit together."""
+    """Return the columns as rows; `None` if they do not fit together."""
     tokens = value.get("tokens")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return None

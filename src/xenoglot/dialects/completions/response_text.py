@@ -33,7 +33,7 @@ def take_text(choice: Reader) -> str | None:
 
 
 def words_of(part: Part, where: str, losses: Losses) -> str | None:
-    """Return the words of a part as far as they are known; `None` where it has none and is lost."""
+    """Return the text of a part as far as they are known; `None` if it has none and is lost."""
     match part:
         case Text():
             own_fields(part.extra, where, losses)

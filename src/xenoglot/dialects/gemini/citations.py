@@ -30,7 +30,7 @@ _CONTINUES = (0x80, 0xC0)
 _LATER = bytes(range(*_CONTINUES))
 
 _OWN = Extra(dialect=NAME, form={"derived": True})
-"""Marks a citation that was read off metadata: it goes home with that."""
+"""Marks a citation that was read off metadata: it is written back with that."""
 
 
 def citations_of(metadata: JSON, text: str) -> Iterator[Citation]:
@@ -76,7 +76,7 @@ class _Bytes:
         self._before: list[int] = []  # characters before each stretch; made for the first look
 
     def characters(self, at: int) -> int | None:
-        """Return how many characters stand before byte `at`; `None` where that is inside of one."""
+        """Return how many characters stand before byte `at`; `None` if that is inside of one."""
         if self._ascii:
             return at
         if at < len(self.data) and _CONTINUES[0] <= self.data[at] < _CONTINUES[1]:
@@ -135,7 +135,7 @@ class Grounding:
     def cite(self, citation: Citation, text: str, part: int, before: int) -> None:
         """Add a citation of `text`, which stands `before` bytes into the wire's part number `part`."""
         if citation.extra is not None and citation.extra.dialect == NAME:
-            return  # it goes home with the metadata it was read off
+            return  # it is written back with the metadata it was read off
         self._losses.carry(citation.extra, self._where, NAME)
         if citation.url is None:
             self._losses.dropped(self._where, "citation", "only URLs can be cited")

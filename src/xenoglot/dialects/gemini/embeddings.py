@@ -1,6 +1,6 @@
 """`:batchEmbedContents` and `:embedContent` (https://ai.google.dev/api/embeddings): many contents, or one.
 
-A content that is one text is a text; any other (several parts, a picture) only this dialect can say. What a request
+A content that is one text is a text; any other (several parts, an image) only this dialect can say. What a request
 says of one content alone (`taskType`, `title`) is carried under its place: `requests[0].title`.
 """
 

@@ -69,7 +69,7 @@ _LONGEST_TEXT = 500
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return the failure that a server told with HTTP `status` and `body`: JSON, other text, or `None`."""
+    """Return the failure in a server's HTTP `status` and `body`: JSON, other text, or `None`."""
     return read_error(body, status)
 
 
@@ -105,7 +105,7 @@ def _first(body: JSON) -> JSONObject:
 
 
 def error_object(body: JSON) -> JSONObject:
-    """Return the error in `body`, whatever its wrapping; empty where there is none."""
+    """Return the error in `body`, whatever its wrapping; empty if there is none."""
     if isinstance(body, str) and 0 < len(body) <= _LONGEST_TEXT and not body.lstrip().startswith("<"):
         return {"message": body.strip()}
     outer = _first(body)
@@ -151,7 +151,7 @@ def _param(error: JSONObject) -> str | None:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the HTTP status and the body that tell of `failure`; what this dialect said goes back in its words."""
+    """Return the HTTP status and body for `failure`; an error from this dialect keeps its own text."""
     status, word = KINDS[failure.kind]
     if failure.dialect == NAME:
         status = failure.status or status

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 NAME = "gemini"
-"""What this dialect is called in `Extra`, `Opaque`, `Finish` and `Origin`."""
+"""The name of this dialect in `Extra`, `Opaque`, `Finish` and `Origin`."""
 
 SIGNATURE = "thoughtSignature"
 """The field of a part that holds the sealed state of the model's thinking."""
 
 
 def keep(parent: Reader, key: str, child: Reader, form: JSONObject | None = None, *, said: bool = True) -> None:
-    """Put back what nobody took of the object `child` under `key`; `form` gets it where it says nothing.
+    """Put back the unknown fields of the object `child` under `key`; `form` gets it if it is empty.
 
     `said` tells whether anything was taken of it that brings the object back by itself. A loss names each field inside.
     """
@@ -61,6 +61,6 @@ def merged(own: JSONObject, rest: JSONObject) -> JSONObject:
 
 
 def with_said(own: JSONObject, **optional: JSON) -> JSONObject:
-    """Return `own` with those of the `optional` fields that say something."""
+    """Return `own` with those of the `optional` fields that are set."""
     own.update({key: value for key, value in optional.items() if value is not None})
     return own

@@ -52,7 +52,7 @@ _EXACT = frozenset({"stop", "length", "tool_calls", "refusal", "unknown"})
 
 
 def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
-    """Take why a candidate ended, or return `None` where it has not; beside calls `STOP` waits for their results.
+    """Take why a candidate ended, or return `None` if it has not; beside calls `STOP` waits for their results.
 
     `finishMessage` explains a refusal. Servers write it beside other reasons too (`Model generated function call(s).`
     beside `STOP`); there it is a note that only this dialect has a field for.
@@ -71,7 +71,7 @@ def take_finish(reader: Reader, *, calls: bool) -> Finish | None:
 
 
 def encode_finish(finish: Finish, parts: Iterable[Part], where: str, losses: Losses) -> JSONObject:
-    """Return the fields of a candidate that say why it ended."""
+    """Return the finish fields of a candidate."""
     own = finish.dialect == NAME and finish.raw is not None
     word = finish.raw if own else WORDS[finish.reason]
     if not own:

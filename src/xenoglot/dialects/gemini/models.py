@@ -55,5 +55,5 @@ def encode_models(models: Sequence[ModelInfo]) -> JSONObject:
 
 
 def describe(asked: JSONObject, models: Sequence[ModelInfo]) -> JSON:
-    """Return the model that a path names, or `None` where there is none of that name."""
+    """Return the model that a path names, or `None` if there is none of that name."""
     return next((encode_model(model) for model in models if model.id == asked.get("model")), None)

@@ -91,7 +91,7 @@ def split(encoded: JSONObject) -> tuple[JSONObject, JSONObject]:
 
 
 def is_own(part: Reasoning) -> bool:
-    """Whether a server of this dialect sealed the thought."""
+    """Whether a server of this dialect sealed the reasoning."""
     return part.origin is not None and part.origin.dialect == NAME
 
 

@@ -86,7 +86,7 @@ def _audio(details: JSON) -> int | None:
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
-    """Return the counts as the wire has them, without those that nobody said."""
+    """Return the counts in wire form, without those that are not set."""
     form = form_of(usage.extra, NAME)
     prompt, candidates, total = usage.input_tokens, usage.output_tokens, usage.total
     if prompt is not None:

@@ -29,7 +29,7 @@ _LONGEST_TEXT = 500
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) says of the failure.
+    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) means as a failure.
 
     An error inside a stream has no status of its own: there `status` is 200, and that in the text counts.
     """
@@ -48,7 +48,7 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the status and the body of an error for a client; one of this dialect goes home as it came."""
+    """Return the status and the body of an error for a client; one of this dialect returns unchanged."""
     own = failure.dialect == NAME
     status = failure.status if own and failure.status is not None else STATUS[failure.kind]
     if own and isinstance(failure.details, dict) and _read(status, failure.details)[1] == failure.message:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 _BEGINNINGS = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif"}
 _RIFF, _WEBP = "UklGR", "RUJQ"
-"""How pictures begin, in base64: the wire's `data` does not say what it is."""
+"""How images begin, in base64: the wire's `data` does not say what it is."""
 
 
 def media_type(data: str) -> str | None:
-    """Return what kind of picture base64 `data` begins like."""
+    """Return what kind of image base64 `data` begins like."""
     if data.startswith(_RIFF) and data[12:16] == _WEBP:
         return "image/webp"
     return next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)
@@ -121,7 +121,7 @@ def encode_item(part: Part, where: str, losses: Losses) -> JSONObject | None:
 
 
 def in_words(part: Part, where: str, losses: Losses) -> str | None:
-    """Return what a part that is no text says in words, or `None` where it has none; either is a loss."""
+    """Return what a part that is no text says in words, or `None` if it has none; either is a loss."""
     kind = name_of(part)
     text: str | None = None
     match part:

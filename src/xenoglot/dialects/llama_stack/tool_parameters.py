@@ -85,7 +85,7 @@ def _parameter(schema: JSON, required: Sequence[JSON], name: str) -> JSONObject:
 
 
 def _told(description: str, rest: JSONObject) -> str:
-    """Return the description with the rest of a schema behind it."""
+    """Return the description with the rest of a schema after it."""
     told = SCHEMA + to_text(rest) if rest else ""
     return "\n\n".join(text for text in (description, told) if text)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 NAME_LIMIT = 64
-"""The longest name of a tool: that of the servers behind most of the dialect's."""
+"""The longest name of a tool: that of the servers after most of the dialect's."""
 
 _MODES: dict[str, Literal["auto", "required", "none"]] = {"auto": "auto", "required": "required", "none": "none"}
 
@@ -168,7 +168,7 @@ def _word(request: Request, crossing: EncodeContext, *, tools: bool) -> str | No
 
 
 def _narrowed(choice: ToolChoice | None) -> frozenset[str]:
-    """Return the names of the only tools that may be called, where that can be said only by sending no others."""
+    """Return the names of the only tools that may be called, if that can be expressed only by sending no others."""
     if choice is None or choice.mode == "none":
         return frozenset()
     named = choice.mode == "required" and len(choice.names) == 1 and choice.names[0] not in _MODES

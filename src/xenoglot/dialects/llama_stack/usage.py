@@ -22,7 +22,7 @@ _UNKNOWN = ("cache_read", "cache_write", "reasoning", "input_audio", "output_aud
 
 
 def take_usage(reader: Reader, name: str) -> Usage | None:
-    """Take `metrics`, which the record `name` said, where it is a list of objects; `None` where it is empty or none."""
+    """Take `metrics`, which the record `name` said, where it is a list of objects; `None` if it is empty or none."""
     metrics = reader.peek("metrics")
     if not isinstance(metrics, list) or not all(isinstance(item, dict) for item in metrics) or not metrics:
         return None

@@ -100,7 +100,7 @@ def encode_count_request(request: Request, losses: Losses, target: Target) -> JS
 
 
 def decode_counted(body: JSON) -> int | None:
-    """Return the answer to that question; `None` where there is no number in it.
+    """Return the answer to that question; `None` if there is no number in it.
 
     Raises:
         WireError: it is no object.

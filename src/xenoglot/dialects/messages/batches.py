@@ -29,7 +29,7 @@ LONGEST_ID: Final = 512
 
 
 def decode_batch(body: JSON) -> BatchRequest:
-    """Return the batch that a client asks for.
+    """Return the batch that a client requests.
 
     Raises:
         WireError: it asks for none; what the requests themselves ask is not looked at.

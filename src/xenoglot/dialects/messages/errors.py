@@ -59,7 +59,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return the failure that a server told with HTTP `status` and `body`: JSON, other text, or `None`."""
+    """Return the failure in a server's HTTP `status` and `body`: JSON, other text, or `None`."""
     return read_error(body, status)
 
 
@@ -122,7 +122,7 @@ def _nothing_said(status: int | None) -> str:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the HTTP status and the body that tell of `failure`; what this dialect said goes back in its words."""
+    """Return the HTTP status and body for `failure`; an error from this dialect keeps its own text."""
     status, error_type = KINDS[failure.kind]
     home = failure.dialect == NAME
     if home:

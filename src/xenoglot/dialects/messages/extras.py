@@ -23,7 +23,7 @@ CACHE_TTLS = ("5m", "1h")
 
 
 def keep_rest(parent: Reader, key: str, child: Reader, form: JSONObject, *, said: bool = True) -> None:
-    """Put back what nobody took of the object `child` under `key`; `form` gets it where it says nothing.
+    """Put back the unknown fields of the object `child` under `key`; `form` gets it if it is empty.
 
     `said` tells whether anything was taken of it that brings the object back by itself.
 
@@ -77,6 +77,6 @@ def encode_cache(mark: CacheMark, where: str, losses: Losses, *, home: bool) -> 
 
 
 def with_said(own: JSONObject, **optional: JSON) -> JSONObject:
-    """Return `own` with those of the `optional` fields that say something."""
+    """Return `own` with those of the `optional` fields that are set."""
     own.update({key: value for key, value in optional.items() if value is not None})
     return own

@@ -62,7 +62,7 @@ _PLACES: dict[type[Part], str] = {
 class PartEncoder:
     """Encodes parts into one request (`target` given) or one answer, and records losses.
 
-    `home` says that the whole came from this dialect: then nothing is improved. `plain` writes what needs no more than
+    `home` says that all of it came from this dialect: then nothing is changed. `plain` writes what needs no more than
     that; `marks` says whether a cache mark may be among what was written.
     """
 
@@ -145,7 +145,7 @@ class PartEncoder:
         return with_rest(own, citation.extra, where, self._losses)
 
     def signature(self, part: Reasoning, where: str) -> str | None:
-        """Return the `signature` of a thinking block; `None` where the wire had none."""
+        """Return the `signature` of a thinking block; `None` if the wire had none."""
         form = form_of(part.extra, NAME)
         if "signature" in form:
             return form["signature"]  # type: ignore[no-any-return]

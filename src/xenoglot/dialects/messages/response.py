@@ -88,7 +88,7 @@ def take_head(reader: Reader) -> tuple[str | None, str | None]:
 
 
 def take_finish(reader: Reader, parts: Iterable[Part]) -> Finish | None:
-    """Take why the answer ended, or return `None` where it has not; beside calls the end is theirs (pitfall-69)."""
+    """Take why the answer ended, or return `None` if it has not; beside calls the end is theirs (pitfall-69)."""
     raw = reader.take("stop_reason", str)
     if not raw:
         _drop_nulls(reader)

@@ -38,7 +38,7 @@ def encode_tools(request: Request, parts: PartEncoder, losses: Losses, *, home: 
 
 
 def _narrowed(request: Request, losses: Losses) -> frozenset[str]:
-    """Return the names of the only tools that may be called, where that can be said only by sending no others."""
+    """Return the names of the only tools that may be called, if that can be expressed only by sending no others."""
     choice = request.tool_choice
     if choice is None or not choice.names or choice.mode == "none" or _forced(choice.mode, choice.names):
         return frozenset()

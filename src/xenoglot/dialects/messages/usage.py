@@ -48,7 +48,7 @@ def decode_usage(value: JSON, path: str = WHERE) -> tuple[Usage, str | None]:
 
 
 def encode_usage(usage: Usage | None, tier: str | None, losses: Losses) -> JSONObject:
-    """Return the counts as the wire has them, without those that nobody said."""
+    """Return the counts in wire form, without those that are not set."""
     own: JSONObject = {}
     if usage is not None:
         cached = (usage.cache_read or 0) + (usage.cache_write or 0)

@@ -27,7 +27,7 @@ _LONGEST_TEXT = 500
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) says of the failure.
+    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) means as a failure.
 
     An error inside a stream has no status of its own: there `status` is 200.
     """
@@ -48,7 +48,7 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the status and the body of an error for a client; our own goes home as it came."""
+    """Return the status and the body of an error for a client; our own returns unchanged."""
     status, details = STATUS[failure.kind], {}
     if failure.dialect == FAMILY:
         status = failure.status or status

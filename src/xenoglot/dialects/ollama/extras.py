@@ -21,7 +21,7 @@ class OllamaEndpoint(Struct, frozen=True, kw_only=True):
     """One of the two endpoints: its name, and the field of its answers that holds the content."""
 
     name: str
-    """What this dialect is called in `Extra`."""
+    """The name of this dialect in `Extra`."""
     words: str
     """The field that holds the words."""
     nested: bool
@@ -55,7 +55,7 @@ SHARED = frozenset(
 
 
 def extra_of(reader: Reader, name: str, form: JSONObject) -> Extra | None:
-    """Return the rest of `reader` with the spellings in `form` that say anything."""
+    """Return the rest of `reader` with the spellings in `form` that are set."""
     return reader.extra(name, **{key: value for key, value in form.items() if value not in (None, {}, [], False)})
 
 

@@ -32,7 +32,7 @@ def decode_finish(raw: str | None, *, calls: bool) -> Finish:
 
 
 def encode_finish(finish: Finish, where: str, losses: Losses) -> JSONObject:
-    """Return the field that says why an answer ended; our own word goes home as it came, or not at all."""
+    """Return the field that says why an answer ended; our own word returns unchanged, or not at all."""
     own_fields(finish.extra, f"{where}.finish", losses, FAMILY)
     if finish.dialect == FAMILY:
         return {} if finish.raw is None else {"done_reason": finish.raw}
@@ -52,7 +52,7 @@ def decode_usage(reader: Reader) -> Usage | None:
 
 
 def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
-    """Return the counts; what was not said is left out."""
+    """Return the counts; counts that are not set are left out."""
     where = "$.usage"
     own_fields(usage.extra, where, losses, FAMILY)
     for name in _UNCOUNTED:

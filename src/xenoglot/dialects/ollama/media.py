@@ -33,7 +33,7 @@ def decode_media(data: str) -> Image | Audio:
 
 
 def encode_media(part: Image | Audio, where: str, losses: Losses) -> str | None:
-    """Return a picture or a sound as it stands among the `images`; `None` (and a loss) if its bytes are elsewhere."""
+    """Return an image or audio as it stands among the `images`; `None` (and a loss) if its bytes are elsewhere."""
     kind = name_of(part)
     own_fields(part.extra, where, losses, FAMILY)
     if not isinstance(part.source, Inline):

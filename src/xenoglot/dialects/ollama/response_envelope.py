@@ -52,7 +52,7 @@ def is_own(extra: Extra | None) -> bool:
 def take_end(
     reader: Reader, endpoint: OllamaEndpoint, form: JSONObject, *, calls: bool
 ) -> tuple[Usage | None, Finished]:
-    """Take what the last piece says, and carry what nobody took of it."""
+    """Take what the last piece says, and carry the unknown fields of it."""
     usage = decode_usage(reader)
     finish = decode_finish(reader.take_if("done_reason", str), calls=calls)
     return usage, Finished(finish=finish, extra=extra_of(reader, endpoint.name, form))
@@ -73,7 +73,7 @@ def encode_end(
 
 
 def around(words: JSONObject, endpoint: OllamaEndpoint, own: JSONObject, form: JSONObject) -> JSONObject:
-    """Return the fields that hold `words`; what nobody took of a `message` is taken out of `own` and put back."""
+    """Return the fields that hold `words`; the unknown fields of a `message` are taken out of `own` and put back."""
     if not endpoint.nested:
         return words
     role = {} if form.get("role") == "other" else {"role": "assistant"}

@@ -50,7 +50,7 @@ def encode_tools(request: Request, crossing: EncodeContext) -> list[JSONObject]:
 
 
 def tool_name(name: str, namespace: str | None, where: str, crossing: EncodeContext) -> str:
-    """Return the name of a tool as the server is told it; `RestoreNames` restores it in the answer."""
+    """Return the name of a tool as it is sent to the server; `RestoreNames` restores it in the answer."""
     limit = crossing.target.tool_name_limit
     whole = qualified(name, namespace)
     fitted = whole if crossing.home and limit is None else fit(whole, limit or NAME_LIMIT)

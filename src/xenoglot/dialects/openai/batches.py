@@ -33,7 +33,7 @@ _MOMENTS = {
 
 
 def decode_batch(body: JSON) -> BatchRequest:
-    """Return the batch that a client asks for.
+    """Return the batch that a client requests.
 
     Raises:
         WireError: it asks for none.

@@ -132,7 +132,7 @@ _decode = Decoder(_Answer).decode
 
 @shortcut("usage")
 def glimpse(data: bytes) -> Embeddings | None:
-    """Return the usage of the answer in `data`, without its vectors; `None` where anything beside them is unusual."""
+    """Return the usage of the answer in `data`, without its vectors; `None` if anything beside them is unusual."""
     try:
         answer = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):

@@ -76,7 +76,7 @@ _LONGEST_TEXT = 500
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) says of the failure.
+    """Return what an answer of `status` with `body` (JSON, text that is none, or nothing) means as a failure.
 
     An error inside a stream has no status of its own: there `status` is 200, and a number in `code` counts instead.
     """
@@ -108,7 +108,7 @@ def decode_error(status: int, body: JSON) -> Failure:
 
 
 def encode_error(failure: Failure) -> tuple[int, JSONObject]:
-    """Return the status and the body of an error for a client; an error object of the family goes home as it came."""
+    """Return the status and the body of an error for a client; an error object of the family returns unchanged."""
     status, word, code = WORDS[failure.kind]
     own = failure.dialect == FAMILY
     if own and failure.status is not None:
@@ -153,7 +153,7 @@ def _place(item: JSONObject) -> str:
 
 
 def _raw(error: JSONObject) -> str:
-    """Return what the server behind OpenRouter said."""
+    """Return what the server after OpenRouter said."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return raw if isinstance(raw, str) else ""

@@ -35,7 +35,7 @@ def encode_file(file: StoredFile) -> JSONObject:
 
 
 def decode_lifetime(value: JSON, path: str) -> float | None:
-    """Return the seconds in `{"anchor": "created_at", "seconds": N}`; `None` where nothing is said.
+    """Return the seconds in `{"anchor": "created_at", "seconds": N}`; `None` if nothing is said.
 
     Raises:
         WireError: it says something else.

@@ -44,7 +44,7 @@ _USUAL = 2**53
 
 
 def decode_usage(value: JSON, path: str, dialect: str) -> Usage | None:
-    """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
+    """Return the counts of a `usage` object; what is no count stays in its rest. No object gives no usage."""
     if not isinstance(value, dict):
         return None
     return _plain_usage(value, dialect) or _decode_usage(value, path, dialect)
@@ -147,7 +147,7 @@ def _decode_usage(value: JSONObject, path: str, dialect: str) -> Usage:
 
 
 def encode_usage(usage: Usage, losses: Losses, dialect: str) -> JSONObject:
-    """Return the `usage` object; what was not said is left out."""
+    """Return the `usage` object; counts that are not set are left out."""
     where = "$.usage"
     form, own = form_of(usage.extra, dialect), dict(losses.carry(usage.extra, where, dialect))
     if usage.estimated:

@@ -44,7 +44,7 @@ def broken(message: str) -> Failure:
 
 
 def decode_error(status: int, body: JSON) -> Failure:
-    """Return the failure that a server told with HTTP `status` and `body`; an answer may be one that failed."""
+    """Return the failure in a server's HTTP `status` and `body`; an answer may be one that failed."""
     return read_failure(body) if status == _OK else family.decode_error(status, body)
 
 
@@ -63,7 +63,7 @@ def read_failure(body: JSON) -> Failure:
 
 
 def encode_failure(failure: Failure) -> JSONObject:
-    """Return the `error` object of an answer that failed; a server's own goes home as it came."""
+    """Return the `error` object of an answer that failed; a server's own returns unchanged."""
     own = failure.dialect == family.FAMILY
     if own and isinstance(failure.details, dict) and isinstance(failure.details.get("code"), str):
         return failure.details | {"message": failure.message}

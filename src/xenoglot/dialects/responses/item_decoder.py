@@ -81,7 +81,7 @@ def derived_id(answer_id: str, path: str) -> str:
 def take_mark(reader: Reader) -> JSONObject:
     """Take what says which item this is and how far it got: form that every item of this dialect has.
 
-    `type` is false where it was left out, `id` and `status` stand there where the wire had them.
+    `type` is false if it was left out, `id` and `status` stand there where the wire had them.
     """
     mark: JSONObject = {"type": reader.take_if("type", str) is not None}
     for key in ("id", "status"):
@@ -132,7 +132,7 @@ def _marked(part: Part, mark: JSONObject, fields: JSONObject) -> Part:
 
 
 def _fragment(part: Part) -> Part:
-    """Return a part behind the first; one that we do not know says that it is a content of the message before."""
+    """Return a part after the first; one that we do not know says that it is a content of the message before."""
     if isinstance(part, Opaque):
         return replace(part, data={"type": "message", "content": [part.data]})
     return part

@@ -77,7 +77,7 @@ def begins_item(part: Part, before: Part | None) -> bool:
 def encode_item(  # noqa: PLR0913  what an item is made of
     parts: Sequence[Part], answer_id: str, place: int, wheres: Sequence[str], losses: Losses, *, cut: bool = False
 ) -> JSONObject | None:
-    """Return the item of an answer that `parts` are (as `spans` groups them), or `None` where nothing is left to say.
+    """Return the item of an answer that `parts` are (as `spans` groups them), or `None` if nothing is left to say.
 
     `place` is its index in the output, `wheres` are the paths of the parts; `cut` says that the answer ended in it.
     """
@@ -147,7 +147,7 @@ class ItemEncoder:
         return [] if encoded is None else [encoded]
 
     def _mark(self, part: Part) -> JSONObject:
-        """Return what is kept of the item that begins with `part`; empty where it is a stranger's."""
+        """Return what is kept of the item that begins with `part`; empty if it is a stranger's."""
         mark: JSONObject = _form(part).get("item", {}) if self._crossing.home else {}
         return mark
 

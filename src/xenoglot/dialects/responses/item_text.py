@@ -22,7 +22,7 @@ _ACTIONS = {"commands": "Commands run", "command": "Command run", "query": "Sear
 
 
 def words_of(item: JSONObject) -> str | None:
-    """Return what `item` says in words; `None` where it says nothing."""
+    """Return what `item` says in words; `None` if it says nothing."""
     kind = item.get("type")
     if not isinstance(kind, str) or kind in _SEALED:
         return None

@@ -25,7 +25,7 @@ _NAMED = frozenset({"file_citation", "container_file_citation"})
 """The kinds of annotation that name a file by its `filename`."""
 
 ITEM = "message."
-"""Begins the names under which the first part of a message carries what nobody took of the message itself."""
+"""Begins the names under which the first part of a message carries the unknown fields of the message itself."""
 
 _LISTS = ("annotations", "logprobs")
 

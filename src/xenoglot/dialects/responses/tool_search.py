@@ -67,7 +67,7 @@ def encode_search_tool(tool: Tool, where: str, losses: Losses) -> JSONObject:
 
 
 def decode_search_call(reader: Reader) -> ToolCall | None:
-    """Return the call that a search in the history is; `None` where it lacks an id."""
+    """Return the call that a search in the history is; `None` if it lacks an id."""
     call_id, arguments = reader.peek("call_id"), reader.peek("arguments")
     if not isinstance(call_id, str) or not call_id or not isinstance(arguments, dict):
         return None
@@ -94,7 +94,7 @@ def _object(arguments: str, where: str, losses: Losses) -> JSONObject:
 
 
 def decode_search_output(item: JSONObject, tools: Sequence[Tool | Opaque]) -> Message | None:
-    """Return the result that an output is, which names the tools found; `None` where it answers no call."""
+    """Return the result that an output is, which names the tools found; `None` if it answers no call."""
     call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
         return None

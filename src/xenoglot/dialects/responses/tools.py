@@ -94,7 +94,7 @@ def decode_choice(reader: Reader) -> ToolChoice | None:
 
 
 def encode_tools(request: Request, crossing: EncodeContext, inside: Sequence[JSON] = ()) -> list[JSONObject]:
-    """Return the tools that the server can be told of; `inside` are those that the input itself tells of."""
+    """Return the tools that can be sent to the server; `inside` are those that the input itself tells of."""
     tools: list[tuple[str | None, int, JSONObject]] = []
     told = {encode_json(tool) for tool in inside}
     run = 0
@@ -156,7 +156,7 @@ def _decode_tool(reader: Reader, kind: Literal["function", "custom"]) -> Tool:
 
 
 def _decode_namespace(reader: Reader) -> list[Tool | Opaque] | None:
-    """Return the tools of a namespace; `None` where it holds none, or some that we do not know."""
+    """Return the tools of a namespace; `None` if it holds none, or some that we do not know."""
     items = reader.peek("tools")
     if not isinstance(items, list) or not items:
         return None
@@ -177,7 +177,7 @@ def _noted(tool: Tool, note: str) -> Tool:
 
 
 def _decode_allowed(choice: Reader) -> ToolChoice | None:
-    """Return the choice among some tools; `None` where some of them are the server's own."""
+    """Return the choice among some tools; `None` if some of them are the server's own."""
     mode, items = choice.take_word("mode", ("auto", "required")), choice.peek("tools")
     if mode is None or not isinstance(items, list) or not items:
         return None

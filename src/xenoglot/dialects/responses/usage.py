@@ -29,7 +29,7 @@ _DETAILS = {
 
 
 def decode_usage(value: JSON, path: str) -> Usage | None:
-    """Return the counts of a `usage` object; what is no count stays in its rest. No object says nothing."""
+    """Return the counts of a `usage` object; what is no count stays in its rest. No object gives no usage."""
     if not isinstance(value, dict):
         return None
     reader = Reader(value, path)

@@ -32,7 +32,7 @@ _LATEST = 2**53
 
 @shortcut("messages")
 def plain_response(body: JSON) -> Response | None:
-    """Return the answer in `body`; `None` where it is of another form."""
+    """Return the answer in `body`; `None` if it is of another form."""
     if type(body) is not dict or body.get("object") != "chat.completion":
         return None
     answer_id, model, created, tier = body.get("id"), body.get("model"), body.get("created"), body.get("service_tier")
@@ -80,7 +80,7 @@ def _is_null(value: JSON) -> bool:
 
 
 def _form(message: JSONObject, *, calls: bool) -> JSONObject | None:
-    """Return how a message is spelled; `None` where it says more than words and calls."""
+    """Return how a message is spelled; `None` if it says more than words and calls."""
     text = message.get("content", 0)
     if message.get("role") != "assistant" or not (text is None or type(text) is str):
         return None
@@ -106,7 +106,7 @@ def _form(message: JSONObject, *, calls: bool) -> JSONObject | None:
 
 
 def _calls(items: JSON) -> tuple[Part, ...] | None:
-    """Return calls of functions; `None` where one is something else or has more to say."""
+    """Return calls of functions; `None` if one is something else or has more to say."""
     if not items:
         return () if items is None or items == [] else None
     if type(items) is not list:
@@ -136,7 +136,7 @@ def _call(item: JSON) -> ToolCall | None:
 
 @shortcut("messages")
 def plain_message(parts: Sequence[Part]) -> JSONObject | None:
-    """Return the message that holds words and, behind them, calls of functions; `None` where there is more to write."""
+    """Return the message that holds words and, after them, calls of functions; `None` if there is more to write."""
     texts: list[str] = []
     calls: list[JSONObject] = []
     for part in parts:

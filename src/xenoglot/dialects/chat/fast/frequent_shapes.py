@@ -31,7 +31,7 @@ _PAIR, _TRIPLE = 2, 3
 
 @shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
-    """Return a message of words, calls of functions or a result in words; `None` where it is or says anything else."""
+    """Return a message of words, calls of functions or a result in words; `None` if it is or says anything else."""
     if type(item) is not dict:
         return None
     role = item.get("role")
@@ -57,7 +57,7 @@ def plain_tool(item: JSON) -> Tool | None:
 
 @shortcut("messages")
 def write_plain(message: Message, crossing: EncodeContext) -> list[JSONObject] | None:
-    """Return the messages of the wire that a plain one is; `None` where it is not plain, or a server is told less."""
+    """Return the messages of the wire that a plain one is; `None` if it is not plain, or a server is told less."""
     content = message.content
     if not content or message.name is not None or message.id is not None:
         return None
@@ -166,7 +166,7 @@ def _write_results(message: Message, content: tuple[Part, ...], crossing: Encode
 
 
 def _write_assistant(message: Message, content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
-    """Write one text, or none, and the calls behind it."""
+    """Write one text, or none, and the calls after it."""
     extra = message.extra
     first = plain_words(content[0], NAME)
     null = extra == _NULL and first is None

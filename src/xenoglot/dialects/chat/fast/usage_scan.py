@@ -1,6 +1,6 @@
 """Scans a response that passes through for its finish reason and usage, without decoding the rest.
 
-Only fields that the general way could refuse, or that bear on the two, are looked at; an answer that says anything
+Only fields that the general code could reject, or that affect the two, are examined; an answer that has anything
 unusual in one of them is for the general way to read.
 """
 
@@ -86,7 +86,7 @@ _NOTHING_GIVEN, _NOTHING_MADE = _Given(), _Made()
 
 @shortcut("usage")
 def glimpse(data: bytes) -> tuple[Usage | None, FinishReason] | None:
-    """Return the usage and the reason of the end that the answer in `data` tells; `None` where it is unusual."""
+    """Return the usage and the finish reason of the answer in `data`; `None` if it is unusual."""
     try:
         answer = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):

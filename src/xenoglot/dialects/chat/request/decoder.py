@@ -66,7 +66,7 @@ _OTHERS = frozenset(
 
 
 def decode_request(body: JSON) -> Request:
-    """Return what a client asks.
+    """Return the canonical request.
 
     Raises:
         WireError: a field is missing, of a wrong type or out of range.
@@ -166,7 +166,7 @@ def _decode_output(reader: Reader) -> OutputFormat | None:
 
 
 def _decode_thinking(reader: Reader, form: JSONObject) -> Thinking | None:
-    """Take how much to think, said in any of three ways; what is not understood stays in the rest."""
+    """Take the reasoning effort, in any of three forms; unknown values stay in the rest."""
     effort = reader.take_word("reasoning_effort", _EFFORTS)
     if effort is not None:
         form["thinking"] = "reasoning_effort"
@@ -216,7 +216,7 @@ def _take_user(reader: Reader, form: JSONObject) -> str | None:
 
 
 def _take_cache(reader: Reader) -> CacheMark | None:
-    """Take `prompt_cache_options` where it asks for the implicit breakpoint."""
+    """Take `prompt_cache_options` if it requests the implicit breakpoint."""
     value = reader.peek("prompt_cache_options")
     if not isinstance(value, dict) or value.get("mode") != "implicit":
         return None

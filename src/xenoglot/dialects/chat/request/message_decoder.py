@@ -103,7 +103,7 @@ _DECODERS: dict[str, Callable[[Reader, MessageHistory], Message]] = {
 
 
 def _content_form(spelled: str) -> dict[str, JSON]:
-    """Return the form of content that is not the usual one: text, empty where there is none."""
+    """Return the form of content that is not the usual one: text, empty if there is none."""
     return {} if spelled in ("string", "empty") else {"content": spelled}
 
 

@@ -66,7 +66,7 @@ class TextBlock(Block):
         self._text = part.text
 
     def begin(self) -> Sequence[JSONObject]:
-        """Return the words known at the start."""
+        """Return the text known at the start."""
         self.note(self._text)
         return [{self.key: self._text}] if self._text else []
 
@@ -81,7 +81,7 @@ class TextBlock(Block):
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the words that no delta said."""
+        """Return the text that was in no delta."""
         if not isinstance(whole, Text | Refusal):
             return ()
         rest = whole.text[self.length :]
@@ -128,7 +128,7 @@ class ReasoningBlock(Block):
         self._signature = part.signature
 
     def begin(self) -> Sequence[JSONObject]:
-        """Return the thought known at the start."""
+        """Return the reasoning known at the start."""
         return self._say(said(self._header))
 
     def note(self, text: str) -> None:
@@ -150,7 +150,7 @@ class ReasoningBlock(Block):
         return ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the thought that no delta said, and the entries that hold the seal."""
+        """Return the reasoning that was in no delta, and the entries that hold the seal."""
         grown = self._grown()
         part = whole if isinstance(whole, Reasoning) else grown
         deltas = [*self._say(said(part)[len(said(grown)) :])]
@@ -220,7 +220,7 @@ class CallBlock(Block):
         self._length += len(text)
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the arguments that no delta said; a function without any gets an empty object (pitfall-94)."""
+        """Return the arguments that were in no delta; a function without any gets an empty object (pitfall-94)."""
         rest = whole.arguments[self._length :] if isinstance(whole, ToolCall) else ""
         if not rest and not self._length and self._part.kind == "function":
             rest = NO_ARGUMENTS

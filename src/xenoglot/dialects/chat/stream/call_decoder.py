@@ -214,7 +214,7 @@ class CallDecoder:
         return events
 
     def _keep(self, call: _Call, item: Reader) -> list[Event]:
-        """Keep what nobody took of an entry: with the call while it is not shown, else as an event of its own."""
+        """Keep the unknown fields of an entry: with the call while it is not shown, else as an event of its own."""
         rest = item.rest()
         if not rest:
             return []

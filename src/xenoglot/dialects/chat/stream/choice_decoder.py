@@ -95,7 +95,7 @@ class ChoiceDecoder:
         self._blocks = Blocks(index)
         self._thoughts = ReasoningDecoder(self._blocks, index)
         self._calls = CallDecoder(self._blocks, index, f"{answer_id or ''}:{index}")
-        self._fields: JSONObject = {}  # of the choice, that nobody took
+        self._fields: JSONObject = {}  # unknown fields of the choice
         self._nulls: JSONObject = {}  # of the message
         self._signature: JSONObject = {}  # of the message, in its field
         self._said: set[str] = {"role", "content"}
@@ -108,7 +108,7 @@ class ChoiceDecoder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the server has said why the answer ends, or that it ends at all."""
+        """Whether the server has sent a finish reason, or any end of the answer."""
         return self._raw is not None or self._assumed
 
     def assume_end(self) -> None:
@@ -159,7 +159,7 @@ class ChoiceDecoder:
         return TextDelta(text, (), self._index)
 
     def text(self, text: str, logprobs: tuple[Logprob, ...] = ()) -> list[Event]:
-        """Take words."""
+        """Take text."""
         events = self._blocks.grow("text", TextDelta(text=text, logprobs=logprobs, candidate=self._index), _TEXT)
         return self._thoughts.settle(events) if self._thoughts.is_open else events
 
@@ -270,7 +270,7 @@ class ChoiceDecoder:
         return events
 
     def _keep(self, delta: Reader) -> list[Event]:
-        """Carry what nobody took; a `null` is form, and something empty says nothing."""
+        """Carry the unknown fields; a `null` is form, and something empty says nothing."""
         delta.take_any("role")
         if is_signature(delta.peek(FIELD)):
             self._signature = {FIELD: delta.take(FIELD, dict)}

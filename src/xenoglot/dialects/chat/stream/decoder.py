@@ -2,7 +2,7 @@
 
 Theory of operation. The stream begins with the first chunk that has a choice (Azure sends others before it). Deltas go
 to the choice they name. Why a choice ended is kept until `[DONE]` or the end of the stream: usage, and the last words
-on a sound, come after it. `[DONE]` ends a choice without a reason too, as some servers
+on audio, come after it. `[DONE]` ends a choice without a reason too, as some servers
 send none, unless it is empty or half of a call. A choice that nobody ended makes the whole stream a failure, however
 politely it stopped.
 
@@ -68,7 +68,7 @@ class StreamDecoder:
         """Counts the events that may have changed what those after them mean."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one event of the wire; return what it says."""
+        """Take one event of the wire; return its canonical events."""
         if self._ended:
             return ()
         try:
@@ -83,7 +83,7 @@ class StreamDecoder:
             )
 
     def close(self) -> Sequence[Event]:
-        """The stream is over: an end, if every choice has one, else a failure."""
+        """End the stream: finish it if every choice has an end, otherwise fail it."""
         try:
             return () if self._ended else self._end()
         except WireError as error:
@@ -165,7 +165,7 @@ class StreamDecoder:
             self._head |= {key: value for key, value in said.items() if value}
 
     def _start(self, rest: JSONObject, *, begin: bool) -> list[Event]:
-        """Begin the stream, or carry what nobody took of a later chunk where it is new."""
+        """Begin the stream, or carry the unknown fields of a later chunk, if new."""
         news = {
             key: value for key, value in rest.items() if key not in _SILENT and self._rest.get(key, _MISSING) != value
         }

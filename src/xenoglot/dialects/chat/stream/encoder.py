@@ -1,6 +1,6 @@
 """Encodes a stream: events to chunks.
 
-Every chunk says the same of the answer; these bytes are made once (id and time come from outside; the wire requires
+The envelope is the same in every chunk; its bytes are built once (id and time come from outside; the wire requires
 them, so where they did not they are empty and 0). Usage comes last, in a chunk without choices, to a
 client that asked for it; then `[DONE]`. After a failure nothing comes, least of all that.
 """
@@ -61,7 +61,7 @@ class StreamEncoder:
         self._start(Started())
 
     def feed(self, event: Event, /) -> Sequence[ServerSentEvent]:
-        """Take one event; return what the client is told."""
+        """Take one event; return the frames for the client."""
         return () if self._ended else self._feed(event)
 
     def frame(self, piece: Piece, /) -> bytes | None:
@@ -70,7 +70,7 @@ class StreamEncoder:
         return None if choice is None or self._ended else choice.frame(piece.text)
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """The answer is over: return usage and `[DONE]`, or an error where it has no end."""
+        """End the answer: return usage and `[DONE]`, or an error if it has no end."""
         if self._ended:
             return ()
         touched = [choice for choice in self._choices.values() if choice.is_touched]

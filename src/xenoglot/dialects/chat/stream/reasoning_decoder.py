@@ -40,7 +40,7 @@ class ReasoningDecoder:
         self.is_open = False  # whether the open block is a thought that was said in strings
 
     def say(self, text: str, fields: list[str]) -> Sequence[Event]:
-        """Take a piece of thought that the strings `fields` say."""
+        """Take a piece of reasoning that the strings `fields` say."""
         delta = ReasoningDelta(text=text, candidate=self._candidate)
         if self.is_open and self._whole is None:
             self._pieces.append(text)

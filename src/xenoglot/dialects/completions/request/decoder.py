@@ -27,7 +27,7 @@ _UNLIMITED = -1
 
 
 def decode_request(body: JSON) -> Request:
-    """Return what a client asks.
+    """Return the canonical request.
 
     Raises:
         WireError: a field is missing, of a wrong type or out of range.

@@ -30,13 +30,13 @@ class ChoiceDecoder:
         self._index = index
         self._is_open = False
         self._finish: Finish | None = None
-        self._fields: JSONObject = {}  # of the choice, that nobody took
+        self._fields: JSONObject = {}  # unknown fields of the choice
         self._form: JSONObject = {}
         self._unknown: list[JSON] = []  # tokens without a probability, before the first that has one
 
     @property
     def is_finished(self) -> bool:
-        """Whether the server has said why the answer ends, or that it ends at all."""
+        """Whether the server has sent a finish reason, or any end of the answer."""
         return self._finish is not None
 
     def assume_end(self) -> None:
@@ -83,7 +83,7 @@ class ChoiceDecoder:
         return (preceded(logprobs[0], unknown), *logprobs[1:])
 
     def _keep(self, rest: JSONObject, *, last: bool) -> list[Event]:
-        """Carry what nobody took: of the last chunk with the end of the candidate, of others as it comes."""
+        """Carry the unknown fields: of the last chunk with the end of the candidate, of others as it comes."""
         said = {key: value for key, value in rest.items() if value is not None}
         for key in rest.keys() - said.keys() - {"finish_reason", "text"}:
             self._fields.setdefault(key, None)

@@ -55,7 +55,7 @@ class StreamDecoder:
         """Whether `[DONE]` was read after what may be a whole answer."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one event of the wire; return what it says."""
+        """Take one event of the wire; return its canonical events."""
         if self._ended:
             return ()
         try:
@@ -70,7 +70,7 @@ class StreamDecoder:
             )
 
     def close(self) -> Sequence[Event]:
-        """The stream is over: an end, if every choice has one, else a failure."""
+        """End the stream: finish it if every choice has an end, otherwise fail it."""
         return () if self._ended else self._end()
 
     def _chunk(self, chunk: JSON, name: str | None) -> Sequence[Event]:
@@ -102,7 +102,7 @@ class StreamDecoder:
             self._head |= {key: value for key, value in said.items() if value}
 
     def _start(self, rest: JSONObject, *, begin: bool) -> list[Event]:
-        """Begin the stream, or carry what nobody took of a later chunk where it is new."""
+        """Begin the stream, or carry the unknown fields of a later chunk, if new."""
         news = {
             key: value for key, value in rest.items() if key not in _SILENT and self._rest.get(key, _MISSING) != value
         }

@@ -53,7 +53,7 @@ _NO_CACHE = "the server decides what it caches"
 class PartEncoder:
     """Encodes parts into one request (`target` given) or one answer, and records losses.
 
-    `home` says that the whole came from this dialect: then nothing is improved.
+    `home` says that all of it came from this dialect: then nothing is changed.
     """
 
     __slots__ = ("_home", "_losses", "_names", "_target")
@@ -164,7 +164,7 @@ class PartEncoder:
         return with_rest(thought(part, signature), part.extra, where, self._losses)
 
     def _may_return(self, part: Reasoning, target: Target) -> bool:
-        """Whether the server of this request sealed the thought."""
+        """Whether the server of this request sealed the reasoning."""
         origin, seal = part.origin, part.signature or part.encrypted
         if origin is None or origin.dialect != NAME or not seal or not is_base64(seal):
             return False
@@ -213,7 +213,7 @@ class PartEncoder:
         return fitted
 
     def _result(self, part: ToolResult, where: str) -> Iterator[JSONObject]:
-        """Yield the `functionResponse`, and behind it the pictures and files that can not stand in it."""
+        """Yield the `functionResponse`, and after it the images and files that can not stand in it."""
         form = form_of(part.extra, NAME)
         inside = [(f"{where}.content[{index}]", inner) for index, inner in enumerate(part.content)]
         texts = [(at, inner) for at, inner in inside if isinstance(inner, Text | Refusal)]
@@ -258,7 +258,7 @@ class PartEncoder:
 
 
 def thought(part: Reasoning, signature: str | None) -> JSONObject:
-    """Return the part of a thought; one that is but a seal is an empty text, as servers send it behind an answer."""
+    """Return the part of a thought; one that is but a seal is an empty text, as servers send it after an answer."""
     form = form_of(part.extra, NAME)
     text = SUMMARY_BREAK.join(part.summary or ()) if part.text is None else part.text
     if form.get("part") == "bare" and not text:

@@ -39,7 +39,7 @@ class HistoryPieces:
         self._turns: list[tuple[Message, list[Part]]] = []
         self._call: PartialCall | None = None
         self._ended = False
-        """Whether nothing stands behind the last call but its pieces."""
+        """Whether nothing stands after the last call but its pieces."""
         self._first: JSONObject = {}
         self._place = 0, 0  # turn and part of the open call
 

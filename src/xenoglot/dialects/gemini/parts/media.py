@@ -96,7 +96,7 @@ def _guessed(uri: str) -> str | None:
 
 
 def encode_medium(part: Image | Audio | File, where: str, losses: Losses, *, home: bool) -> JSONObject | None:
-    """Return the part of a picture, a sound or a file; `None` where its bytes cannot be had."""
+    """Return the part of an image, audio or a file; `None` if its bytes cannot be had."""
     form = form_of(part.extra, NAME)
     own = _place(part, form, _Notes(where, losses), home=home)
     if own is None:

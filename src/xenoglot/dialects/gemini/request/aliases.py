@@ -2,7 +2,7 @@
 
 JSON for protocol buffers knows a field by two names (https://protobuf.dev/programming-guides/json/), and Google's own
 examples use both, and write `"parts": {...}` for `"parts": [{...}]`. So a request is brought to one spelling before
-anything reads it; what was changed is noted, and undone when it goes home. What belongs to the client (arguments,
+anything reads it; what was changed is noted, and undone when it is written back. What belongs to the client (arguments,
 results, schemas, labels) is not looked into.
 """
 

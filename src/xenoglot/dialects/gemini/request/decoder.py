@@ -31,7 +31,7 @@ TIERS = {"standard": "default", "flex": "flex", "priority": "priority"}
 
 
 def decode_request(value: JSON) -> Request:
-    """Return the request in `value`; its `extra` is always there and says that it came from this dialect.
+    """Return the request in `value`; its `extra` is always set, and marks it as from this dialect.
 
     Raises:
         WireError: a field is missing, of the wrong type or out of its range.

@@ -44,7 +44,7 @@ _PLAIN = {
     "n": "candidateCount",
 }
 _NEUTRAL = {"min_p": 0, "repetition_penalty": 1, "logit_bias": {}}
-"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+"""Fields that the dialect does not define, with their neutral values: clients send all their defaults."""
 
 
 class Generation(NamedTuple):
@@ -56,7 +56,7 @@ class Generation(NamedTuple):
 
 
 def take_generation(reader: Reader, form: JSONObject) -> Generation:
-    """Take the configuration of a request; what nobody knows of it stays where it was."""
+    """Take the configuration of a request; unknown fields stay where it was."""
     config = reader.object(KEY)
     if config is None:
         return Generation()

@@ -1,7 +1,7 @@
 """Reorders the turns of a conversation from another dialect as servers of this dialect require.
 
 The rules (https://ai.google.dev/gemini-api/docs/function-calling, and the errors that a server answers otherwise):
-turns of user and model alternate, and the user begins; the turn behind one with calls answers each of them, in order.
+turns of user and model alternate, and the user begins; the turn after one with calls answers each of them, in order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decodes one candidate of a stream: which parts continue the one before, and which stand alone.
 
-Every chunk holds whole parts. Words go on with words and thoughts with thoughts. The signature of words comes with
+Every chunk holds whole parts. Words go on with text and reasoning with thoughts. The signature of words comes with
 their last piece, or in an empty text after it, and is told with the end of the block: the words are one text, and no
 block of reasoning begins after them (https://ai.google.dev/gemini-api/docs/thought-signatures). A thought with a
 signature is complete. Anything else comes whole.
@@ -133,7 +133,7 @@ class CandidateDecoder:
         return [*self._close(), *unfold_part(part, self._index)] if piece is None else self._piece(piece)
 
     def _sound(self, part: Audio, data: str) -> list[Event]:
-        """Take a sound; its bytes are told as other streams tell them."""
+        """Take audio; its bytes are told as other streams tell them."""
         started = BlockStarted(part=replace(part, source=None), candidate=self._index)
         grown = AudioDelta(data=data, candidate=self._index)
         return [*self._close(), started, grown, BlockEnded(candidate=self._index)]

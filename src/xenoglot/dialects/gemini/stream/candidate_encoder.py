@@ -82,7 +82,7 @@ class CandidateEncoder:
         return f"$.candidates[{self._index}].content[{self._blocks - 1}]"
 
     def text(self, text: str) -> Sequence[ServerSentEvent] | None:
-        """Return the chunk that adds words to an open text; `None` where none is open."""
+        """Return the chunk that adds words to an open text; `None` if none is open."""
         if self._mode is not Text:
             return None
         if self._last is not BLANK:

@@ -57,7 +57,7 @@ class StreamDecoder:
         self._candidates: dict[int, CandidateDecoder] = {}
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one event of the wire; return what it says."""
+        """Take one event of the wire; return its canonical events."""
         if self._ended or not event.data.strip():
             return ()
         if event.data.startswith(b"[DONE]"):  # gateways that speak several dialects let it slip
@@ -72,7 +72,7 @@ class StreamDecoder:
             )
 
     def close(self) -> Sequence[Event]:
-        """The stream is over: an end, if every candidate has one, else a failure."""
+        """End the stream: finish it if every candidate has an end, otherwise fail it."""
         if self._ended:
             return ()
         if not self._candidates or any(one.finish is None for one in self._candidates.values()):
@@ -85,7 +85,7 @@ class StreamDecoder:
         return (Failed(failure=failure),)
 
     def _chunk(self, chunk: JSON) -> Sequence[Event]:
-        if isinstance(chunk, list) and len(chunk) == 1:  # how an error is told to who asked for no events
+        if isinstance(chunk, list) and len(chunk) == 1:  # how an error is told to a client that requested no events
             (chunk,) = chunk
         reader = Reader(chunk)
         if "error" in reader:
@@ -104,7 +104,7 @@ class StreamDecoder:
         return [*events, *usage]
 
     def _start(self, answer_id: str | None, model: str | None, rest: JSONObject) -> list[Event]:
-        """Begin the stream, or carry what a later chunk says that is new."""
+        """Begin the stream, or carry new fields of a later chunk."""
         news = {key: value for key, value in rest.items() if self._rest.get(key, _MISSING) != value}
         self._rest |= news
         if self._started:

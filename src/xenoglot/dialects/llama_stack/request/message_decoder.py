@@ -60,7 +60,7 @@ def _decode_plain(role: Literal["system", "user"]) -> Callable[[Reader], Message
 
 
 def _take_context(reader: Reader, parts: list[Part]) -> JSON:
-    """Move what was retrieved for a question behind it, as the server does (`chat_format.py`); return the form."""
+    """Move what was retrieved for a question after it, as the server does (`chat_format.py`); return the form."""
     value = reader.take_any("context")
     if value is None:
         return None

@@ -29,7 +29,7 @@ _NEUTRAL: dict[str, JSON] = {
     "presence_penalty": 0,
     "logit_bias": {},
 }
-"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+"""Fields that the dialect does not define, with their neutral values: clients send all their defaults."""
 
 DEFAULT_TEMPERATURE = 1.0
 """Written beside a `top_p` that came alone: the strategy requires one."""

@@ -96,7 +96,7 @@ class StreamDecoder:
         self._stop: str | None = None
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one server-sent event; return what it tells."""
+        """Take one server-sent event; return its canonical events."""
         if self._done or not event.data or event.data == b"[DONE]":
             return ()
         if self._writing and (text := _plain_text(event.data)) is not None:

@@ -38,7 +38,7 @@ _PAIR, _TRIPLE, _FOURFOLD = 2, 3, 4
 
 @shortcut("messages")
 def plain_message(item: JSON) -> Message | None:
-    """Return a turn of the user or the assistant in plain blocks; `None` where it is or says anything else."""
+    """Return a turn of the user or the assistant in plain blocks; `None` if it is or says anything else."""
     if type(item) is not dict or len(item) != _PAIR:
         return None
     role, content = item.get("role"), item.get("content")
@@ -89,7 +89,7 @@ def plain_tool(item: JSON) -> Tool | None:
 class PlainWriter(Struct, frozen=True):
     """Encodes plain parts and tools: for a client (no `name_limit`), or for a server with that name length limit.
 
-    `home` says that the whole came from this dialect: then nothing is improved.
+    `home` says that all of it came from this dialect: then nothing is changed.
     """
 
     home: bool
@@ -97,7 +97,7 @@ class PlainWriter(Struct, frozen=True):
 
     @shortcut("messages")
     def block(self, part: Part, role: str) -> JSONObject | None:
-        """Return the block of a part in a turn of `role`; `None` where it is not plain, or has no place there."""
+        """Return the block of a part in a turn of `role`; `None` if it is not plain, or has no place there."""
         kind = type(part)
         if kind is Text:
             return self._text(part)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
-"""What is said of a stream without an end (U14)."""
+"""The error text for a stream without an end (U14)."""
 
 
 _INSIDE = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
@@ -75,11 +75,11 @@ class StreamDecoder:
             OrderedDict()
         )  # events of blocks that are not open yet, by index
         self._usage: JSONObject = {}
-        self._late: JSONObject = {}  # fields of `message_start` that `message_delta` tells anew
+        self._late: JSONObject = {}  # fields of `message_start` that `message_delta` tells again
         self._calls: dict[str, Part] = {}
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one server-sent event; return what it tells."""
+        """Take one server-sent event; return its canonical events."""
         if self._done or not event.data or event.data == b"[DONE]":
             return ()
         try:

@@ -1,6 +1,6 @@
 """Encodes a stream: canonical events to server-sent events.
 
-`message_start` waits for the event behind it, which may be the usage that it has to tell; `message_delta` waits for the
+`message_start` waits for the event after it, which may be the usage that it has to tell; `message_delta` waits for the
 end of the stream, for usage may come after the reason of the end (pitfall-102). All else is written as it comes.
 """
 

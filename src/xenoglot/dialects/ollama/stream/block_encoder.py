@@ -1,6 +1,6 @@
 """Encodes the blocks of an answer as chunks of a stream: the start, growth and end of each.
 
-A piece is the fields of a message: words under `content`, a thought, pictures, or a whole call.
+A piece is the fields of a message: words under `content`, a thought, images, or a whole call.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TextBlock:
             losses.approximated(where, "refusal", "written as words")
 
     def begin(self) -> Sequence[JSONObject]:
-        """Return the words known at the start."""
+        """Return the text known at the start."""
         return self._say(self._text)
 
     def grow(self, event: Event) -> Sequence[JSONObject]:
@@ -89,7 +89,7 @@ class TextBlock:
         return self._say(event.text) if isinstance(event, TextDelta) else ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the words that no delta said."""
+        """Return the text that was in no delta."""
         if not isinstance(whole, Text | Refusal):
             return ()
         if isinstance(whole, Text):
@@ -123,7 +123,7 @@ class ReasoningBlock:
         return self._say(event.summary, event.text) if isinstance(event, ReasoningDelta) else ()
 
     def end(self, whole: Part | None) -> Sequence[JSONObject]:
-        """Return the words that no delta said."""
+        """Return the text that was in no delta."""
         part = self._grown.part(whole)
         if not isinstance(part, Reasoning):
             return ()

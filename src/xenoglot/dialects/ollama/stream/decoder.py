@@ -84,7 +84,7 @@ class StreamDecoder:
         )
 
     def _plain(self, piece: JSON) -> str | None:
-        """Return the words of a piece that holds nothing else, the commonest of all; `None` for any other."""
+        """Return the text of a piece that holds nothing else, the commonest of all; `None` for any other."""
         if type(piece) is not dict or piece.keys() != self._fields or piece["done"] is not False:
             return None
         inner = piece

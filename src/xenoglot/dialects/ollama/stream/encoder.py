@@ -97,7 +97,7 @@ class StreamEncoder:
         self._start(Started())
 
     def feed(self, event: Event, /) -> Sequence[ServerSentEvent]:
-        """Take one event; return what the client is told."""
+        """Take one event; return the frames for the client."""
         if self._ended:
             return ()
         match event:

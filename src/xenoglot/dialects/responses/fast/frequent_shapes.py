@@ -132,7 +132,7 @@ def _written_results(content: tuple[Part, ...], kinds: Mapping[str, str]) -> lis
 
 
 def _written_turn(content: tuple[Part, ...], crossing: EncodeContext) -> list[JSONObject] | None:
-    """Write one text, or none, and the calls behind it."""
+    """Write one text, or none, and the calls after it."""
     first = plain_words(content[0], NAME)
     if first == "":
         return None

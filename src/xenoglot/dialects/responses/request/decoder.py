@@ -62,7 +62,7 @@ _OTHERS = frozenset(
 
 
 def decode_request(body: JSON) -> Request:
-    """Return what a client asks.
+    """Return the canonical request.
 
     Raises:
         WireError: a field is missing, of a wrong type or out of range.
@@ -165,7 +165,7 @@ def _take_input(reader: Reader, turns: InputDecoder, form: JSONObject) -> tuple[
 
 
 def _with_placed(tools: Sequence[Tool | Opaque], inside: Sequence[Tool | Opaque]) -> tuple[Tool | Opaque, ...]:
-    """Return the tools of the request, those that the input makes known behind them, each once."""
+    """Return the tools of the request, those that the input makes known after them, each once."""
     if not inside:
         return tuple(tools)
     known = {identity(tool) for tool in tools}
@@ -273,7 +273,7 @@ def _take_user(reader: Reader, form: JSONObject) -> str | None:
 
 
 def _take_cache(reader: Reader) -> CacheMark | None:
-    """Take `prompt_cache_options` where it asks for the implicit breakpoint."""
+    """Take `prompt_cache_options` if it requests the implicit breakpoint."""
     value = reader.peek("prompt_cache_options")
     if not isinstance(value, dict) or value.get("mode") != "implicit":
         return None

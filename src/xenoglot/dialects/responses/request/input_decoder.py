@@ -2,7 +2,7 @@
 
 What the model said in one go lies in several items: they become one assistant turn, so that its calls stand together
 (pitfall-57). Items that change the request from their place on (`additional_tools`, `configuration_update`) change
-ours, and go home with the turn behind them. Source: `openai/types/responses/response_input_item_param.py` of the
+ours, and go home with the turn after them. Source: `openai/types/responses/response_input_item_param.py` of the
 official SDK.
 """
 
@@ -69,7 +69,7 @@ class InputDecoder:
         self._before: list[JSON] = []  # items that go home with the next turn
 
     def decode(self, items: Sequence[JSON], path: str) -> tuple[tuple[Message, ...], list[JSON]]:
-        """Return the turns, and the items behind the last of them.
+        """Return the turns, and the items after the last of them.
 
         Raises:
             WireError: an item is of no type, or lacks what its type needs.
@@ -120,7 +120,7 @@ class InputDecoder:
 
     def _said(self, kind: str, parts: Sequence[Part]) -> None:
         if kind in ("message", "reasoning") and self._spoke and not self._called:
-            self._end_turn()  # words behind words: another turn, or they would be glued together
+            self._end_turn()  # words after words: another turn, or they would be glued together
         self._spoke = self._spoke or kind == "message"
         self._called = self._called or any(isinstance(part, ToolCall) for part in parts)
         self._parts += parts

@@ -156,7 +156,7 @@ class StoredResponseStream:
         return (ServerSentEvent(encode_json(frame), event.event),)
 
     def close(self) -> Sequence[ServerSentEvent]:
-        """Nothing is held back."""
+        """Return nothing: nothing is buffered."""
         return ()
 
     @property

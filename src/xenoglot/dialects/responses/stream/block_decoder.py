@@ -88,7 +88,7 @@ class BlockDecoder:
         """Return the end of the block, given what the wire says of the `whole` of it.
 
         What no delta said is told as a delta where it is but more of the same, for that is what readers look at; what
-        the block did not grow to at all stands behind it.
+        the block did not grow to at all stands after it.
         """
         known = self.part()
         whole = known if whole is None else _kept(known, whole)
@@ -103,7 +103,7 @@ class BlockDecoder:
 
 
 def _words(part: Part) -> str:
-    """Return the words of a part, or the arguments of a call; other parts have none here."""
+    """Return the text of a part, or the arguments of a call; other parts have none here."""
     if isinstance(part, ToolCall):
         return part.arguments
     return part.text if isinstance(part, (Text, Refusal)) else ""

@@ -252,7 +252,7 @@ class ReasoningBlock(Block):
         return self._summary if self._summary is not None or not self._has_content else self._content
 
     def begin(self) -> list[ServerSentEvent]:
-        """Return the thought known at the start."""
+        """Return the reasoning known at the start."""
         header = self.growth.header
         if not isinstance(header, Reasoning):
             return []

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
 
 ENDED_EARLY = "connection lost: the upstream's stream ended without being complete"
-"""What is said of a stream without an end (U14)."""
+"""The error text for a stream without an end (U14)."""
 
 _ITEM_KEYS = frozenset({"item", "item_id", "output_index"})
 """An event that has one of these is about an item."""
@@ -76,7 +76,7 @@ class StreamDecoder:
         """Whether `response.completed` or `response.incomplete` was read."""
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one server-sent event; return what it tells."""
+        """Take one server-sent event; return its canonical events."""
         if self._done or not event.data or event.data == b"[DONE]":
             return ()
         try:
@@ -172,7 +172,7 @@ class StreamDecoder:
         return (*begun, *items, *reported, Finished(finish=finish, extra=self._news(event, reader, answer)))
 
     def _news(self, event: Reader, reader: Reader, answer: JSONObject) -> Extra | None:
-        """Return what the end of the answer tells anew; what stands beside the answer is named for the event."""
+        """Return what the end of the answer tells again; what stands beside the answer is named for the event."""
         late = take_late(reader) or Extra(dialect=NAME)
         started = self._started or Started()
         known = started.extra or Extra(dialect=NAME)

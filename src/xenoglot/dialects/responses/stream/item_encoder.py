@@ -100,7 +100,7 @@ class ItemStreamEncoder:
         return [*events, self._events.event("response.output_item.done", output_index=index, item=item)]
 
     def pulse(self) -> ServerSentEvent | None:
-        """Return a delta that adds nothing to what grows; `None` where nothing does."""
+        """Return a delta that adds nothing to what grows; `None` if nothing does."""
         shape = None if self._block is None else self._block.pulse
         return None if shape is None else self._events.piece(shape, "")
 
