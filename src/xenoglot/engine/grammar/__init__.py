@@ -1,1 +1,1 @@
-"""Constrained decoding: JSON Schema, and the choice of a tool, as grammars in the runtime's notation."""
+"""Constrained decoding: compiles JSON Schema and tool choices to the runtime's grammar notation."""

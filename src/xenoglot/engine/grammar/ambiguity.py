@@ -1,8 +1,8 @@
-"""In how many places of a grammar a text can be at once: what the runtime has to follow, each of them, at each token.
+"""Estimates the ambiguity of a grammar: how many parse positions the runtime must track at each token.
 
-One small schema can have it follow thousands: the branches of `anyOf` that begin alike, repetitions of what may be
-empty. It reads no other request meanwhile, for minutes. So a text is looked for that keeps as many places as it can,
-greedily: whoever sets out to hide them can.
+A small schema can produce thousands of positions, by branches of `anyOf` with a common prefix or repetitions of
+optional items. The runtime then serves no other request for minutes. The check searches greedily for a text that keeps
+many positions open; a grammar written to evade the search can evade it.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class _Class(Struct, frozen=True, eq=False):
 
 
 class _Ways(Struct, frozen=True, eq=False):
-    """One of these rows. It is itself and no other, as is a class: to compare them would take its whole depth."""
+    """One of these rows. Compared by identity, as is a class: a comparison by value would traverse its whole depth."""
 
     ways: tuple[_Row, ...]
 
 
 class _Times(Struct, frozen=True, eq=False):
-    """An item, at least and at most so often."""
+    """An item with its minimum and maximum number of repetitions."""
 
     item: _Item
     least: int
@@ -75,7 +75,7 @@ def too_many_places(rules: Mapping[str, str], root: str) -> bool:
 
 
 class _Following:
-    """One grammar, read as far as it is needed."""
+    """One grammar, parsed as far as needed."""
 
     def __init__(self, rules: Mapping[str, str], root: str) -> None:
         self._rules = rules

@@ -1,4 +1,4 @@
-"""Characters as the inside of a JSON string: which of them may be written there, and how."""
+"""Grammar expressions for the characters allowed inside a JSON string, with their escapes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A client's grammar in GBNF, read and written again in the form of ours, within bounds.
+"""Parses a client's GBNF grammar and rewrites it in our own form, within limits.
 
-The runtime reads grammars in its own process, where one that is too large or too ambiguous stops all requests. So a
-client's text never gets there: it is parsed here, its rules are renamed, its repetitions are counted, and a rule that
-can begin with itself is refused.
+The runtime parses grammars in its own process, where one that is too large or too ambiguous stops all requests. The
+client's text is therefore never sent to it: it is parsed here, its rules are renamed, its repetitions are counted, and
+a left-recursive rule is rejected.
 
 Notation: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 """
@@ -51,7 +51,7 @@ _ESCAPES: Final = {"n": 0x0A, "r": 0x0D, "t": 0x09}
 
 
 class ClientGrammarError(ValueError):
-    """The grammar is wrong, or too large; the text says where."""
+    """The grammar is invalid or too large; the message says where."""
 
 
 class _Leaf(Struct, frozen=True):
@@ -68,19 +68,19 @@ class _Name(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True):
-    """One item after the other."""
+    """A sequence of items."""
 
     items: tuple[_Node, ...]
 
 
 class _Either(Struct, frozen=True):
-    """One of these."""
+    """A choice between items."""
 
     ways: tuple[_Node, ...]
 
 
 class _Times(Struct, frozen=True):
-    """An item, at least so often; without `most` as often as one likes."""
+    """An item with its minimum and maximum (`most`) number of repetitions; no `most`: unlimited."""
 
     item: _Node
     least: int

@@ -1,4 +1,4 @@
-"""JSON of which nobody says what it is, as grammar; bounded, so that a model that repeats itself comes to an end."""
+"""Grammar for JSON without a schema; limited, so that a model that repeats itself ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words as grammar: any at all, up to a marker that begins something else; and thoughts, which come to an end."""
+"""Grammar for free text up to a marker, and for reasoning of limited length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grammars in the notation that the runtime reads, GBNF: expressions as text, and the rules that hold them.
+"""Builds grammars in GBNF, the runtime's notation: expressions as text, and the rules that contain them.
 
 Notation: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 """
@@ -24,7 +24,7 @@ IN_CLASS: Final = "[]^-\\"
 
 
 class GrammarTooLargeError(Exception):
-    """The grammar would have more rules, or be longer, than the runtime should have to read."""
+    """The grammar has more rules or more characters than the runtime should parse."""
 
 
 def literal(text: str) -> str:
@@ -51,7 +51,7 @@ def repeat(expression: str, least: int, most: int) -> str:
 
 
 class GrammarRules:
-    """The rules of one grammar, by their names."""
+    """The rules of one grammar, by name."""
 
     def __init__(self) -> None:
         self._rules: dict[str, str] = {}

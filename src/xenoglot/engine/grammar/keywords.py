@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema, read and checked, so that what is no schema is refused by the path of the mistake."""
+"""Reads and validates the keywords of JSON Schema; an error names the path of the invalid keyword."""
 
 from __future__ import annotations
 

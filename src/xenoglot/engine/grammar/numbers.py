@@ -1,4 +1,4 @@
-"""Numbers between two bounds, as grammar: the digits from the left, for as long as the bounds still matter."""
+"""Grammar for numbers between two bounds: digits from the left, as long as the bounds still matter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBER: Final = f'{INTEGER} ("." [0-9]{{1,6}})?'
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """The numbers from `low` to `high`, where there is such a bound; `above` and `below` leave out the bound itself."""
+    """The numbers from `low` to `high`, each `None` if unbounded; `above` and `below` exclude the bound itself."""
 
     low: Decimal | None = None
     high: Decimal | None = None

@@ -1,7 +1,7 @@
-"""Regular expressions of JSON Schema as grammar: what they match, written as the inside of a JSON string.
+"""Compiles regular expressions of JSON Schema to grammars for the inside of a JSON string.
 
-Of ECMA-262 section 22.2, all that has no memory and does not look around. What is open at the end (`*`, `+`, `{2,}`) is
-closed by a bound. Without `^` and `$` anything may stand before and after, as JSON Schema wants it:
+Supported: ECMA-262 section 22.2, without back-references and look-around. Open repetitions (`*`, `+`, `{2,}`) get a
+limit. Without `^` and `$` any text may precede and follow the match, as JSON Schema requires:
 https://json-schema.org/draft/2020-12/json-schema-validation#section-6.3.3
 """
 
@@ -31,11 +31,11 @@ LONGEST: Final = 1000
 
 
 class PatternError(ValueError):
-    """The expression is not lawful, or is of a kind that no grammar can hold; the text says which."""
+    """The expression is invalid, or has no equivalent grammar; the message says which."""
 
 
 class Matched(Struct, frozen=True):
-    """The expression in the grammar, and the fewest and most characters that it matches."""
+    """The grammar of the expression, and the fewest and most characters that it matches."""
 
     text: str
     least: int
@@ -43,7 +43,7 @@ class Matched(Struct, frozen=True):
 
 
 class Bounds(Struct, frozen=True):
-    """How often something is repeated whose number of times is open at the end: `least` and `most` more times."""
+    """Limits of an open repetition: `least` and `most` further repetitions."""
 
     least: int = 0
     most: int = 64

@@ -1,4 +1,4 @@
-"""Several schemas made one: those that a reference leads to, and those that must hold together."""
+"""Resolves references in JSON Schema and merges schemas that must hold together."""
 
 from __future__ import annotations
 

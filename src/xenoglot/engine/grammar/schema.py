@@ -1,10 +1,11 @@
-"""JSON Schema as grammar: what the grammar lets pass is valid for the schema, and written like `{"a": 1, "b": [2, 3]}`.
+"""Compiles JSON Schema to a grammar: all text that the grammar allows is valid JSON for the schema.
 
-The other way round it need not hold: properties come in the order of the schema, all that has no bound gets one (so
-that a model that repeats itself comes to an end), and no property is written that the schema does not name, unless
-it names none. Keywords: https://json-schema.org/draft/2020-12/json-schema-validation and the older drafts' spellings.
+The form is `{"a": 1, "b": [2, 3]}`. The grammar may allow less than the schema: properties come in the order of the
+schema, unbounded values get a limit (so that a model that repeats itself ends), and only properties that the schema
+names are written, unless it names none. Keywords: https://json-schema.org/draft/2020-12/json-schema-validation and the
+spellings of older drafts.
 
-What narrows a value down further than a grammar can is reported to `unheld`, which may refuse it.
+Constraints that a grammar cannot express are reported to `unheld`, which may reject them.
 """
 
 from __future__ import annotations
