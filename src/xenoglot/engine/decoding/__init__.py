@@ -1,1 +1,1 @@
-"""From the text of the embedded model to content, reasoning and tool calls."""
+"""Decoders from the embedded model's text to content, reasoning and tool calls."""

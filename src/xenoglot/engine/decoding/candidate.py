@@ -1,4 +1,4 @@
-"""What one candidate says: the runtime's text, made into the blocks of an answer."""
+"""Stages that convert the runtime's text of one candidate to events."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class CandidateStage(Protocol):
     """A stage from the runtime's text to the events of one candidate, without its `Finished`."""
 
     def feed(self, text: str, logprobs: tuple[Logprob, ...]) -> Sequence[Event]:
-        """Take more text; return what it made."""
+        """Add text; return the new events."""
         ...
 
     def close(self, finish: Finish) -> tuple[Sequence[Event], Finish]:
-        """The text is over for the reason `finish`; return what was held back, and why the answer ended."""
+        """End the candidate for the reason `finish`; return the events held back, and the finish reason."""
         ...
 
 
 class PlainTextStage:
-    """Words as they come."""
+    """A stage that emits text unchanged, as one text block."""
 
     def __init__(self, candidate: int) -> None:
         self._candidate = candidate

@@ -1,7 +1,7 @@
-"""The runtime's stream of a completion, read: text, likelihoods, counts and the reason of the end, for each candidate.
+"""Decoder of the runtime's completion stream: text, logprobs, usage and finish reason of each candidate.
 
-Its items are JSON objects in server-sent events. First come those that tell how much of the prompt is read, then text,
-then for each candidate one with `"stop": true`. There is no other mark of the end: a stream without it was cut.
+Its items are JSON objects in server-sent events: first the progress of prompt processing, then text, then one with
+`"stop": true` for each candidate. The stream has no other end marker: without these it was truncated.
 """
 
 from __future__ import annotations
@@ -73,12 +73,11 @@ _decode_timings = msgspec.json.Decoder(Timings).decode
 
 
 class CompletionContext(Struct, frozen=True, kw_only=True):
-    """What a stream is read with: whose it is, the size of its prompt in tokens, and how each candidate speaks.
+    """Parameters for decoding a stream: the model, the tokens of the prompt, and the stage of each candidate.
 
-    `bounded` says that the end of the context comes before the end that the request allows. `tops` is how many
-    alternatives of each token the request wants, `None` for no likelihoods at all. `extra` is what the answer has in
-    the client's dialect alone; `timings` is the field of it in which the request wants to know how long the runtime
-    took, empty where it does not.
+    `bounded`: the context ends before the limit that the request allows. `tops` is the number of alternatives of each
+    token that the request wants, `None` for no logprobs at all. `extra` holds fields of the answer that only the
+    client's dialect has; `timings` names the field for the runtime's timings, empty if the request does not want them.
     """
 
     model: str
@@ -116,11 +115,11 @@ class CompletionDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether every candidate has come to its end."""
+        """Whether every candidate has finished."""
         return not self._open
 
     def feed(self, event: ServerSentEvent, /) -> Sequence[Event]:
-        """Take one item; return what it made."""
+        """Decode one item; return the new events."""
         try:
             item = _decode(event.data)
         except msgspec.DecodeError:
@@ -133,7 +132,7 @@ class CompletionDecoder:
         return self._read(item)
 
     def close(self) -> Sequence[Event]:
-        """Return a failure if the stream was cut."""
+        """Return a failure if the stream was truncated."""
         return () if self.complete else (Failed(failure=CRASHED),)
 
     def _read(self, item: _Item) -> Sequence[Event]:
@@ -153,7 +152,7 @@ class CompletionDecoder:
         return events
 
     def usage(self) -> UsageReported:
-        """Return what was read and written so far."""
+        """Return the tokens read and generated so far."""
         prompt = self._plan.prompt_tokens
         usage = Usage(input_tokens=prompt, output_tokens=sum(self._predicted), cache_read=self._cached)
         return UsageReported(usage=usage)

@@ -1,9 +1,10 @@
-"""How likely a prompt is, token by token.
+"""Logprobs of a prompt, token by token.
 
-The runtime tells likelihoods of what it writes, not of what it reads. So it is made to write the prompt: for each place
-it reads the tokens before it, which it has kept from the place before, and is forced to the token that stands there.
-What it tells is the likelihood before the force. A token that is no whole character is written, but not told of: there
-it is forced to another, and the token is looked up among all.
+The runtime reports logprobs of the tokens that it generates, not of those that it reads. This module therefore makes it
+generate the prompt: at each position the runtime reads the tokens before it, which are cached from the position before,
+and is forced to generate the token of the prompt. The logprob that it reports is from before the force. A token that is
+no whole character is generated without a report: there another token is forced, and the token is looked up in the whole
+vocabulary.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOST_TOPS: Final = 20
 
 
 async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: RuntimeProperties) -> tuple[Logprob, ...]:
-    """Return the likelihoods of `tokens` from the second on, each with `tops` alternatives."""
+    """Return the logprobs of `tokens` from the second on, each with `tops` alternatives."""
     found: list[Logprob] = []
     for place in range(1, len(tokens)):
         before, token = list(tokens[:place]), tokens[place]

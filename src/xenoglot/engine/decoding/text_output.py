@@ -1,4 +1,4 @@
-"""What a model writes by the habits of its family: words, thoughts and calls, told apart as they come."""
+"""Parses the text of a model by the syntax of its family into text, reasoning and tool calls, incrementally."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class ParsedTextStage:
-    """A stage from one candidate's text to its blocks. `request` holds the tools that it was told of.
+    """A stage from one candidate's text to its blocks. `request` holds the tools that the prompt describes.
 
-    `held` says that a grammar lets nothing but calls stand behind a call. What becomes of `logprobs` where words turn
-    out to be none stands in `losses`.
+    `held`: a grammar allows nothing but calls after a call. `losses` records `logprobs` of text that is not shown as
+    text.
     """
 
     def __init__(  # noqa: PLR0913  each is of another kind

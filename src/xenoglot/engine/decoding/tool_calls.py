@@ -1,7 +1,7 @@
-"""The text that a grammar let pass, made into tool calls and words as it comes.
+"""Converts text that follows our grammar to tool calls and text, incrementally.
 
-Each line is one JSON object that begins in one of a few known ways. What follows its beginning is passed on, until the
-bracket that ends it. No JSON is parsed twice and nothing waits for its end, but an escape in words.
+Each line is one JSON object with one of a few known prefixes. The text after the prefix is passed on until the closing
+bracket. No JSON is parsed twice, and nothing is held back except an escape sequence in text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class Branch(Struct, frozen=True):
-    """One thing the answer may be: it begins with `prefix`, what counts follows, and `foot` ends it.
+    """One alternative of the answer: it starts with `prefix`, then its value, then `foot`.
 
-    `form` is what becomes of it: arguments of the function `name`, the free text of the custom tool `name`, words that
-    were written as a JSON string, or words as they are.
+    `form` is the kind of the value: arguments of the function `name`, input of the custom tool `name`, text as a JSON
+    string, or plain text.
     """
 
     prefix: str
@@ -41,7 +41,7 @@ class Branch(Struct, frozen=True):
 
 
 class ToolCallStage:
-    """A stage from constrained text to tool calls, one in a line, or to words. `identify` makes the id of a call."""
+    """A stage from constrained text to tool calls, one per line, or to text. `identify` creates the id of a call."""
 
     def __init__(self, candidate: int, branches: Sequence[Branch], identify: Callable[[], str]) -> None:
         self._candidate = candidate
@@ -116,7 +116,7 @@ def _patterns(branches: Sequence[Branch]) -> tuple[re.Pattern[str], re.Pattern[s
 
 
 class _Inside(Protocol):
-    """A stage from the text of a value to what is passed on of it, and what stands behind its end."""
+    """A stage from the text of a value to the part that is passed on, and the text after its end."""
 
     ended: bool
 
@@ -134,10 +134,10 @@ def _inside(branch: Branch) -> _Inside:
 
 
 class _Value:
-    """A stage that lets the text of a JSON value pass.
+    """A stage that passes the text of a JSON value on.
 
-    With `depth` 0 it is an object, and ends with its own bracket. With 1 it may be anything, and ends before the
-    bracket that closes what is around it.
+    With `depth` 0 the value is an object, and ends with its own bracket. With 1 it may be any value, and ends before
+    the bracket that closes its container.
     """
 
     def __init__(self, depth: int) -> None:

@@ -1,1 +1,1 @@
-"""From a request to a prompt and a grammar for the embedded model."""
+"""Converts a request to a prompt and a grammar for the embedded model."""

@@ -1,4 +1,4 @@
-"""How the loaded model writes calls, as far as a grammar can hold it to that: what stands around each call."""
+"""Tool call formats of model families, as far as a grammar can enforce them: the text around each call."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ARGUMENTS: Final = '{"@": 0}'
 
 
 class CallFormat(Struct, frozen=True):
-    """A form of calls: `lead`, a call, and for each further one `joint` and the call, then `tail`.
+    """A format of tool calls: `lead`, a call, for each further call `joint` and the call, then `tail`.
 
-    Each is a row of literals with blanks between them. `spell` gives what stands before and after the arguments of a
-    tool by its name. `marker` is what tells among words that calls begin, where it stands at its `place`; "" where only
-    the first character of the answer tells it.
+    Each is a sequence of literals with optional blanks between them. `spell` returns the text before and after the
+    arguments of a tool, by its name. `marker` is the text that starts calls inside other text, valid at its `place`; ""
+    if only the first character of the answer can start them.
     """
 
     lead: tuple[str, ...]

@@ -1,11 +1,13 @@
-"""What the answer must look like: the choice of a tool and the form of the output, as a grammar for the runtime.
+"""Compiles tool choice and output format of a request to a grammar for the runtime.
 
-A model this small cannot be asked for a form, it can only be held to it. One that has learnt no calls may, where it may
-or must call a tool, write nothing but `{"name": …, "arguments": …}`, or, where words will do too, `{"reply": …}`. One
-that has learnt them writes words as it likes; the marker of its family begins a call, and that is held to the tools.
+A model this small does not follow format instructions reliably, so the grammar enforces them. A model without tool
+training, if it may or must call a tool, can generate only `{"name": …, "arguments": …}` or, if text is allowed too,
+`{"reply": …}`. A model with tool training generates free text; its family's marker starts a call, and the call is
+constrained to the tools.
 
-The runtime knows grammars that wait for a marker (`grammar_lazy`). But a token may hold the end of a marker and more,
-which no grammar takes back: such a request fails. So words are part of the grammar, as all texts without the marker.
+The runtime supports grammars that start at a marker (`grammar_lazy`). But a token may contain the end of a marker and
+more, which no grammar takes back: such a request fails. Free text is therefore part of the grammar, as all texts
+without the marker.
 """
 
 from __future__ import annotations
@@ -64,11 +66,11 @@ CALL_OR_REPLY: Final = (
 
 
 class Constraint(Struct, frozen=True):
-    """What an answer is held to, and what to tell the model about it.
+    """The grammar of an answer, and the text about it for the prompt.
 
-    `grammar` is "" where it is held to nothing. `branches` are what a grammar of ours lets pass; none if that simply is
-    the text of the answer, or written as the model's family does. `told` are the tools that the model's own template
-    tells of, `instructions` what is added to the system's words.
+    `grammar` is "" for an unconstrained answer. `branches` are the alternatives of our own grammar; empty if the text
+    is the answer itself, or is written in the syntax of the model's family. `told` are the tools that the model's own
+    template describes, `instructions` is added to the system prompt.
     """
 
     grammar: str = ""
@@ -100,7 +102,7 @@ def constrain(
 
 
 class _Constraining:
-    """One request on its way to a grammar."""
+    """Compiles the constraint of one request."""
 
     def __init__(self, request: Request, losses: Losses, manner: ModelTraits, longest: int) -> None:
         self._request = request

@@ -1,4 +1,4 @@
-"""The forms of answers that are no JSON: choices, regular expressions and grammars of the client, for the runtime."""
+"""Grammars for output formats other than JSON: choices, regular expressions and a client's own grammar."""
 
 from __future__ import annotations
 

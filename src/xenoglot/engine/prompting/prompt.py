@@ -1,12 +1,12 @@
-"""From messages to tokens: the model's own template, with the words of strangers put in as tokens that control nothing.
+"""Renders messages with the model's chat template to tokens, and neutralizes control tokens in message texts.
 
-The template is rendered around marks that stand for the texts, and cut at them. Its own pieces are tokenized with their
-control tokens, the texts without: a text that says `<|im_end|>` is those ten characters to the model, never the end of
-its turn. The list of tokens is what is sent, so its length is the exact size of the prompt.
+The template is rendered with placeholders for the texts, and split at them. Its own pieces are tokenized with control
+tokens, the texts without: `<|im_end|>` in a text is ten characters to the model, never the end of its turn. The list of
+tokens is sent, so its length is the exact size of the prompt.
 
-Tools and the arguments of calls are no such texts: the template writes them its own way, escapes and all. Where one of
-their strings holds what would be a control token, a mark for nothing at all is put between its characters, and the
-template is cut there too.
+Tools and arguments of calls cannot be placeholders: the template serializes them itself, escapes included. If one of
+their strings contains a control token, an empty placeholder is inserted between its characters, and the template is
+split there too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARK: Final = re.compile(r"xeno(\d+)(?=x)")
 
 
 class Prompt:
-    """One prompt in the making: `said` are its messages, `tools` what the template tells the model of."""
+    """A prompt to be rendered: `said` are its messages, `tools` those that the template describes."""
 
     def __init__(self, said: Sequence[JSONObject], tools: Sequence[JSONObject], runtime: Runtime) -> None:
         self._runtime = runtime

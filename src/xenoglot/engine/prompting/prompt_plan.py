@@ -1,4 +1,4 @@
-"""A request as the loaded weights are asked it: prompt, grammar, and how what they write is read."""
+"""Plans one generation: prompt, grammar, and the stages that parse the generated text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HELD: Final = "the answer is held to the form of a tool call"
 
 
 class PromptPlan(Struct, frozen=True, kw_only=True):
-    """A request, ready to be answered: its prompt in tokens, what holds the answer, how the model speaks in it."""
+    """A prepared request: its prompt in tokens, its constraint, and the traits of the model for it."""
 
     request: Request
     losses: Losses
@@ -63,7 +63,7 @@ class PromptPlan(Struct, frozen=True, kw_only=True):
 
 
 class PromptPlanner:
-    """What makes requests ready for the weights `model`; `syntax` is the policy by which their text is read."""
+    """Prepares requests for the weights `model`; `syntax` is the policy for parsing their text."""
 
     def __init__(self, runtime: Runtime, model: str, syntax: str) -> None:
         self._runtime = runtime

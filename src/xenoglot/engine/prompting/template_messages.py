@@ -1,4 +1,4 @@
-"""A conversation as the messages of a chat template that knows tools, and the tools that it is told of."""
+"""Converts a conversation and its tools to the messages of a chat template that supports tools."""
 
 from __future__ import annotations
 

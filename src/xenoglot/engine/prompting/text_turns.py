@@ -1,4 +1,4 @@
-"""A conversation as the turns of a model that only reads text: what was said, called and returned, in words."""
+"""Converts a conversation to text-only turns, with tool calls and results in plain text."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def ends_in_results(request: Request) -> bool:
 
 
 class _Piece(Struct, frozen=True):
-    """What one message says, or one of the results in it."""
+    """The text of one message, or of one tool result in it."""
 
     role: str
     text: str
@@ -119,7 +119,7 @@ def _turn(role: str, pieces: list[_Piece]) -> TemplateTurn:
 
 
 class _Reading:
-    """Reads messages one after the other; remembers the calls, for their results say only an id."""
+    """Converts messages in order; remembers the calls, because results contain only an id."""
 
     def __init__(self, request: Request, losses: Losses) -> None:
         parts = [part for message in request.messages for part in message.content]
