@@ -1,7 +1,7 @@
-"""A BERT checkpoint, as its makers publish it, written as the model file that the runtime loads.
+"""Converts a published BERT checkpoint to the GGUF file that the runtime loads.
 
-The numbers are copied as they are, byte for byte; only their names change, and the vocabulary gets the runtime's marks.
-So the same checkpoint always makes the same file, whose hash can be known beforehand.
+Tensors are copied byte for byte; only their names change, and the vocabulary gets the runtime's word markers. One
+checkpoint therefore always produces the same file, whose hash is known in advance.
 
 Sources: https://github.com/huggingface/safetensors (format), https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 and `conversion/bert.py` in https://github.com/ggml-org/llama.cpp.
@@ -57,7 +57,7 @@ _LAYER = "encoder.layer."
 
 
 class _Described(Struct, frozen=True):
-    """What the head of a checkpoint says of a tensor; of its notes on itself, nothing of this."""
+    """A tensor's entry in the header of a checkpoint; the checkpoint's metadata entry has none of these fields."""
 
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class _Described(Struct, frozen=True):
 
 
 class _Tensor(Struct, frozen=True):
-    """Where the numbers of one tensor are in the checkpoint, and what it is called in the file."""
+    """Position of one tensor in the checkpoint, and its name in the file."""
 
     name: str
     shape: tuple[int, ...]

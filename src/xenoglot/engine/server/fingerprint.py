@@ -1,4 +1,4 @@
-"""What names the build and the weights that made an answer: it changes with them, and with the template."""
+"""System fingerprint of an answer: changes with the build, the weights and the template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNTIME = "xllamacpp"
 
 
 def fingerprint(weights: Weights, settings: Settings) -> str:
-    """Return the name; of the weights it knows the file's name and size, which cost no reading."""
+    """Return the fingerprint; it uses the name and size of the weights, not their content."""
     try:
         size = weights.path.stat().st_size
     except OSError:  # it is reported when the model is started

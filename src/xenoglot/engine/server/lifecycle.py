@@ -1,4 +1,4 @@
-"""The engine as the gateway sees it: there when it is asked for, back after a crash, gone when it is not wanted."""
+"""Lifecycle of the engine's child process: started on demand, restarted after a crash, stopped."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ State = Literal["idle", "starting", "ready", "resting", "stopped"]
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
-    """How long to rest between a crash and the next start, in seconds.
+    """Delay between a crash and the next start, in seconds.
 
-    `first` after the first crash, twice as long after each further one, never over `longest`. A life of `stable`
-    seconds wipes the slate clean.
+    `first` after the first crash, doubled after each further one, at most `longest`. After `stable` seconds without a
+    crash it starts again at `first`.
     """
 
     first: float = 0.5
@@ -35,9 +35,10 @@ class Backoff(Struct, frozen=True, kw_only=True):
 
 
 class EngineHealth(Struct, frozen=True, kw_only=True):
-    """What is known of the engine without asking it.
+    """State of the engine, read without a request.
 
-    `starts` counts the children that came up, `crashes` the failures in a row, `problem` is the last failure's line.
+    `starts` counts the children that became ready, `crashes` the consecutive failures, `problem` is the message of the
+    last failure.
     """
 
     state: State
@@ -48,9 +49,9 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
 
 
 class EngineProcess:
-    """A child process that is started when it is first needed and started again when it is needed after a crash.
+    """A child process that starts on demand, and again after a crash.
 
-    It belongs to one event loop. `clock` and `sleep` are arguments, so that tests can be the time.
+    It belongs to one event loop. `clock` and `sleep` are arguments, so that tests control time.
     """
 
     def __init__(  # noqa: PLR0913 - each has its default

@@ -1,4 +1,4 @@
-"""How the loaded weights speak: whether their chat template tells of tools, and how they write calls and thoughts."""
+"""Traits of the loaded weights: tool support of the chat template, and syntax of calls and reasoning."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SWITCH: Final = "enable_thinking"
 
 
 class ModelTraits(Struct, frozen=True, kw_only=True):
-    """What is known of the weights' habits.
+    """How a model generates calls and reasoning.
 
-    `tools`: their chat template tells of tools. `syntax` is how they write calls and thoughts, `form` the calls of it
-    where a grammar can hold them to it, `thoughts` the tags of their thoughts.
+    `tools`: its chat template describes tools. `syntax` is the syntax of calls and reasoning, `form` the call format if
+    a grammar can enforce it, `thoughts` the tags of reasoning.
     """
 
     tools: bool = False
@@ -45,9 +45,9 @@ UNTAUGHT: Final = ModelTraits()
 
 
 class ChatTemplate(Struct, frozen=True, kw_only=True):
-    """A chat template: its text, whether it tells of tools, and how prompts end that it makes.
+    """A chat template: its text, whether it describes tools, and the ends of its prompts.
 
-    `ends` are for a thinking that is switched on, switched off, or left to it (`None`); empty where it does not think.
+    `ends` are for reasoning switched on, switched off, or not set (`None`); empty if the model does not reason.
     """
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""The runtime's HTTP routes: how its child process is asked, and what its errors mean."""
+"""Client of the runtime's HTTP API: requests to the child process, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 
 class RuntimeProperties(Struct, frozen=True):
-    """What the running model says of itself: the tokens it holds, the different ones it knows, its chat template.
+    """Properties of the loaded model: context size, vocabulary size, chat template.
 
     `bos` and `eos` are the texts of the tokens that begin and end texts, `tokenizer` is the class of the transformers
     library for tokenizers of its kind.
@@ -125,7 +125,7 @@ class _Vectors(Struct):
 
 
 class TokenLogprob(Struct):
-    """A token with its likelihood, as the runtime tells it; `top` are the likeliest at its place."""
+    """A token with its logprob, as the runtime reports it; `top` are the most likely tokens at its position."""
 
     token: str
     logprob: float
@@ -139,7 +139,7 @@ class _Weighed(Struct):
 
 
 class Process(Protocol):
-    """Who knows where the runtime answers, and sees to it that it does: an `EngineProcess`."""
+    """Owner of the runtime's address, which starts it when needed: an `EngineProcess`."""
 
     async def ready(self) -> EngineEndpoint:
         """Return the address of the running engine.
@@ -167,7 +167,7 @@ _GONE = ("connect", "closed")
 
 
 class Runtime:
-    """One engine process, asked over HTTP. Every error comes out as a `FailureError`."""
+    """HTTP client of one engine process. Every error is raised as a `FailureError`."""
 
     def __init__(self, process: Process, transport: Transport) -> None:
         self._process = process

@@ -1,10 +1,12 @@
-"""The child process that hosts llama.cpp's server (xllamacpp) on a private unix socket, or on loopback with a key.
+"""Main module of the child process: runs llama.cpp's server (xllamacpp) on a unix socket, or on loopback with a key.
 
-It speaks three words with its parent. One JSON line comes in on stdin: the fields of `Config`. One JSON line goes out
-on stdout: `{"address": "unix:///…"}` once requests can be sent, or `{"error": code, "message": …}`. And the end of
-stdin means that the parent is gone, or wants it gone: it leaves at once, in whatever state it is.
+The socket is private to this user. The protocol with the parent has three parts. One JSON line comes in on stdin: the
+fields of `Config`. One JSON line goes out on stdout: `{"address": "unix:///…"}` once requests can be sent, or
+`{"error": code, "message": …}`. The end of stdin means that the parent has died, or wants the child to exit: it exits
+at once, in any state.
 
-It imports nothing of this project and is run as a file, so that it starts fast and whatever the parent's import path.
+It imports nothing of this project and is run as a file, so that it starts fast and does not depend on the parent's
+import path.
 """
 
 import contextlib
@@ -29,11 +31,11 @@ ERROR_LEVEL: Final = 1  # llama.cpp's log level "error": one above silence; it p
 
 
 class Config(TypedDict):
-    """What the parent says: a model file, its alias, and the shape of the server.
+    """The configuration from the parent: a model file, its alias, and the settings of the server.
 
-    `slots` requests run at once and share `context` tokens of memory; prompts are read `batch` tokens at a time.
-    `socket` is the path of the unix socket, or "" for a free loopback port. `pooling` is "" for a model that writes;
-    else it makes embeddings, of all its tokens (`mean`) or as the model file says (`model`).
+    `slots` requests run concurrently and share `context` tokens of memory; prompts are processed in batches of `batch`
+    tokens. `socket` is the path of the unix socket, or "" for a free loopback port. `pooling` is "" for a generating
+    model; for embeddings it is `mean` (over all tokens) or `model` (as the model file says).
     """
 
     model: str
@@ -49,7 +51,7 @@ class Config(TypedDict):
 
 
 class StartFailure(Exception):  # noqa: N818 - it is one line to the parent, not an error of the program
-    """What the parent is told instead of an address."""
+    """Sent to the parent instead of an address."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

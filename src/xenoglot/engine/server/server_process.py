@@ -1,4 +1,4 @@
-"""One life of the engine's child process: launched with a model, addressed, ended."""
+"""Starts, monitors and stops one child process of the engine."""
 
 import asyncio
 import contextlib
@@ -34,14 +34,14 @@ def spare_cores() -> int:
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """The shape of the engine: how much it does at once.
+    """Capacity of the engine.
 
-    `slots` requests run at once, more wait their turn; they share `context` tokens of memory (None: what the weights
-    say, or 8192). Prompts are read `batch` tokens at a time: between two batches the other requests and the closed
-    connections get their turn. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each at
-    most `queue_seconds`. With `pooling` it makes embeddings instead of text: of all tokens of a text together, or as
-    the weights say. With `remembers`, a prompt that begins as another did is not read again from its beginning: who
-    asks learns by the time it takes, and by the usage, that somebody asked it before.
+    `slots` requests run concurrently, more wait in the queue; they share `context` tokens of memory (None: as the
+    weights say, or 8192). Prompts are processed in batches of `batch` tokens: between two batches other requests run
+    and disconnects are noticed. A load longer than `load_seconds` is a failure. At most `queue` requests wait, each at
+    most `queue_seconds`. With `pooling` it makes embeddings instead of text: pooled over all tokens of a text, or as
+    the weights say. With `remembers`, a common prefix of two prompts is processed once: a client can then learn, from
+    the time and the usage, that an earlier request had the same prefix.
     """
 
     slots: int = 4
@@ -58,9 +58,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class EngineEndpoint(Struct, frozen=True, kw_only=True):
-    """Where the running engine answers: HTTP at `url`, over the unix socket where there is one.
+    """Address of the running engine: HTTP at `url`, over the unix socket if there is one.
 
-    Each request carries `authorization: Bearer <key>`. Both change with every start.
+    Each request has the header `authorization: Bearer <key>`. Both change at every start.
     """
 
     url: str
@@ -69,7 +69,7 @@ class EngineEndpoint(Struct, frozen=True, kw_only=True):
 
 
 class _Report(Struct, frozen=True):
-    """The worker's one line: an address, or an error code with a sentence."""
+    """The child's one line: an address, or an error code with a message."""
 
     address: str = ""
     error: str = ""
@@ -77,7 +77,7 @@ class _Report(Struct, frozen=True):
 
 
 class Child:
-    """A child process that has loaded its model and listens."""
+    """A running child process that has loaded its model and accepts requests."""
 
     def __init__(self, process: asyncio.subprocess.Process, socket: str) -> None:
         self._process = process

