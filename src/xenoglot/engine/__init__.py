@@ -1,1 +1,1 @@
-"""The embedded model: its weights, and the child process that runs it."""
+"""The embedded model: its weights, its server process, and the backend that uses it."""

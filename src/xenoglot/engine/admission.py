@@ -1,9 +1,9 @@
-"""Who may run: as many requests as the memory of the runtime holds, the others in the order in which they came.
+"""Admission queue of the embedded model: limits concurrent requests and the tokens that they reserve.
 
-The requests that run share the context. Where their sum outgrows it, the runtime fails all of them at once; so none is
-let in before there is room for its whole prompt and its longest answer. The line is fair: a small request does not
-overtake a large one that waits for room. It is bounded, in length and in time: whoever is refused is told when to come
-again, by the pace at which those before it went through.
+All running requests share the context. If their sum exceeds it, the runtime fails all of them at once. A request is
+therefore admitted only when its whole prompt and its longest answer fit. The queue is first in, first out: a small
+request does not overtake a large one that waits for memory. Its length and its waiting time are limited. A rejected
+request gets a retry delay, estimated from the recent pace of the queue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRY_SECONDS: Final = (1.0, 60.0)
 
 
 class QueueCounts(Struct, frozen=True, kw_only=True):
-    """What is known of the line: how many run, how many wait, and how many were ever refused."""
+    """Counters of the queue: running, waiting and rejected requests."""
 
     running: int
     waiting: int
@@ -44,7 +44,7 @@ class QueueCounts(Struct, frozen=True, kw_only=True):
 
 
 class Ticket:
-    """The right to run, for one request; give it back once, or more often."""
+    """A reservation of a slot and tokens for one request; releasing it twice has no effect."""
 
     def __init__(self, admission: Admission, slots: int, tokens: int) -> None:
         self._admission = admission
@@ -54,19 +54,19 @@ class Ticket:
         self._held = True
 
     def release(self) -> None:
-        """Give it back: the runtime is done with the request."""
+        """Release the reservation: the runtime has finished the request."""
         if self._held:
             self._held = False
             self._admission.take_back(self)
 
     def release_soon(self) -> None:
-        """Give it back as soon as the runtime must have noticed that nobody listens any more."""
+        """Release the reservation once the runtime must have noticed the disconnect."""
         if self._held:
             asyncio.get_running_loop().call_later(LINGER_SECONDS, self.release)
 
 
 class Admission:
-    """The line in front of `slots` places that share a number of tokens.
+    """Admits requests to `slots` slots that share a number of tokens.
 
     At most `longest_line` wait, each at most `longest_wait` seconds of `clock`'s.
     """
@@ -91,16 +91,16 @@ class Admission:
 
     @property
     def queue(self) -> QueueCounts:
-        """How long the line is now."""
+        """The current counters of the queue."""
         return QueueCounts(running=self._running, waiting=len(self._line), refused=self._refused)
 
     async def enter(self, slots: int, tokens: int, capacity: int, *, again: bool = False) -> Ticket:
-        """Wait for one's turn; `tokens` of `capacity` and `slots` are held until the ticket is given back.
+        """Wait for admission; `tokens` of `capacity` and a slot of `slots` are reserved until the ticket is released.
 
-        Whoever was in and comes `again` with the rest of it waits at the end of the line, however long that is.
+        A request that was admitted before and continues (`again`) waits at the end of the queue, however long that is.
 
         Raises:
-            FailureError: too many wait already, or this one has waited too long.
+            FailureError: the queue is full, or the request has waited too long.
         """
         ticket = Ticket(self, slots, tokens)
         if not self._line and self._fits(ticket, capacity):
@@ -125,7 +125,7 @@ class Admission:
         return ticket
 
     def take_back(self, ticket: Ticket) -> None:
-        """Free what `ticket` held, and let in who fits now."""
+        """Release what `ticket` reserved, and admit the next requests that fit."""
         self._used_slots -= ticket.slots
         self._used_tokens -= ticket.tokens
         self._running -= 1
@@ -133,7 +133,7 @@ class Admission:
         self._call()
 
     def patience(self) -> float:
-        """Return the seconds after which whoever waits now has been let in, if all goes on as it has lately."""
+        """Return the estimated seconds until a request that arrives now is admitted, at the recent pace."""
         least, most = RETRY_SECONDS
         pace = self._run_seconds / max(self._running, 1)
         return min(most, max(least, pace * len(self._line)))

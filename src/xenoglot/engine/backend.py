@@ -1,4 +1,4 @@
-"""The embedded model as a backend: requests turned into prompts and grammars, its text into events."""
+"""Backend for the embedded model: converts requests to prompts and grammars, and generated text to events."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STREAMED: Final = {"stream": True, "return_progress": True, "response_fields": R
 
 
 class _Job(Struct, frozen=True, kw_only=True):
-    """A request, ready for the runtime."""
+    """A request that is ready for the runtime."""
 
     fields: JSONObject
     plan: CompletionContext
@@ -77,9 +77,9 @@ class _Job(Struct, frozen=True, kw_only=True):
 
 
 class Engine:
-    """A model file and the process that runs it, as a backend. Nothing starts before `start` or the first request.
+    """Backend that runs a model file in a child process. Nothing starts before `start` or the first request.
 
-    It belongs to one event loop. `transport` stays its maker's; `process` is for tests that watch it.
+    It belongs to one event loop. `transport` is closed by its creator; `process` can be replaced in tests.
     """
 
     def __init__(
@@ -104,18 +104,18 @@ class Engine:
         self._embedding = EmbeddingEngine(self.name, lambda: weights, pooling, transport=transport)
 
     async def start(self) -> None:
-        """Load the model now, so that the first answer need not wait for it.
+        """Load the model now, so that the first request does not wait for it.
 
         Raises:
-            EngineError: it cannot be loaded; the message says what to do.
+            EngineError: the model cannot be loaded; the message says what to do.
         """
         await self._process.ready()
 
     async def answer(self, call: Call) -> Answer:
-        """Start answering, as soon as there is room.
+        """Start the answer as soon as the request is admitted.
 
         Raises:
-            FailureError: the request asks for something impossible, or the model cannot be used now.
+            FailureError: the request is invalid for this model, or the model cannot be used now.
         """
         call = replace(call, request=understood(call.request))
         shares = shares_of(call, texts=True, candidates=False)
@@ -144,7 +144,7 @@ class Engine:
         return _Run(reply, ticket, CompletionDecoder(job.plan), job.stops, self._meter, self._runtime)
 
     async def _turn(self, job: _Job) -> Ticket:
-        """Wait for the turn of `job`; whoever leaves before has left, too."""
+        """Wait until `job` is admitted; a disconnect during the wait cancels it."""
         try:
             return await self._admission.enter(job.slots, job.tokens, job.context)
         except CancelledError:
@@ -152,7 +152,7 @@ class Engine:
             raise
 
     async def count(self, call: Call) -> int | None:
-        """Return the tokens of the whole prompt as it would be sent; `None` where it is too long to be worth it."""
+        """Return the number of tokens of the whole prompt as sent; `None` if it is too long to be counted cheaply."""
         try:
             asking = replace(call, request=understood(call.request))
             requests = [share.call.request for share in shares_of(asking, texts=True, candidates=False)]
@@ -165,7 +165,7 @@ class Engine:
             raise
 
     async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
-        """Return vectors made of what the model thinks of each token of a text; it was not made for that."""
+        """Return embeddings pooled from the token states of this model, which was not trained for embeddings."""
         return await self._embedding.embed(call)
 
     async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
@@ -184,7 +184,7 @@ class Engine:
         return Tokens(numbers=tuple(numbers), longest=context, texts=texts, pieces=pieces, bare=asked.bare)
 
     async def tokenizer_info(self) -> TokenizerInfo:
-        """Return the facts of the model's tokenizer; which token pads texts is not known."""
+        """Return information about the model's tokenizer; the padding token is not known."""
         facts = await self._runtime.facts()
         template = facts.template.text or None
         return TokenizerInfo(kind=facts.tokenizer, eos=facts.eos or None, bos=facts.bos or None, chat_template=template)
@@ -194,21 +194,21 @@ class Engine:
         return await checked_text(asked.tokens, self._runtime)
 
     def measures(self) -> EngineMetrics:
-        """Return what it has done so far."""
+        """Return the current metrics."""
         queue = self._admission.queue
         said = self._meter.measures(self.name, self._settings.slots, self._runtime.starts)
         return replace(said, running=queue.running, waiting=queue.waiting, refused=queue.refused)
 
     def continues(self, _model: str) -> bool:
-        """Return that it goes on with a turn that has begun."""
+        """Return that the model can continue a started assistant turn."""
         return True
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Return the one model it is; its context is what all requests at once have room in."""
+        """Return the one model; its context is shared by all concurrent requests."""
         return (ModelInfo(id=self.name, owned_by="xenoglot", max_input_tokens=self._context),)
 
     async def aclose(self) -> None:
-        """End its processes."""
+        """Stop the child processes."""
         await self._embedding.aclose()
         await self._process.stop()
 
@@ -286,7 +286,7 @@ class Engine:
 
 
 class _Run:
-    """One completion under way."""
+    """One running completion."""
 
     def __init__(  # noqa: PLR0913, PLR0917  what a completion is made of
         self,

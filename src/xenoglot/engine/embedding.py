@@ -1,8 +1,8 @@
-"""A model that makes embeddings, as a backend: texts into tokens, tokens into vectors, in a process of its own.
+"""Backend for embeddings: tokenizes texts and computes their vectors in a separate process.
 
-The runtime pools the tokens of a text only if it reads them all in one batch. A model that writes is given small
-batches, so that whoever else waits gets a turn; so embeddings are made by another process, started when they are first
-asked for, and writing is as fast as without.
+The runtime pools the tokens of a text only if it reads them all in one batch. A generating model has small batches, so
+that concurrent requests get a turn. Embeddings therefore run in another process, which starts at the first embedding
+request and does not slow down generation.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ https://arxiv.org/abs/2205.13147). Of any other the beginning means nothing."""
 
 
 class EmbeddingEngine:
-    """A model file and the process that runs it for embeddings. Nothing starts before the first request.
+    """Backend that runs a model file for embeddings. Nothing starts before the first request.
 
-    `find` gives the weights, downloading them if need be; it may block, and raise `EngineError`. With `pooling` "mean"
-    a vector is the mean over a text's tokens, as suits a model that was made for writing; with "model" it is made as
-    the file says. It belongs to one event loop; `transport` stays its maker's.
+    `find` returns the weights, and downloads them if needed; it may block, and raise `EngineError`. With `pooling`
+    "mean" a vector is the mean over a text's tokens, as suits a model that was trained to generate; with "model" the
+    model file decides. It belongs to one event loop; `transport` is closed by its creator.
     """
 
     def __init__(

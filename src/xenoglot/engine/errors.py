@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded model before it has answered anything.
+"""Exceptions of the embedded model before it has answered anything.
 
 ::
 
@@ -19,23 +19,23 @@ class EngineError(XenoglotError):
     """
 
     def __init__(self, message: str, *, detail: str = "") -> None:
-        """Keep the sentence for everybody apart from the detail for the operator."""
+        """Store the message for clients and, apart from it, the detail for the operator."""
         super().__init__(message)
         self.detail = detail
 
 
 class WeightsError(EngineError):
-    """There is no model file, or the file is not a model."""
+    """The model file does not exist, or is not a model."""
 
 
 class StartError(EngineError):
-    """The child process refused to start or died before it was ready."""
+    """The child process failed to start, or ended before it was ready."""
 
 
 class UnavailableError(EngineError):
-    """The engine is starting, resting after crashes, or stopped; `retry_after` is in seconds where it is known."""
+    """The engine is starting, backing off after crashes, or stopped; `retry_after` is in seconds if known."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        """Say how long to wait where that is known."""
+        """Store the seconds after which a retry makes sense, if known."""
         super().__init__(message)
         self.retry_after = retry_after

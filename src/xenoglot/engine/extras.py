@@ -1,4 +1,4 @@
-"""Fields of llama-server and vLLM that no dialect defines and the embedded model understands, by their names."""
+"""Request fields of llama-server and vLLM that no dialect defines and the embedded model supports."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ONE_FORM: Final = "only one form of the answer can be demanded, and `{}` does so
 
 
 class Demand(Struct, frozen=True):
-    """A form that the answer must have: its kind, what describes it, and the field that demanded it."""
+    """An output format that a request demands: its kind, its value, and the name of the field."""
 
     kind: str
     value: JSON

@@ -1,4 +1,4 @@
-"""What the embedded model has done so far, in numbers: kept beside its requests, read when somebody asks."""
+"""Metrics of the embedded model: counters and rates, updated by its requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MILLISECONDS: Final = 1000.0
 
 
 class Timings(Struct, frozen=True):
-    """What the runtime says of one answer: tokens read and written, and the time that took in milliseconds.
+    """The runtime's report on one answer: tokens read and generated, and milliseconds.
 
-    `prompt_n` leaves out the `cache_n` tokens that it remembered.
+    `prompt_n` excludes the `cache_n` tokens found in its cache.
     """
 
     cache_n: int = 0
@@ -29,10 +29,10 @@ class Timings(Struct, frozen=True):
 
 
 class EngineMetrics(Struct, frozen=True, kw_only=True):
-    """The numbers of a moment. Those that only grow count from the start of this process.
+    """A snapshot of the metrics. Counters count from the start of this process.
 
-    Tokens and seconds are those of answers that came to their end; tokens per second are means that lean towards the
-    latest of these, as one request sees them. `starts` counts the child processes that came up.
+    Tokens and seconds are those of completed answers; tokens per second are moving averages over single requests,
+    weighted towards recent ones. `starts` counts the child processes that became ready.
     """
 
     model: str
@@ -54,7 +54,7 @@ class EngineMetrics(Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class MetricsSource(Protocol):
-    """A backend that keeps such numbers."""
+    """A backend that has these metrics."""
 
     def measures(self) -> EngineMetrics:
         """Return them; asks nobody and never waits."""
@@ -62,7 +62,7 @@ class MetricsSource(Protocol):
 
 
 class Meter:
-    """Adds up what requests did."""
+    """Accumulates the metrics of requests."""
 
     def __init__(self) -> None:
         self._finished = 0

@@ -1,6 +1,7 @@
-"""llama-server's further samplers: fields of a request that no dialect defines and the runtime takes, checked here.
+"""Validates llama-server's sampler fields, which no dialect defines, and passes them to the runtime.
 
-Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md#post-completion-given-a-prompt-it-returns-the-predicted-completion
+Source:
+https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md#post-completion-given-a-prompt-it-returns-the-predicted-completion
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a request wants its words drawn, in the runtime's fields; checked here, for the runtime checks little."""
+"""Converts sampling parameters to the runtime's fields, and validates them, since the runtime checks little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text to be continued as it stands: its tokens, its echo, and the best of several answers to it."""
+"""Text completion (legacy API): tokens of the prompt, prompt echo, and the best of several answers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of_several(request: Request, count: int) -> Request:
 
 
 class PromptEchoStage:
-    """A candidate that begins with the text it goes on with."""
+    """A candidate stage that first emits the prompt's text (echo)."""
 
     def __init__(self, text: Text, speech: CandidateStage, candidate: int) -> None:
         self._before: Sequence[Event] = tuple(unfold_part(text, candidate))

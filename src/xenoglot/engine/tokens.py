@@ -1,4 +1,4 @@
-"""The tokens of prompts and the texts of tokens, for whoever asks for nothing else."""
+"""Tokenize and detokenize endpoints of the embedded model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request may say and the embedded model cannot do: refused, or recorded as lost."""
+"""Request features that the embedded model does not support: rejected, or recorded as losses."""
 
 from __future__ import annotations
 
