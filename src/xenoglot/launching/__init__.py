@@ -1,1 +1,1 @@
-"""Other people's programs, started so that they ask a gateway, and what else makes it easy to begin."""
+"""Starts programs of other projects with a gateway configured, and creates first configuration files."""

@@ -1,4 +1,4 @@
-"""The commands `run`, `init` and `completion`: how each is asked; what they do is loaded when they are."""
+"""Argument parsers of the commands `run`, `init` and `completion`; their implementations are imported on use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.ArgumentParser) -> None:
-    """Add the commands to the others of `parser`; each sets `run`: options -> exit code."""
+    """Add the commands to `parser`; each sets `run`: options -> exit code."""
     _add_run(commands)
     _add_init(commands)
     completion = commands.add_parser(
@@ -55,10 +55,10 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _tokens(text: str) -> int:
-    """Return a number of tokens.
+    """Parse a number of tokens.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a number of tokens.
     """
     tokens = int(text)
     if tokens < 1:
@@ -92,7 +92,7 @@ def _add_init(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _pass_the_rest(parser: argparse.ArgumentParser) -> None:
-    """Have the parser leave alone what stands behind `--`, whatever it looks like; it becomes `passed`."""
+    """Exclude the arguments after `--` from parsing; they become `passed`."""
     parse = parser.parse_known_args
 
     def parted(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401  those of the parser

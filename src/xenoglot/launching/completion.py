@@ -1,4 +1,4 @@
-"""The command `xenoglot completion`: a script by which a shell completes commands, flags, names and files."""
+"""The command `xenoglot completion`: a shell completion script for commands, flags, names and files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NAMES: dict[str, Callable[[], Sequence[str]]] = {
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield all flags and arguments, those of the commands included."""
+    """Yield all flags and arguments, including those of the commands."""
     for action in parser._actions:  # noqa: SLF001  argparse tells them in no other way
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  as above
             for one in action.choices.values():

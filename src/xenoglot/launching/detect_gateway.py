@@ -1,4 +1,4 @@
-"""A gateway that runs already: whether one is there, whose it is, and what it has."""
+"""Detects a running gateway: whether one listens, which user owns it, and which models it lists."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OK, _UNAUTHORIZED = 200, 401
 
 
 class DetectedGateway(Struct, frozen=True, kw_only=True):
-    """What was found at an address: a gateway (`ours`) that takes the key (`welcome`), and the models it lists."""
+    """Result: a gateway answers at the address (`ours`), it accepts the key (`welcome`), and the models it lists."""
 
     ours: bool = False
     welcome: bool = False
@@ -41,7 +41,7 @@ class DetectedGateway(Struct, frozen=True, kw_only=True):
 
 
 def look(url: str, key: str | None) -> DetectedGateway:
-    """Return what is at `url`. The key is shown to what is well, and asks for one."""
+    """Detect a gateway at `url`. The key is sent only if the health check succeeds and a key is required."""
     return asyncio.run(_look(url.rstrip("/"), key))
 
 
@@ -49,7 +49,7 @@ def named(url: str, key: str | None) -> Sequence[str]:
     """Return the models of the gateway at `url`.
 
     Raises:
-        ConfigurationError: there is none, or it does not take the key.
+        ConfigurationError: no gateway answers, or it rejects the key.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or set(url) & set("\"'\\ "):
@@ -65,22 +65,22 @@ def named(url: str, key: str | None) -> Sequence[str]:
 
 
 def context_of(url: str, key: str, model: str) -> int | None:
-    """Return the context window in tokens that the gateway at `url` lists for `model`; `None` where it lists none."""
+    """Return the context window in tokens that the gateway at `url` lists for `model`; `None` if it lists none."""
     return asyncio.run(_context_of(url.rstrip("/"), key, model))
 
 
 def is_mine(port: int) -> bool:
-    """Whether whatever listens at a port of this machine belongs to this user, or to the one who administers it.
+    """Whether the listener at a port of this machine belongs to this user or to root.
 
-    Anybody on a machine can listen where a gateway usually does, and would be told all that a program has to say. Where
-    the system does not tell whose a socket is (it is Linux that does), nothing is anybody's.
+    Any user of a machine can listen on the gateway's usual port, and would receive all requests of a program. On
+    systems that do not report the owner of a socket (only Linux does), the result is false.
     """
     owners = {owner for table in _TABLES for owner in _owners(table, port)}
     return bool(owners) and owners <= {0, os.getuid()}
 
 
 def _owners(table: str, port: int) -> Sequence[int]:
-    """Return the users whose sockets listen at a port, from a table of the kernel (proc(5): `/proc/net/tcp`)."""
+    """Return the users with a listening socket at a port, from the kernel's table (proc(5): `/proc/net/tcp`)."""
     try:
         rows = [line.split() for line in Path(table).read_text(encoding="ascii").splitlines()[1:]]
     except OSError:

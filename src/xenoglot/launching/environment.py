@@ -1,4 +1,4 @@
-"""What is set for one run of a program: pure, from its row and the place where the gateway is."""
+"""Environment, arguments and files for one run of a program, from its row and the gateway's location (pure)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DIRECT = ("127.0.0.1", "localhost")
 
 
 class GatewayLocation(Struct, frozen=True, kw_only=True):
-    """Where a gateway is (`url`, without `/v1`), what it takes and has, and the folder for the files of the run.
+    """Location of the gateway (`url`, without `/v1`), its key and model, and the folder for the files of the run.
 
-    `context` is the context window of the model in tokens, where it is known.
+    `context` is the context window of the model in tokens, if known.
     """
 
     url: str
@@ -35,7 +35,7 @@ class GatewayLocation(Struct, frozen=True, kw_only=True):
 
 
 class ProgramEnvironment(Struct, frozen=True, kw_only=True):
-    """What a program is started with, beside what the environment says anyhow."""
+    """Variables, arguments and files with which a program is started, in addition to the inherited environment."""
 
     arguments: tuple[str, ...]
     env: dict[str, str]
@@ -44,7 +44,7 @@ class ProgramEnvironment(Struct, frozen=True, kw_only=True):
 
 
 def setup(program: Program, place: GatewayLocation) -> ProgramEnvironment:
-    """Return what `program` is told."""
+    """Return the environment of `program`."""
     filled = (_filled(group, place) for group in program.arguments)
     return ProgramEnvironment(
         arguments=tuple(argument for group in filled if group is not None for argument in group),
@@ -55,13 +55,13 @@ def setup(program: Program, place: GatewayLocation) -> ProgramEnvironment:
 
 
 def environment(made: ProgramEnvironment, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the program: those that there are, and what is set; no proxy stands before us."""
+    """Return the program's variables: those of `environ` and those set; a proxy is bypassed for the gateway."""
     kept = {name: value for name, value in environ.items() if name not in made.unset}
     return kept | dict(_direct(environ)) | made.env
 
 
 def shown(made: ProgramEnvironment, command: Sequence[str], folder: str) -> Iterator[str]:
-    """Yield the lines that say, as a shell would be told, what is set."""
+    """Yield the settings as lines for a shell."""
     for name in made.unset:
         yield f"unset {name}"
     for name, value in made.env.items():
@@ -74,7 +74,7 @@ def shown(made: ProgramEnvironment, command: Sequence[str], folder: str) -> Iter
 
 
 def _direct(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what keeps a program from asking a proxy for this machine, in both spellings, as programs read either."""
+    """Yield variables that bypass a proxy for this machine, in both spellings, since programs read either."""
     if not any(environ.get(name) or environ.get(name.upper()) for name in _PROXIES):
         return
     for name in ("no_proxy", "NO_PROXY"):
@@ -94,7 +94,7 @@ def _text(content: JSON, place: GatewayLocation) -> str:
 
 
 def _filled(value: JSON, place: GatewayLocation) -> JSON:
-    """Return a value with its holes filled; `None` for what names a model or its context where there is none."""
+    """Return a value with its placeholders replaced; `None` for a placeholder of an unknown model or context."""
     match value:
         case "{=context}":
             return place.context

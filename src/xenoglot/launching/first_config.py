@@ -1,4 +1,4 @@
-"""A first configuration file: what was answered, written as TOML with a word to each thing, and checked."""
+"""Creates a first configuration file from the answers of `xenoglot init`: commented TOML, validated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNSET = "not-set-yet"
 
 
 class UpstreamChoice(Struct, frozen=True, kw_only=True):
-    """Who answers: a `provider` known by name, or the server at a `base_url`, which speaks `dialect`."""
+    """The chosen upstream: a `provider` of the catalogue, or the server at `base_url` with its `dialect`."""
 
     name: str
     provider: str | None = None
@@ -35,7 +35,7 @@ class UpstreamChoice(Struct, frozen=True, kw_only=True):
 
 
 class InitAnswers(Struct, frozen=True, kw_only=True):
-    """What a first configuration says; without an upstream (`who`) the embedded model answers alone."""
+    """The answers for a first configuration; without an upstream (`who`) only the embedded model answers."""
 
     who: UpstreamChoice | None = None
     models: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
 
 
 def checked(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Config:
-    """Return the configuration that the answers make; a key that is not set yet is none of its mistakes.
+    """Return the configuration of the answers; a key variable that is not set yet is accepted.
 
     Raises:
-        ConfigurationError: something in it is wrong.
+        ConfigurationError: a value is invalid.
     """
     named = [answers.client_key_env, answers.who.key_env if answers.who else None]
     known = {name: environ.get(name) or _UNSET for name in named if name}
@@ -57,7 +57,7 @@ def checked(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Con
 
 
 def written(answers: InitAnswers) -> str:
-    """Return the text of the file. No key is in it: they stand in variables of the environment."""
+    """Return the text of the file. It contains no key: keys are in environment variables."""
     return "\n".join(_lines(answers)) + "\n"
 
 
@@ -114,5 +114,5 @@ def _models(answers: InitAnswers) -> Iterator[str]:
 
 
 def _value(value: JSON) -> str:
-    """Return a text: TOML writes these as JSON does (https://toml.io/en/v1.0.0#string)."""
+    """Return a text as a TOML string, which has the same form in JSON (https://toml.io/en/v1.0.0#string)."""
     return to_text(value).replace("\x7f", "\\u007f")

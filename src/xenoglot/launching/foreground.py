@@ -1,9 +1,9 @@
-"""A program in the foreground of this terminal, as if it had been started without us.
+"""Runs a program in the foreground of this terminal, with signals and job control as if started by the shell.
 
-Theory of operation. The program is in our process group, so the terminal sends what is typed (SIGINT, SIGQUIT, SIGTSTP)
-to both; we let the program alone decide on it. When it stops we stop, so that the shell sees its job stopped; when we
-are continued, so is it. What only we are sent (SIGTERM, SIGHUP, and SIGINT where we are not in the foreground of a
-terminal) it gets from us. Handlers are functions, not SIG_IGN: that would be inherited.
+Theory of operation. The program is in our process group, so the terminal sends its signals (SIGINT, SIGQUIT, SIGTSTP)
+to both; the program alone decides about them. When it stops we stop, so that the shell sees a stopped job; when we are
+continued, we continue it. Signals that only we get (SIGTERM, SIGHUP, and SIGINT if we are not in the foreground of a
+terminal) are forwarded to it. Handlers are functions, not SIG_IGN: that would be inherited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KILLED = 128
 
 
 def run(command: Sequence[str], env: Mapping[str, str]) -> int:
-    """Start `command` and wait for its end; return its exit code as a shell has it.
+    """Start `command` and wait for its end; return its exit code as a shell does.
 
     Raises:
         OSError: it cannot be started.
@@ -49,7 +49,7 @@ def run(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 @contextmanager
 def _signals(forward: Callable[[int, FrameType | None], None]) -> Generator[None]:
-    """Take signals until the end: those of the terminal are let pass, the others go to the program."""
+    """Handle signals until the end: those of the terminal are ignored, the others are forwarded to the program."""
 
     def typed_or_sent(number: int, frame: FrameType | None) -> None:
         if not _in_foreground():
@@ -70,7 +70,7 @@ def _signals(forward: Callable[[int, FrameType | None], None]) -> Generator[None
 
 
 def _in_foreground() -> bool:
-    """Whether the terminal sends what is typed to this process group, wherever standard input comes from."""
+    """Whether the terminal sends its signals to this process group, even if standard input is not the terminal."""
     if sys.platform == "win32":
         return sys.stdin is not None and sys.stdin.isatty()
     try:

@@ -1,4 +1,4 @@
-"""A gateway in a thread of this process, for as long as one program runs."""
+"""Runs a gateway in a thread of this process, for the duration of one program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DRAIN_SECONDS = 1.0
 
 
 class GatewayEndpoint(Struct, frozen=True, kw_only=True):
-    """Where a gateway is, the key that it takes, and the models that it names itself."""
+    """URL of a gateway, the key that it accepts, and the models that it lists."""
 
     url: str
     key: str
@@ -43,18 +43,18 @@ class GatewayEndpoint(Struct, frozen=True, kw_only=True):
 
 
 def private(config: Config, key: str) -> Config:
-    """Return the configuration with a port of its own on this machine alone, for whoever has `key`."""
+    """Return the configuration with a free port on the loopback interface, accepting only `key`."""
     server = replace(config.server, host=HOST, port=0, workers=1, watch=False, drain_seconds=DRAIN_SECONDS)
     return replace(config, server=server, keys=replace(config.keys, env=(KEY,)), secrets=config.secrets.plus(KEY, key))
 
 
 @contextmanager
 def hosted(config: Config, log: TextIO | None = None) -> Generator[GatewayEndpoint]:
-    """Run a gateway of `config` on a free port, for a key that is made for this run; its log goes to `log`, or nowhere.
+    """Run a gateway of `config` on a free port, with a key created for this run; its log goes to `log`, or is dropped.
 
     Raises:
-        ConfigurationError: it cannot be made.
-        EngineError: the embedded model cannot be had.
+        ConfigurationError: the configuration is invalid.
+        EngineError: the embedded model is not available.
     """
     key = f"xg-{secrets.token_urlsafe(32)}"
     with closing(bind(HOST, 0)) as listener:
@@ -67,7 +67,7 @@ def hosted(config: Config, log: TextIO | None = None) -> Generator[GatewayEndpoi
 
 
 class _Thread:
-    """The thread that serves, and what of it the others may know."""
+    """The thread that runs the gateway, and its state for other threads."""
 
     def __init__(self, config: Config, listener: socket.socket, log: TextIO | None) -> None:
         self._config = config
@@ -119,7 +119,7 @@ class _Thread:
 
 @contextmanager
 def _logging(gateway: Gateway, log: TextIO | None) -> Generator[None]:
-    """Have the log go where no program draws on the terminal."""
+    """Redirect the log, so that it does not disturb a program that draws on the terminal."""
     handler: logging.Handler = logging.NullHandler()
     if log is not None:
         handler = LineHandler(gateway.redact)

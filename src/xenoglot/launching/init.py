@@ -1,4 +1,4 @@
-"""The command `xenoglot init`: a configuration file, from the answers to a few questions or from flags."""
+"""The command `xenoglot init`: creates a configuration file from the answers to a few questions, or from flags."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class InitPrompt:
-    """Asks what the flags have not said; where nobody is to be asked, takes what is usual."""
+    """Prompts for settings that no flag sets; uses the default if it must not prompt."""
 
     def __init__(
         self, ask: Callable[[str], str] | None, say: Callable[[str], None], environ: Mapping[str, str]
@@ -46,11 +46,11 @@ class InitPrompt:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody is asked."""
+        """Whether prompts are disabled."""
         return self._ask is None
 
     def say(self, text: str) -> None:
-        """Tell something, where somebody is there."""
+        """Print a line if prompts are enabled."""
         if self._ask is not None:
             self._say(text)
 
@@ -82,10 +82,10 @@ class InitPrompt:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask, check, write; return the exit code.
+    """Prompt, validate and write; return the exit code.
 
     Raises:
-        ConfigurationError: a flag is wrong, the file is there, or nobody is there to ask.
+        ConfigurationError: a flag is invalid, the file exists, or standard input is no terminal.
     """
     ask = None if options.yes else input
     if ask is not None and (sys.stdin is None or not sys.stdin.isatty()):
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswers:
-    """Return the answers to all questions.
+    """Return all settings.
 
     Raises:
         ConfigurationError: see `InitPrompt.answer`.
@@ -132,7 +132,7 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
 
 
 def _who(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
-    """Return who answers, and what has to be known of them."""
+    """Return the upstream and its settings."""
     questions.say(f"Providers: {', '.join(catalog.names())}.")
     question = f"Who answers? A provider, the URL of a server, or `{EMBEDDED}` (the model that comes with Xenoglot)"
     name = questions.answer(question, _likely(questions.environ), options.upstream, _answerer, "--upstream")
@@ -165,7 +165,7 @@ def _who(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice |
 
 
 def _setting(row: Provider, name: str, options: argparse.Namespace, questions: InitPrompt) -> str:
-    """Return what stands in an address; nothing where that is found again where it is found now."""
+    """Return the value of a URL placeholder; empty if the environment or its default sets it at each start."""
     setting = row.settings[name]
     said = dict(one.partition("=")[::2] for one in options.setting).get(name)
     if said is None and (questions.environ.get(setting.env or "") or setting.default):
@@ -186,7 +186,7 @@ def _models(who: UpstreamChoice, options: argparse.Namespace, questions: InitPro
 
 
 def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
-    """Tell which models there are, where somebody is there to see it, and the server says so."""
+    """List the models of the upstream if prompts are enabled and the server lists them."""
     if questions.silent:
         return
     if questions.answer("Look which models it has?", "yes", None, _yes_or_no).lower().startswith("n"):
@@ -224,7 +224,7 @@ def _may_write(path: Path, questions: InitPrompt, *, force: bool) -> None:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
-    """Write the file, for its owner alone; whole, or not at all."""
+    """Write the file atomically, readable by its owner alone."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123  a path has no such mode
@@ -241,7 +241,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 
 
 def _likely(environ: Mapping[str, str]) -> str:
-    """Return the provider whose key is there, if one's is."""
+    """Return the first provider whose key variable is set, else `embedded`."""
     rows = (catalog.get(name) for name in catalog.names())
     return next((row.name for row in rows if row.key_env and environ.get(row.key_env)), EMBEDDED)
 

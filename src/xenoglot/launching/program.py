@@ -1,4 +1,4 @@
-"""What a row says of a program: how it is found, what it speaks, and how it is told where to ask."""
+"""Schema of a program's row: how to find it, its dialect, and how to configure its base URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ModelRule: TypeAlias = Literal["own", "needed"]
 
 
 class ProgramFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file in the folder of the run: text as it is, anything else as JSON (which YAML reads as well)."""
+    """A file in the folder of the run: text as is, any other value as JSON (which YAML accepts too)."""
 
     name: str
     content: JSON

@@ -1,4 +1,4 @@
-"""The rows: the programs that `xenoglot run` knows by name."""
+"""Catalogue of the programs that `xenoglot run` knows by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def get(name: str) -> Program:
     """Return the row `name`.
 
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: no row has that name.
     """
     if name not in names():
         near = get_close_matches(name, names(), n=1)

@@ -1,4 +1,4 @@
-"""The command `xenoglot run`: a program of somebody else's, started so that it speaks to a gateway."""
+"""The command `xenoglot run`: starts a program of another project, configured to use a gateway."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CHOICES = ("config", "upstream", "dialect", "key_env", "text_syntax", "gguf", "
 
 
 def run(options: Namespace) -> int:
-    """Do what the command line says; return the exit code, that of the program if one was started.
+    """Run the command; return the exit code, that of the program if one was started.
 
     Raises:
-        ConfigurationError: a flag is wrong, the program is not known, or no gateway can be had.
+        ConfigurationError: a flag is invalid, the program is unknown, or no gateway is available.
     """
     if options.list:
         return _list()
@@ -67,7 +67,7 @@ def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> 
 
 
 def _door(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
-    """Return a gateway: the one that is named, the one that runs where this one would, or one of our own."""
+    """Return a gateway: the specified one, the one already running at the configured address, or a new one."""
     from xenoglot.launching.gateway_thread import GatewayEndpoint, hosted  # noqa: PLC0415  a list of programs needs no gateway
 
     key = _client_key(options.client_key_env)
@@ -86,7 +86,7 @@ def _door(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
 
 
 def _running(config: Config, key: str | None, options: Namespace) -> GatewayEndpoint | None:
-    """Return the gateway that runs at the configured address, where it is ours and nothing else was asked for."""
+    """Return the gateway that runs at the configured address, if it is ours and no flag requests another."""
     from xenoglot.launching.detect_gateway import is_mine, look  # noqa: PLC0415  as above
     from xenoglot.launching.gateway_thread import GatewayEndpoint  # noqa: PLC0415  as above
 
@@ -100,7 +100,7 @@ def _running(config: Config, key: str | None, options: Namespace) -> GatewayEndp
 
 
 def _config(options: Namespace) -> Config:
-    """Return the configuration; without an upstream, `--model` is but what the program asks for."""
+    """Return the configuration; without an upstream, `--model` only sets the model that the program requests."""
     said = {**vars(options), "client_key_env": None}
     if not options.upstream:
         return model_selection.config_of(Namespace(**{**said, "model": None}))
@@ -109,10 +109,10 @@ def _config(options: Namespace) -> Config:
 
 
 def _model(program: Program, options: Namespace, models: Sequence[str]) -> str | None:
-    """Return the model to ask for: the one that is named; where the program needs one, the first that there is.
+    """Return the model to request: the specified one; the first listed one if the program requires one.
 
     Raises:
-        ConfigurationError: it needs one, and none is known.
+        ConfigurationError: the program requires a model, and none is known.
     """
     if options.model is not None:
         return str(options.model)
@@ -124,7 +124,7 @@ def _model(program: Program, options: Namespace, models: Sequence[str]) -> str |
 
 
 def _context(program: Program, options: Namespace, door: GatewayEndpoint, model: str | None) -> int | None:
-    """Return the model's context window: the one that is given, or the one that the gateway lists."""
+    """Return the model's context window: the specified one, or the one that the gateway lists."""
     if options.context is not None or model is None or not program.wants_context:
         given: int | None = options.context
         return given
@@ -134,10 +134,10 @@ def _context(program: Program, options: Namespace, door: GatewayEndpoint, model:
 
 
 def _command(program: Program, passed: Sequence[str]) -> list[str]:
-    """Return the program's path and what it is passed.
+    """Return the program's path and arguments.
 
     Raises:
-        ConfigurationError: it is not installed; the text says how it is.
+        ConfigurationError: it is not installed; the message says how to install it.
     """
     wanted = program.commands or tuple(passed[:1])
     if not wanted:

@@ -1,8 +1,8 @@
-"""The folder for the files of one run: its owner's alone, and gone at the end, even if that was a kill.
+"""Temporary folder for the files of one run: private to the user, and removed at the end, even after a kill.
 
-Theory of operation. A run holds a lock on its folder, and so does its program, which inherits it: a folder that nobody
-holds is of a run that was killed, and the next one removes it. While folders are looked at or made, the place where
-they are is locked, too.
+Theory of operation. A run holds a lock on its folder, and so does its program, which inherits the lock: an unlocked
+folder belongs to a run that was killed, and the next run removes it. The parent folder is locked while folders are
+listed or created.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def private_folder(environ: Mapping[str, str]) -> Generator[str]:
 
 
 def _place(environ: Mapping[str, str]) -> Path | None:
-    """Return where nobody else may write: some programs read no settings below a folder that others can write to."""
+    """Return a parent folder that other users cannot write to: some programs read no settings below a shared one."""
     given = environ.get("XDG_RUNTIME_DIR") or environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         place = Path(given).expanduser() / "xenoglot-run"
@@ -55,10 +55,10 @@ def _place(environ: Mapping[str, str]) -> Path | None:
 
 @contextmanager
 def _held(folder: Path, *, wait: bool = True, inherited: bool = False) -> Generator[None]:
-    """Hold the lock on a folder; where files cannot be locked, who would wait goes on without.
+    """Hold the lock on a folder; if the file system has no locks, a blocking request continues without.
 
     Raises:
-        OSError: nobody is to wait, and somebody else holds it, or it cannot be held; or there is no such folder.
+        OSError: the request does not block, and the lock is held elsewhere or unsupported; or no such folder exists.
     """
     if sys.platform == "win32":
         yield
