@@ -1,1 +1,1 @@
-"""What a person sees: a conversation in a terminal, one question, the progress of long work."""
+"""Terminal commands: conversation, single question, agent view, and download progress."""

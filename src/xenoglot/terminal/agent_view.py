@@ -1,4 +1,4 @@
-"""The screen of `xenoglot agent`: runs drawn as those of a conversation are, prompts typed in the same editor."""
+"""The screen of `xenoglot agent`: displays runs like those of a conversation, with the same prompt editor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AgentScreen(RunView):
-    """Draws what an agent does, and asks the person."""
+    """Displays the events of an agent, and prompts the user."""
 
     def __init__(self, face: Frontend) -> None:
         super().__init__(face.canvas, ask=face.choose if face.interactive else None)
@@ -34,7 +34,7 @@ class AgentScreen(RunView):
         self.note(" · ".join(filter(None, told)))
 
     def read_prompt(self) -> str | None:
-        """Return what is typed next; None where the person leaves. Not to be called on a running event loop."""
+        """Return the next prompt; None if the user quits. Must not be called on a running event loop."""
         self.stop()
         self.begin()
         try:
@@ -44,7 +44,7 @@ class AgentScreen(RunView):
 
 
 def screen_of() -> AgentScreen:
-    """Return the best screen that this terminal allows, the only one of the process; without the extra, lines."""
+    """Return the best screen for this terminal, one per process; plain lines without the extra `terminal`."""
     try:
         face = face_of(names=tuple(COMMANDS))
     except ModuleNotFoundError:

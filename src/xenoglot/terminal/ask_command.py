@@ -1,4 +1,4 @@
-"""One question to a model, its answer printed as it comes: `xenoglot ask`."""
+"""The command `xenoglot ask`: sends one question to a model and streams the answer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def _answer(chosen: model_selection.Chosen, question: Message, options: ar
 
 @contextmanager
 def _loading(chosen: model_selection.Chosen) -> Generator[None]:
-    """Show a person that the embedded model is being loaded, which tells nobody how far it is."""
+    """Show that the embedded model is being loaded; the loader reports no progress."""
     from xenoglot.terminal.display.screen import can_paint  # noqa: PLC0415  only this command needs it
 
     if not chosen.embedded or not can_paint(sys.stderr):

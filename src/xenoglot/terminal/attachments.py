@@ -1,4 +1,4 @@
-"""A file that is sent along: what it is, told by its first bytes, as a part of a message."""
+"""Attachments: converts a file to a message part, by the type found in its first bytes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SHORTEST_FENCE = 3
 
 
 def attached(path: str, *, image: bool = False) -> Part:
-    """Return the file at `path` as a part: text as text, a PDF as a document, an image as one. Blocks.
+    """Return the file at `path` as a part: text as text, a PDF as a document, an image as an image. Blocks.
 
-    `image` asks for an image and nothing else.
+    `image` accepts images only.
 
     Raises:
-        ConfigurationError: it is not there, is no regular file, too large, or nothing that a model reads.
+        ConfigurationError: the file does not exist, is not regular, is too large, or has an unsupported type.
     """
     shown = in_line(path)
     data = _read(Path(path).expanduser(), shown)
@@ -46,7 +46,10 @@ def attached(path: str, *, image: bool = False) -> Part:
 
 
 def image_type(data: bytes) -> str | None:
-    """Return the media type of an image, told by its first bytes (https://mimesniff.spec.whatwg.org/#image-type-pattern-matching-algorithm)."""
+    """Return the media type of an image, from its first bytes.
+
+    Source: https://mimesniff.spec.whatwg.org/#image-type-pattern-matching-algorithm
+    """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -59,7 +62,7 @@ def image_type(data: bytes) -> str | None:
 
 
 def _read(path: Path, shown: str) -> bytes:
-    """Read a regular file, and wait for no other: a pipe or a device may never end."""
+    """Read a regular file; others are rejected, since a pipe or a device may never end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
@@ -88,7 +91,7 @@ def _text(data: bytes, shown: str) -> str:
 
 
 def _quoted(name: str, text: str) -> str:
-    """Return a text under its name, in a fence that is longer than any in it."""
+    """Return a text below its file name, in a fence that is longer than any fence in it."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

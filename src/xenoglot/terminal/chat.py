@@ -1,4 +1,4 @@
-"""A conversation with a model: what is typed is a question or a command, what comes back is drawn."""
+"""Interactive conversation loop: reads input, runs slash commands, displays answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAVE = "Ctrl-C once more leaves; so does Ctrl-D"
 
 
 class Chat(ChatState):
-    """The loop of a conversation: reads what is typed, runs commands, draws answers."""
+    """The loop of a conversation: reads input, runs commands, displays answers."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Chat(ChatState):
         self._answered = True
 
     async def run(self) -> bool:
-        """Go on until the person leaves; returns whether the last question was answered."""
+        """Run until the user quits; return whether the last question was answered."""
         answered, leaving = True, False
         while self.going:
             try:
@@ -63,7 +63,7 @@ class Chat(ChatState):
         return answered
 
     async def _take(self, typed: str, *, answered: bool) -> bool:
-        """Do what was typed; returns whether the last question is answered."""
+        """Process one input; return whether the last question is answered."""
         if typed.startswith("/") and not typed.startswith("//"):
             if not await self._command(typed):
                 return answered
@@ -74,7 +74,7 @@ class Chat(ChatState):
         return await self.answer()
 
     async def _command(self, typed: str) -> bool:
-        """Run a command; returns whether the last question is to be answered now. Ctrl-C stops it, too."""
+        """Run a command; return whether the last question must be answered now. Ctrl-C stops the command too."""
         wanted = False
 
         async def work() -> None:
@@ -96,7 +96,7 @@ class Chat(ChatState):
         return True
 
     async def answer(self) -> bool:
-        """Have the last question answered; returns whether it was. What goes wrong ends the answer alone."""
+        """Answer the last question; return whether that succeeded. A failure ends this answer alone."""
         self.face.canvas.passing(self.waiting_for, waiting=True)
         self.drawing.begin()
         self._answered = False

@@ -107,7 +107,7 @@ async def _talk(chosen: model_selection.Chosen, conversation: Conversation, opti
 
 @asynccontextmanager
 async def _loading(chat: Chat) -> AsyncGenerator[None]:
-    """Have the embedded model loaded while the first question is typed."""
+    """Load the embedded model while the first question is typed."""
 
     async def load() -> None:
         with suppress(XenoglotError):  # the first question will be told
@@ -124,7 +124,7 @@ async def _loading(chat: Chat) -> AsyncGenerator[None]:
 
 
 async def _only_model(client: AsyncClient, names: list[str], *, any_name: bool) -> str | None:
-    """Return the model that is meant where none was named; `names` takes in what there is."""
+    """Return the default model if none was named; `names` receives the available ones."""
     if any_name:
         return model_selection.ANY_MODEL
     try:
@@ -146,7 +146,7 @@ def _greet(chat: Chat, names: Sequence[str], *, embedded: bool) -> None:
 
 
 def _prices(options: argparse.Namespace) -> Prices | None:
-    """Return the prices that are set, or the known ones where a known provider is asked: no list has others."""
+    """Return the configured prices, or those of a known provider; no other prices are known."""
     if options.price is not None:
         return model_selection.prices_of(options)
     if options.upstream is None or "://" in options.upstream:

@@ -1,4 +1,4 @@
-"""The state of a conversation on a terminal, which the commands of `terminal.slash` read and change."""
+"""State of a conversation on a terminal, which the commands of `terminal.slash` read and change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChatState:
-    """One conversation on one face, and what is drawn of it besides answers."""
+    """One conversation on one frontend, and what is displayed of it besides answers."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class ChatState:
         """Whether more is read."""
 
     def leave(self) -> None:
-        """Have no more read."""
+        """End the loop: no more input is read."""
         self.going = False
 
     def note(self, text: str) -> None:
-        """Draw a quiet line."""
+        """Display a dimmed line."""
         self.face.canvas.line(text, "quiet")
 
     def problem(self, text: str) -> None:
-        """Say in one line what is wrong."""
+        """Display an error in one line."""
         self.face.canvas.line(in_line(text, 500), "problem")
 
     def show_end(self) -> None:
-        """Draw the last question and what was answered, where somebody wants to go on from there."""
+        """Display the last question and its answer when a conversation is resumed."""
         asked = [index for index, turn in enumerate(self.conversation.turns) if turn.role == "user"]
         if not asked or not self.face.interactive:
             return

@@ -1,4 +1,4 @@
-"""What has been said in a conversation, and how the model is asked: the state behind `xenoglot chat`."""
+"""Conversation state of `xenoglot chat`: messages, model and options of its requests."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ SETTINGS: dict[str, tuple[Callable[[str], JSON], str]] = {
 
 
 class Conversation:
-    """The turns of one conversation.
+    """The messages of one conversation.
 
-    `waiting` is what goes along with the next question; `unanswered` is one that was taken back for want of an answer.
+    `waiting` holds attachments for the next question; `unanswered` is a question that was removed because it got no
+    answer.
     """
 
     def __init__(self, *, model: str | None = None, system: str | None = None) -> None:
@@ -76,25 +77,25 @@ class Conversation:
 
     @property
     def options(self) -> dict[str, JSON]:
-        """The options with which a client is asked."""
+        """The options of requests."""
         told: dict[str, JSON] = {"model": self.model, "system": self.system}
         return {name: value for name, value in {**told, **self.settings}.items() if value is not None}
 
     def ask(self, text: str) -> None:
-        """Add a question, with what waits to go along."""
+        """Add a question, with the waiting attachments."""
         content = (*self.waiting, *((Text(text=text),) if text else ()))
         self.turns = (*self.turns, Message(role="user", content=content))
         self.waiting = ()
         self.unanswered = None
 
     def answered(self, *turns: Message) -> None:
-        """Add what came back."""
+        """Add an answer."""
         self.turns = (*self.turns, *turns)
 
     def stopped(self, came: Sequence[Part]) -> None:
-        """Add what came of an answer that was stopped; without any words of it, the question is taken back.
+        """Add the text of an answer that was stopped; without any text, the question is removed.
 
-        Only its words are kept: a thought without its seal or a call without its result cannot be sent again.
+        Only text is kept: reasoning without its signature, or a call without its result, cannot be sent again.
         """
         words = "".join(part.text for part in came if isinstance(part, Text))
         if words.strip():
@@ -114,7 +115,7 @@ class Conversation:
             self.unanswered = self.undo()
 
     def undo(self) -> Message | None:
-        """Take the last question back, and all that came of it; returns it, or None where there is none."""
+        """Remove the last question and everything after it; return the question, or None if there is none."""
         index = self._last_question()
         if index is None:
             return None
@@ -123,7 +124,7 @@ class Conversation:
         return asked
 
     def again(self) -> Message | None:
-        """Make the last question the last turn, to be asked once more; returns it, or None where there is none."""
+        """Make the last question the last turn, to be sent again; return it, or None if there is none."""
         asked = self.unanswered or self.undo()
         if asked is not None:
             self.turns = (*self.turns, asked)
@@ -139,16 +140,16 @@ class Conversation:
         return asked[-1] if asked else None
 
     def clear(self) -> None:
-        """Forget what was said; the model, its instructions and its settings stay."""
+        """Remove all turns; the model, its instructions and its settings stay."""
         self.turns = ()
         self.waiting = ()
         self.unanswered = None
 
     def put(self, name: str, word: str) -> None:
-        """Set one of `SETTINGS`, or leave it to the model where the word is `off`.
+        """Set one of `SETTINGS`, or reset it with the value `off`.
 
         Raises:
-            ConfigurationError: there is no such setting, or this is not a value of it.
+            ConfigurationError: the setting does not exist, or the value is invalid.
         """
         if name not in SETTINGS:
             raise ConfigurationError(f"there is no setting `{name}`; there are {', '.join(SETTINGS)}")

@@ -1,4 +1,4 @@
-"""What answers took, in words: tokens and money, and what is not known of them."""
+"""Usage of a conversation as text: tokens and cost, with unknown values marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ConversationUsage:
-    """What the answers of a conversation took, as far as it is known."""
+    """Total usage of the answers of a conversation, as far as it was reported."""
 
     def __init__(self) -> None:
         self.answers = 0

@@ -1,4 +1,4 @@
-"""The command `xenoglot pull`: fetches the weights of an embedded model, and shows how far that is."""
+"""The command `xenoglot pull`: downloads the weights of an embedded model and shows the progress."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _pull(options: argparse.Namespace) -> int:
 
 
 def see_to_weights(config: Config) -> None:
-    """Fetch the weights of the embedded model where a configuration has it and this machine does not, and show it.
+    """Download the weights of the embedded model if a configuration uses it and they are missing, with progress.
 
     Raises:
-        WeightsError: they cannot be had.
+        WeightsError: they cannot be downloaded.
     """
     if not config.has_embedded or (config.embedded is not None and config.embedded.gguf is not None):
         return
@@ -46,10 +46,10 @@ def see_to_weights(config: Config) -> None:
 
 
 def fetched(model: Model, progress: Progress) -> Weights:
-    """Fetch the weights of `model`, and show how far that is.
+    """Download the weights of `model`, with progress.
 
     Raises:
-        WeightsError: they cannot be had.
+        WeightsError: they cannot be downloaded.
     """
     from xenoglot.engine.server import weights  # noqa: PLC0415  as above
 

@@ -1,4 +1,4 @@
-"""What can be typed besides questions: the commands that begin with a slash."""
+"""Slash commands of `xenoglot chat`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Command: TypeAlias = "Callable[[ChatState, str], Awaitable[bool]]"
 
 
 async def run(chat: ChatState, typed: str) -> bool:
-    """Run what was typed; returns whether the last question is to be answered now.
+    """Run a command; return whether the last question must be answered now.
 
     Raises:
-        XenoglotError: it cannot be done.
+        XenoglotError: the command failed.
     """
     name, _, rest = typed.strip().partition(" ")
     known = COMMANDS.get(name)
@@ -173,7 +173,7 @@ async def _exit(chat: ChatState, _: str) -> bool:
 
 
 def _unquoted(path: str) -> str:
-    """Return a path as it was meant: dropped on a terminal it comes in quotes, or with blanks escaped."""
+    """Return a path without quotes or escaped blanks, which terminals add to dropped files."""
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
         return path[1:-1]
     return path.replace("\\ ", " ")

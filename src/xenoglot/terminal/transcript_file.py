@@ -1,4 +1,4 @@
-"""A conversation in a file: as JSON, which can be loaded again, or as Markdown, which can be read."""
+"""Saves and loads conversations: as JSON, or as Markdown (save only)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {"user": "You", "assistant": "Model", "tool": "Tool", "system": "System"
 
 
 class SavedConversation(Struct, frozen=True, kw_only=True):
-    """A conversation as JSON: its turns as the canonical model has them."""
+    """A conversation as JSON: its messages in the canonical model."""
 
     kind: Literal["xenoglot.conversation"] = "xenoglot.conversation"
     version: Literal[1] = 1
@@ -39,10 +39,10 @@ class SavedConversation(Struct, frozen=True, kw_only=True):
 
 
 def save(conversation: Conversation, path: str, *, replace: bool = False) -> None:
-    """Write a conversation to `path`, whole or not at all: as Markdown where that ends in `.md`, else as JSON.
+    """Write a conversation to `path` atomically: as Markdown if the name ends in `.md`, else as JSON.
 
     Raises:
-        ConfigurationError: it cannot be written, or something is there already and is not to be replaced.
+        ConfigurationError: the file cannot be written, or exists and must not be replaced.
     """
     place = Path(path).expanduser()
     markdown = place.suffix.lower() in (".md", ".markdown")
@@ -62,7 +62,7 @@ def load(path: str) -> Conversation:
     """Read a conversation that was saved as JSON.
 
     Raises:
-        ConfigurationError: it cannot be read, or is none.
+        ConfigurationError: the file cannot be read, or is not a conversation.
     """
     place = Path(path).expanduser()
     try:
@@ -86,7 +86,7 @@ def load(path: str) -> Conversation:
 
 
 def encode(conversation: Conversation) -> bytes:
-    """Return a conversation as JSON, for people indented."""
+    """Return a conversation as indented JSON."""
     saved = SavedConversation(
         model=conversation.model,
         system=conversation.system,

@@ -1,4 +1,4 @@
-"""Where a conversation takes place: a terminal with an editor for what is typed, or lines that come and go."""
+"""Input and output of a conversation: a terminal with a line editor, or plain lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INTERRUPTED_SECONDS = 5.0
 
 
 class Frontend(Protocol):
-    """What a conversation needs of the person's side."""
+    """Interface between a conversation and the user."""
 
     canvas: Renderer
     interactive: bool
@@ -54,7 +54,7 @@ class Frontend(Protocol):
 
 
 class PlainFrontend:
-    """Lines from standard input, each a turn; answers on `output`."""
+    """Lines from standard input, each a turn; answers go to `output`."""
 
     def __init__(self, output: TextIO | None = None, *, stdin: int = _STDIN) -> None:
         self.interactive = os.isatty(stdin)
@@ -93,7 +93,7 @@ class PlainFrontend:
 
 
 class RichFrontend:
-    """A terminal: several lines can be typed, with a history, and completed."""
+    """A terminal with multi-line input, history and completion."""
 
     interactive = True
 
@@ -162,7 +162,7 @@ def face_of(
 
 
 def _keys() -> KeyBindings:
-    """Enter sends; Alt-Enter, or Escape and then Enter, begins another line."""
+    """Key bindings: Enter sends; Alt-Enter, or Escape and then Enter, starts another line."""
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415  an extra
 
     keys = KeyBindings()
@@ -179,14 +179,14 @@ def _keys() -> KeyBindings:
 
 
 def _completer(names: Sequence[str], models: Sequence[str]) -> Completer:
-    """Return what completes commands, and what may stand behind them."""
+    """Return the completer for commands and their arguments."""
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter  # noqa: PLC0415  an extra
     from prompt_toolkit.document import Document  # noqa: PLC0415
 
     paths = PathCompleter(expanduser=True)
 
     class CommandCompleter(Completer):
-        """Completes slash commands, the names of models and of files."""
+        """Completes slash commands, model names and file names."""
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Generator[Completion]:
             """Yield what the text before the cursor may become."""
@@ -239,7 +239,7 @@ def _on_interrupt(loop: asyncio.AbstractEventLoop, act: object) -> Generator[Non
 
 @contextmanager
 def _silent() -> Generator[None]:
-    """Have the terminal not show what is typed."""
+    """Disable the terminal's echo."""
     try:
         import termios  # noqa: PLC0415  not everywhere
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""What was typed before: kept in a file of the user's own, without what must not be kept."""
+"""Input history: a file of the user, without lines that contain secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 class History:
-    """The lines of one file, oldest first. What cannot be read or written is done without."""
+    """The lines of one file, oldest first. A file that cannot be read or written is ignored."""
 
     def __init__(self, path: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class History:
         ]
 
     def lines(self) -> list[str]:
-        """Return what was kept; a line that was cut off is left out."""
+        """Return the stored lines; a truncated line is skipped."""
         found: list[str] = []
         with suppress(OSError):
             for line in self._path.read_bytes()[-LARGEST:].split(b"\n"):
@@ -55,7 +55,7 @@ class History:
         return found[-MOST:]
 
     def keep(self, line: str) -> None:
-        """Keep a line for the next time, unless it holds a secret."""
+        """Store a line, unless it contains a secret."""
         if not line.strip() or len(line) > LONGEST or self._is_secret(line):
             return
         with suppress(OSError):

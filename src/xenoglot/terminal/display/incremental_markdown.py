@@ -1,4 +1,4 @@
-"""Markdown that is still being written: which of its blocks are complete, and which may yet change."""
+"""Incremental Markdown: splits growing text into complete blocks and the open block, which may still change."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LONGEST_INFO = 100
 
 
 class IncrementalMarkdown:
-    """Takes text as it comes; gives each top-level block once another has begun behind it.
+    """Accepts growing text; returns each top-level block once the next one has started.
 
-    `open` is what was not given yet: after `take`, the block that is being written.
+    `open` is the text not returned yet: after `take`, the unfinished block.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class IncrementalMarkdown:
         return done
 
     def close(self) -> list[str]:
-        """Return what is left."""
+        """Return the remaining text."""
         rest, self.open, self._read = self.open, "", 0
         return _blocks(rest) if rest.strip() else []
 

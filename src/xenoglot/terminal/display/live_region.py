@@ -1,9 +1,9 @@
-"""The end of what a terminal shows: lines that are replaced by other lines, whatever size it takes on.
+"""Live region: the last lines of a terminal, which are replaced in place and survive a resize.
 
-Everything leaves in one write, between the marks of a synchronized update, which terminals that do not know them pass
-over (https://github.com/contour-terminal/vt-extensions/blob/master/synchronized-output.md). Lines that stay as they are
-are not written again. Each line is erased by itself: there are terminals that keep what is erased all at once. The
-cursor is hidden while it moves only: a program that is killed leaves it visible.
+Each update is one write, between the marks of a synchronized update, which other terminals ignore
+(https://github.com/contour-terminal/vt-extensions/blob/master/synchronized-output.md). Unchanged lines are not written
+again. Each line is erased by itself: some terminals keep lines that are erased all at once. The
+cursor is hidden only while it moves: a killed program leaves it visible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ERASE = "\x1b[2K"
 
 
 class LiveRegion:
-    """Lines at the end of the screen of `console`; the cursor stands below them."""
+    """Lines at the end of the screen of `console`; the cursor is below them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -33,7 +33,7 @@ class LiveRegion:
         self._width = console.width
 
     def draw(self, lines: Sequence[Line], above: Sequence[Line] = ()) -> None:
-        """Draw `above` for good, and `lines` below it in place of those that are there."""
+        """Draw `above` permanently, and `lines` below it in place of the current region."""
         from rich.segment import Segment  # noqa: PLC0415  an extra
 
         written = self._written(lines)
@@ -43,12 +43,12 @@ class LiveRegion:
         self._cells = [Segment.get_line_length(list(line)) for line in lines]
 
     def clear(self, above: Sequence[Line] = ()) -> None:
-        """Draw `above` for good, and nothing below it."""
+        """Draw `above` permanently, and an empty region below it."""
         if self._drawn or above:
             self.draw((), above)
 
     def let_go(self) -> None:
-        """Leave the lines where they are: others stand below them."""
+        """Make the current lines permanent, because other output follows them."""
         self._drawn, self._cells = [], []
 
     def _same(self, written: Sequence[str]) -> int:
@@ -87,7 +87,7 @@ def _up(rows: int) -> str:
 
 
 class _Segments:
-    """Lines that have been laid out."""
+    """Lines after layout."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines

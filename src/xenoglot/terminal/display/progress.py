@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, lines anywhere else."""
+"""Progress display of long work: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ EVERY = 10.0
 
 
 class Progress(Protocol):
-    """Told by the work how far it is."""
+    """Receives the progress of long work."""
 
     def started(self, what: str, total: int | None = None, unit: str = "") -> None:
-        """Begin: `what` is done, `total` times `unit` of it where that is known."""
+        """Start: `what` is the work, `total` its size in `unit`, if known."""
 
     def advance(self, count: int = 1) -> None:
-        """So much more is done."""
+        """Add to the amount done."""
 
     def note(self, text: str) -> None:
-        """Say in a few words what else there is to know; it takes the place of what was said before."""
+        """Set the note, replacing the last one."""
 
     def done(self) -> None:
-        """It is over, whichever way; may be called twice."""
+        """End, after success or failure; may be called twice."""
 
 
 class LineProgress:
-    """A line now and then, for logs and pipes."""
+    """Occasional lines, for logs and pipes."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -84,7 +84,7 @@ class LineProgress:
 
 
 class BarProgress:
-    """A bar, and beside it what is noted. It is redrawn by a thread of `rich`, and gone at the end."""
+    """A bar with a note beside it, redrawn by a thread of `rich` and removed at the end."""
 
     def __init__(self, stream: TextIO, console: Console | None = None) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415  an extra

@@ -1,4 +1,4 @@
-"""Where an answer is drawn: the verbs, and the plainest who knows them, which only ever adds text at the end."""
+"""Interface of renderers, and the plain renderer, which only appends text."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ RULE = "│ "
 
 
 class Renderer(Protocol):
-    """What can be drawn. All of it may hold anything: a canvas shows nothing that a terminal would obey."""
+    """Interface of a renderer. Arguments are untrusted: a renderer writes no control characters of theirs."""
 
     def write(self, text: str, look: Words = "said") -> None:
-        """Add words to the answer, which is Markdown, or to a thought; one rests before the other begins."""
+        """Add text to the answer, which is Markdown, or to reasoning; `rest` is called in between."""
 
     def passing(self, text: str, *, waiting: bool = False) -> None:
-        """Show what holds for the moment, such as the last lines of a thought; the next thing drawn replaces it.
+        """Show a temporary line, such as the end of reasoning; the next output replaces it.
 
-        `waiting`: nobody can say how long it takes, so the seconds are counted beside it.
+        `waiting`: the duration is unknown, so the elapsed seconds are shown.
         """
 
     def rest(self) -> None:
-        """Complete the text that is open: what is drawn next stands on a line of its own."""
+        """Complete the open text: the next output starts on a new line."""
 
     def line(self, text: str, look: Look = "said") -> None:
-        """Draw lines that stay."""
+        """Write permanent lines."""
 
     def apart(self) -> None:
-        """Leave room below an answer: it is the person's turn."""
+        """Add space below an answer, before the user's input."""
 
     def let_go(self) -> None:
-        """Draw what comes below all that is there: somebody else drew meanwhile. Writes nothing now."""
+        """Start below the current output, because other code wrote meanwhile. Writes nothing now."""
 
 
 class PlainRenderer:
-    """Text as it comes, for pipes, files and terminals that can do no more."""
+    """Appends text, for pipes, files and terminals without cursor control."""
 
     def __init__(self, output: TextIO, *, raw: bool = False) -> None:
         """Write to `output`; `raw` leaves the answer as it is, for a program that reads it."""

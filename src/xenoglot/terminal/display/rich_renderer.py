@@ -1,4 +1,4 @@
-"""A terminal as a canvas: Markdown drawn while it grows, the open block alone drawn anew, all above it for good."""
+"""Renderer for terminals: draws Markdown as it grows, and redraws only the open block."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LEVELS = {"h1": "h2"}
 
 
 class RichRenderer:
-    """Draws on a `rich` console; what is open is at most as high as the terminal, so that no line is drawn twice."""
+    """Draws on a `rich` console; the open block is at most as high as the terminal, so that no line is drawn twice."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console

@@ -1,4 +1,4 @@
-"""A run of the tool loop as it is drawn: calls, results folded, diffs coloured, and leave that is asked for."""
+"""Displays a run of the tool loop: calls, folded results, coloured diffs, and permission prompts."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ REFUSED = "the person said no"
 
 
 class RunView(AnswerView):
-    """Draws the events of answers and of runs, and asks for leave.
+    """Displays the events of answers and runs, and asks for permission.
 
-    `results` are the whole results of the calls so far, each under its call.
+    `results` maps each call to its whole result.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Text of a model, a file or a server, made fit for a terminal: nothing in it is obeyed, and nothing is hidden.
+"""Sanitizes text of a model, file or server for a terminal: replaces control characters, and hides nothing.
 
-An escape sequence can change the title, write into the clipboard or draw over what stands there; a bidirectional
-control can make one command look like another; a tag character is read by models and seen by nobody.
+An escape sequence can change the title, write into the clipboard or overwrite other output; a bidirectional control can
+make one command look like another; a tag character is read by models and invisible to people.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BREAKS = {"\N{LINE SEPARATOR}": "\n", "\N{PARAGRAPH SEPARATOR}": "\n", "\r": ""
 
 
 class _Table(dict[int, str]):
-    """What becomes of each character, found out when it first comes."""
+    """Translation table of characters, filled on first use."""
 
     def __missing__(self, point: int) -> str:
         character = chr(point)

@@ -1,6 +1,6 @@
-"""What a person sees of an answer, or of a run of the tool loop: its events, drawn on a canvas.
+"""Displays the events of an answer, or of a run of the tool loop, with a renderer.
 
-Thoughts are folded into a line that says how long they took; they are kept, and can be shown.
+Reasoning is folded into a line with its duration; its text is kept, and can be shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ENDINGS = {
 
 
 class AnswerView:
-    """Draws the events of one answer after another."""
+    """Displays the events of successive answers."""
 
     def __init__(self, canvas: Renderer, clock: Callable[[], float] = time.monotonic) -> None:
         self.canvas = canvas
@@ -63,7 +63,7 @@ class AnswerView:
         self._sources: list[str] = []
 
     def feed(self, event: Event) -> None:
-        """Draw one event; of several candidates the first is drawn."""
+        """Display one event; of several candidates only the first is displayed."""
         if getattr(event, "candidate", 0):
             return
         match event:
@@ -91,11 +91,11 @@ class AnswerView:
                 pass  # a failure is told by whoever asked
 
     def line(self, text: str, look: Look = "said") -> None:
-        """Draw a line that stays."""
+        """Display a permanent line."""
         self.canvas.line(text, look)
 
     def stop(self) -> None:
-        """Draw what is open to its end: nothing more comes of it."""
+        """Complete the open output: no more events follow."""
         if self._thinking:
             self._fold()
         self._block = None

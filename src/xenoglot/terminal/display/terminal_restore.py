@@ -1,4 +1,4 @@
-"""How a terminal is left: as it was found, also by a program that is sent away; and how it is come back to."""
+"""Restores the terminal when the program is terminated, stopped or continued."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PATIENCE: Final = 5.0
 
 
 def leave_well(canvas: Renderer) -> None:
-    """Have SIGTERM and SIGHUP unwind what runs, and have nothing drawn over what came while the program was stopped.
+    """Make SIGTERM and SIGHUP unwind the stack, and redraw nothing over output written while the program was stopped.
 
-    It is for the whole process, and its main thread. Signals that are ignored or taken stay so.
+    It applies to the whole process, and must run in its main thread. Signals with another handler are not changed.
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # not every system has both
