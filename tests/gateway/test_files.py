@@ -16,7 +16,7 @@ from tests.gateway.serving import PATIENCE, SERVERS, config_for, read_all, read_
 from tests.gateway.stored.test_intake import client_of
 from xenoglot.backends.scripted import Scripted
 from xenoglot.gateway.config.file_permissions import Secrets
-from xenoglot.gateway.config.settings import KeySettings, StoreSettings
+from xenoglot.gateway.config.settings import BatchSettings, KeySettings, StoreSettings
 from xenoglot.gateway.http import asgi, write_side
 from xenoglot.gateway.observability.access_log import ACCESS
 from xenoglot.store.memory import Memory
