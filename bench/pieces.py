@@ -112,7 +112,7 @@ def _requests(size: str, request: Request) -> Iterator[Piece]:
     for name in DIALECTS:
         yield Piece(part, f"{name}: decode", "request", timed(partial(_decode, name, request)))
     for name in DIALECTS:
-        yield Piece(part, f"{name}: bytes to request", "request", timed(partial(_glance, name, request)))
+        yield Piece(part, f"{name}: bytes to request", "request", timed(partial(_from_bytes, name, request)))
     for name in DIALECTS:
         yield Piece(part, f"{name}: encode", "request", timed(partial(_encode, name, request)))
     yield Piece(part, "JSON written", "request", timed(partial(_write, request)))
@@ -133,12 +133,9 @@ def _decode(name: str, request: Request) -> Callable[[], object]:
     return partial(get(name).decode_request, body(name, request))
 
 
-def _glance(name: str, request: Request) -> Callable[[], object]:
-    """Read a request as the gateway does: at a glance, where that is enough."""
-    data, dialect = written(name, request), get(name)
-    glance, decode = getattr(dialect, "glance", None), dialect.decode_request
-    if glance is not None and glance(data) is not None:
-        return partial(glance, data)
+def _from_bytes(name: str, request: Request) -> Callable[[], object]:
+    """Read a request as the gateway does."""
+    data, decode = written(name, request), get(name).decode_request
     return lambda: bounded(decode(decode_json(data)))
 
 

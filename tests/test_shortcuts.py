@@ -18,7 +18,6 @@ KNOWN = {
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
     "xenoglot.dialects.chat.stream.decoder.StreamDecoder._common": "chunks",
-    "xenoglot.dialects.chat.fast.glance.glance": "requests",
     "xenoglot.dialects.chat.fast.usage_scan.glimpse": "usage",
     "xenoglot.dialects.chat.fast.frequent_shapes.plain_message": "messages",
     "xenoglot.dialects.chat.fast.frequent_shapes.plain_tool": "messages",
@@ -27,7 +26,6 @@ KNOWN = {
     "xenoglot.dialects.chat.fast.frequent_answers.plain_response": "messages",
     "xenoglot.dialects.chat.response._plain_choice": "messages",
     "xenoglot.dialects.llama_stack.stream.decoder._plain_text": "chunks",
-    "xenoglot.dialects.messages.fast.glance.glance": "requests",
     "xenoglot.dialects.messages.fast.usage_scan.glimpse": "usage",
     "xenoglot.dialects.messages.fast.frequent_shapes.PlainWriter.block": "messages",
     "xenoglot.dialects.messages.fast.frequent_shapes.PlainWriter.lone": "messages",
@@ -37,7 +35,6 @@ KNOWN = {
     "xenoglot.dialects.messages.fast.frequent_shapes.plain_tool": "messages",
     "xenoglot.dialects.openai.embeddings.glimpse": "usage",
     "xenoglot.dialects.openai.usage._plain_usage": "messages",
-    "xenoglot.dialects.responses.fast.glance.glance": "requests",
     "xenoglot.dialects.responses.fast.frequent_shapes.plain_message": "messages",
     "xenoglot.dialects.responses.fast.frequent_shapes.plain_said": "messages",
     "xenoglot.dialects.responses.fast.frequent_shapes.plain_tool": "messages",
@@ -105,7 +102,7 @@ def test_a_value_turns_groups_off(value: str, expected: frozenset[str]) -> None:
     [("templates,-frames", "templates"), ("-frames,-glimpse", "-glimpse"), ("-frames,", ""), ("of", "of"), ("-", "-")],
 )
 def test_a_value_that_is_not_understood_is_refused(value: str, found: str) -> None:
-    known = "-callbacks, -chunks, -frames, -heads, -messages, -requests, -templates, -usage"
+    known = "-callbacks, -chunks, -frames, -heads, -messages, -templates, -usage"
     with pytest.raises(ValueError, match=r"^XENOGLOT_SHORTCUTS: ") as caught:
         turned_off(value)
     assert str(caught.value) == f"XENOGLOT_SHORTCUTS: found {found!r}; expected on, off or a list of: {known}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import CodeType, FunctionType
 
-Group = Literal["callbacks", "chunks", "frames", "heads", "messages", "requests", "templates", "usage"]
+Group = Literal["callbacks", "chunks", "frames", "heads", "messages", "templates", "usage"]
 """What shortcuts are turned off together.
 
 - `callbacks`: requests served by the connections' own callbacks, without a task;
@@ -26,7 +26,6 @@ Group = Literal["callbacks", "chunks", "frames", "heads", "messages", "requests"
 - `frames`: frames of a stream written from ready bytes;
 - `heads`: heads of requests that repeat;
 - `messages`: messages, tools, answers and usage of the common shapes, read and written without a `Reader`;
-- `requests`: whole requests of the common shape, read from their bytes;
 - `templates`: events of a stream read by the bytes that they share with the event before;
 - `usage`: usage and finish reason found in answers whose bytes pass.
 """

@@ -132,12 +132,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_count: Callable[[int], JSONObject] | None = None
     encode_count_request: Callable[[Request, Losses, Target], JSONObject] | None = None
     decode_counted: Callable[[JSON], int | None] | None = None
-    glance: Callable[[bytes], Request | None] | None = None
-    """What `decode_request` makes of the JSON in these bytes, within what is bounded, if that is seen at a glance: the
-    request is of a common form, has no member twice and wants nothing kept; else `None`."""
     glimpse: Callable[[bytes], tuple[Usage | None, FinishReason] | None] | None = None
     """What is noted of the whole answer in these bytes, which is passed on as it is: its usage (without what only the
-    dialect knows of it) and why it ended, if that is seen at a glance and nothing is wrong with it; else `None`."""
+    dialect knows of it) and why it ended, if it is of a common form and nothing is wrong with it; else `None`."""
     reasoning_requested: Callable[[Request], bool] | None = None
     """Whether a request asks for reasoning in its answer, in a dialect that returns it on request only; `None` if
     answers always have it. An answer without a request for it gets none (`codec.responses.reasoning_filter`)."""

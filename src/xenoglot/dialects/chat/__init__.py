@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.dialect import Dialect
 from xenoglot.dialects.chat.extras import NAME
-from xenoglot.dialects.chat.fast.glance import glance
 from xenoglot.dialects.chat.fast.usage_scan import glimpse
 from xenoglot.dialects.chat.request.decoder import decode_request
 from xenoglot.dialects.chat.request.encoder import encode_request
@@ -48,7 +47,6 @@ CHAT = Dialect(
     fingerprint_field="system_fingerprint",
     timings_field="timings",
     decode_request=decode_request,
-    glance=glance,
     glimpse=glimpse,
     encode_request=encode_request,
     decode_response=decode_response,

@@ -12,7 +12,6 @@ from xenoglot.codec.reader import Reader
 from xenoglot.dialects.messages.errors import decode_error, encode_error
 from xenoglot.dialects.messages.extras import NAME
 from xenoglot.dialects.messages.fast.frequent_shapes import NAME_LIMIT
-from xenoglot.dialects.messages.fast.glance import glance
 from xenoglot.dialects.messages.fast.usage_scan import glimpse
 from xenoglot.dialects.messages.rate_limits import PREFIX, decode_limits, encode_limits, moment, timestamp
 from xenoglot.dialects.messages.reasoning_effort import reasoning_requested
@@ -127,7 +126,6 @@ MESSAGES = Dialect(
     id_prefix="msg_",
     blank_stops=False,
     decode_request=decode_request,
-    glance=glance,
     glimpse=glimpse,
     encode_request=encode_request,
     decode_response=decode_response,

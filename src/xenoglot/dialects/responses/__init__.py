@@ -14,7 +14,6 @@ from xenoglot.dialects.responses.count_tokens import decode_counted, encode_coun
 from xenoglot.dialects.responses.errors import decode_error
 from xenoglot.dialects.responses.extras import NAME
 from xenoglot.dialects.responses.fast.frequent_shapes import ID_LIMIT
-from xenoglot.dialects.responses.fast.glance import glance
 from xenoglot.dialects.responses.request.decoder import decode_count, decode_request
 from xenoglot.dialects.responses.request.encoder import encode_request
 from xenoglot.dialects.responses.response import decode_response, encode_response
@@ -48,7 +47,6 @@ RESPONSES = Dialect(
     id_prefix="resp_",
     stop_limit=0,
     decode_request=decode_request,
-    glance=glance,
     encode_request=encode_request,
     decode_response=decode_response,
     encode_response=encode_response,

@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from xenoglot.model.request import Request
 
 
-GLANCED = 16 * 1024
-"""Bytes of a request beyond which it is read in the general way: a long history has too much in it to be plain."""
-
-
 class FastPath:
     """Serves requests without a task: those that may enter by `admission`, and `relay` would serve at once."""
 
@@ -78,10 +74,6 @@ class FastPath:
         if not entry.generates or len(data) >= LARGE:
             return None
         try:
-            small = entry.dialect.glance if len(data) < GLANCED else None
-            request = None if small is None else small(data)
-            if request is not None:
-                return self._begun(exchange, entry, request, lambda _: data)
             value = self._bodies.small_request(data)
             if entry.dialect.state is not None and not entry.dialect.state.wish(value).stateless:
                 return None  # it wants something kept, or means something that is
