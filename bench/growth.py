@@ -34,7 +34,7 @@ from xenoglot.model.fold import unfold
 from xenoglot.model.request import Message, Request, Tool
 from xenoglot.testing.canned import answers
 from xenoglot.text import registry
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.stage import TextStage
 from xenoglot.translate import stream_translator, translate_request, translate_response
 
@@ -201,7 +201,7 @@ def _text(name: str, repeated: str, before: str, size: int) -> Work:
     text = (before + repeated * (size * LETTERS // len(repeated) + 1))[: size * LETTERS]
     response = answers("chat", text=text, model=MODEL).response
     events = [piece for event in unfold(response) for piece in _in_tokens(event)]
-    declared = Declared.of([tool for tool in agent(calls=0, tools=1).tools if isinstance(tool, Tool)])
+    declared = DeclaredTools.of([tool for tool in agent(calls=0, tools=1).tools if isinstance(tool, Tool)])
 
     def work() -> None:
         stage = TextStage(registry.get(name), declared, lambda _candidate, number: f"call_{number}", Losses())

@@ -168,9 +168,9 @@ def _head() -> Callable[[], object]:
 
 def _response_head() -> Callable[[], object]:
     from xenoglot.backends.http.http1 import ResponseParser  # noqa: PLC0415  as above
-    from xenoglot.backends.http.timeouts import Limits  # noqa: PLC0415
+    from xenoglot.backends.http.timeouts import TransportLimits  # noqa: PLC0415
 
-    parser, data = ResponseParser(Limits()), whole(answer("chat").body).reads[0]
+    parser, data = ResponseParser(TransportLimits()), whole(answer("chat").body).reads[0]
 
     def work() -> None:
         parser.begin("POST")
@@ -181,10 +181,10 @@ def _response_head() -> Callable[[], object]:
 
 def _chunk(events: int) -> Callable[[], object]:
     from xenoglot.backends.http.http1 import ResponseParser  # noqa: PLC0415  as above
-    from xenoglot.backends.http.timeouts import Limits  # noqa: PLC0415
+    from xenoglot.backends.http.timeouts import TransportLimits  # noqa: PLC0415
 
     reads = streamed("text/event-stream", (frames("chat").token * events,) * 3).reads
-    parser = ResponseParser(Limits())
+    parser = ResponseParser(TransportLimits())
     parser.begin("POST")
     parser.feed(reads[0])
     return partial(parser.feed, reads[1])

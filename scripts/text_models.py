@@ -18,7 +18,7 @@ from xenoglot.text.rows import ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from xenoglot.text.syntax import Calls, Syntax, Thoughts
+    from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "text-models.md"
@@ -98,7 +98,7 @@ def _row(row: Syntax, vectors: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _call(form: Calls) -> str:
+def _call(form: CallSyntax) -> str:
     """Return the markers of a form, each in its first spelling, with dots where the payload stands."""
     before = [spelled[0] for spelled in (form.begin, form.open) if spelled]
     behind = [spelled[0] for spelled in (form.close, form.end) if spelled]
@@ -109,7 +109,7 @@ def _call(form: Calls) -> str:
     return " ".join([*map(code, before), "...", *map(code, behind)]) + more
 
 
-def _thought(thoughts: Thoughts) -> str:
+def _thought(thoughts: ReasoningSyntax) -> str:
     markers = f"{code(thoughts.open[0])} ... {code(thoughts.close[0])}"
     return f"{markers} (begun by the prompt)" if thoughts.implied else markers
 

@@ -14,7 +14,7 @@ from xenoglot.shortcuts import GROUPS, SHORTCUTS, Shortcuts, turned_off
 
 HELLO = {"role": "user", "content": "Hi"}
 KNOWN = {
-    "xenoglot.backends.remote.request_heads.Heads._keep": "heads",
+    "xenoglot.backends.remote.request_heads.RequestHeads._keep": "heads",
     "xenoglot.codec.framing.stream_reader._foreseeable": "templates",
     "xenoglot.codec.framing.stream_writer._ready_frames": "frames",
     "xenoglot.dialects.chat.stream.decoder.StreamDecoder._common": "chunks",

@@ -74,12 +74,12 @@ def run(options: argparse.Namespace, say: Say, progress: Say) -> int:
         FailureError: the server cannot be reached, or speaks no dialect.
     """
     from xenoglot.backends.probe_runner import ask_everything  # noqa: PLC0415  other commands need no client
-    from xenoglot.providers.probe.runner import Options  # noqa: PLC0415
+    from xenoglot.providers.probe.runner import ProbeOptions  # noqa: PLC0415
 
     if not options.timeout > 0:
         raise ConfigurationError(f"--timeout: found {options.timeout}; expected seconds, more than none")
     key = _key(options.key_env)
-    asked = Options(
+    asked = ProbeOptions(
         base_url=_url(options.url),
         model=options.model,
         dialects=tuple(dict.fromkeys(options.dialect or ())),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from xenoglot.backends.batch_lines import (
     BadLineError,
-    Outcome,
+    LineOutcome,
     decode_line,
     encode_line,
     endpoint_at,
@@ -152,14 +152,14 @@ FAILURE = Failure(kind="rate_limit", message="slow down")
 @pytest.mark.parametrize(
     ("outcome", "answered"),
     [
-        pytest.param(Outcome(body={"id": "x"}, request_id="req_1"), True, id="answer"),
-        pytest.param(Outcome(status=429, body=get("chat").encode_error(FAILURE)[1]), False, id="error"),
-        pytest.param(Outcome(unanswered="timeout"), False, id="timeout"),
-        pytest.param(Outcome(unanswered="cancelled"), False, id="cancelled"),
-        pytest.param(Outcome(unanswered="expired"), False, id="expired"),
+        pytest.param(LineOutcome(body={"id": "x"}, request_id="req_1"), True, id="answer"),
+        pytest.param(LineOutcome(status=429, body=get("chat").encode_error(FAILURE)[1]), False, id="error"),
+        pytest.param(LineOutcome(unanswered="timeout"), False, id="timeout"),
+        pytest.param(LineOutcome(unanswered="cancelled"), False, id="cancelled"),
+        pytest.param(LineOutcome(unanswered="expired"), False, id="expired"),
     ],
 )
-def test_openai_lines_are_answered_in_their_form(outcome: Outcome, answered: bool) -> None:  # noqa: FBT001  a case
+def test_openai_lines_are_answered_in_their_form(outcome: LineOutcome, answered: bool) -> None:  # noqa: FBT001  a case
     text = json.dumps(openai("/v1/chat/completions")).encode()
     line, mark = decode_line(text, 2), mark_of(text, 2)
     written = encode_line(line, mark, outcome)
@@ -178,14 +178,14 @@ def test_openai_lines_are_answered_in_their_form(outcome: Outcome, answered: boo
 @pytest.mark.parametrize(
     ("outcome", "kind"),
     [
-        pytest.param(Outcome(body=MESSAGE), "succeeded", id="answer"),
-        pytest.param(Outcome(status=429, body=get("messages").encode_error(FAILURE)[1]), "errored", id="error"),
-        pytest.param(Outcome(unanswered="timeout"), "errored", id="timeout"),
-        pytest.param(Outcome(unanswered="cancelled"), "canceled", id="cancelled"),
-        pytest.param(Outcome(unanswered="expired"), "expired", id="expired"),
+        pytest.param(LineOutcome(body=MESSAGE), "succeeded", id="answer"),
+        pytest.param(LineOutcome(status=429, body=get("messages").encode_error(FAILURE)[1]), "errored", id="error"),
+        pytest.param(LineOutcome(unanswered="timeout"), "errored", id="timeout"),
+        pytest.param(LineOutcome(unanswered="cancelled"), "canceled", id="cancelled"),
+        pytest.param(LineOutcome(unanswered="expired"), "expired", id="expired"),
     ],
 )
-def test_anthropic_lines_are_answered_as_their_sdk_reads_it(outcome: Outcome, kind: str) -> None:
+def test_anthropic_lines_are_answered_as_their_sdk_reads_it(outcome: LineOutcome, kind: str) -> None:
     text = json.dumps({"custom_id": "b", "params": BODY}).encode()
     written = encode_line(decode_line(text, 4), mark_of(text, 4), outcome)
     read = MessageBatchIndividualResponse.model_validate_json(written)
@@ -198,7 +198,7 @@ def test_anthropic_lines_are_answered_as_their_sdk_reads_it(outcome: Outcome, ki
 def test_a_line_is_one_for_every_reader() -> None:
     said = "a\u0085b\u2028c\u2029d\r\ne\x1cf"
     text = json.dumps(BODY | {"custom_id": said}).encode()
-    written = encode_line(decode_line(text, 1), mark_of(text, 1), Outcome(body={"text": said}))
+    written = encode_line(decode_line(text, 1), mark_of(text, 1), LineOutcome(body={"text": said}))
     assert len(written.decode().splitlines()) == 1
     told = json.loads(written)
     assert (told["custom_id"], told["response"]["body"]["text"]) == (said, said)
@@ -206,7 +206,9 @@ def test_a_line_is_one_for_every_reader() -> None:
 
 def test_what_was_lost_is_told() -> None:
     text = json.dumps(BODY).encode()
-    written = encode_line(decode_line(text, 1), mark_of(text, 1), Outcome(body={}, losses=("$ top_k dropped (why)",)))
+    written = encode_line(
+        decode_line(text, 1), mark_of(text, 1), LineOutcome(body={}, losses=("$ top_k dropped (why)",))
+    )
     assert json.loads(written)["losses"] == ["$ top_k dropped (why)"]
 
 

@@ -14,30 +14,30 @@ from xenoglot.backends.probe_runner import ask_everything
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.target import Target
 from xenoglot.errors import FailureError
-from xenoglot.providers.probe.exchange import Ask
-from xenoglot.providers.probe.runner import Options, probe
+from xenoglot.providers.probe.exchange import ProbeRequest
+from xenoglot.providers.probe.runner import ProbeOptions, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.backends.wire import Peer, Script
-    from xenoglot.providers.probe.exchange import Reply
+    from xenoglot.providers.probe.exchange import ProbeResponse
 
 KEY = "sk-a-key-that-nobody-may-see"
 HEAD = re.compile(rb"(GET|POST) (\S+) HTTP/1.1\r\n")
 
 
-def asked(request: bytes) -> Ask:
+def asked(request: bytes) -> ProbeRequest:
     """A request of the wire as the question that it was."""
     head, _, body = request.partition(b"\r\n\r\n")
     found = HEAD.match(head)
     assert found is not None
     path = found[2].decode().partition("?")[0]
     data = decode_json(body) if body else None
-    return Ask(method="POST" if found[1] == b"POST" else "GET", dialect="", path=path, body=data, words="")
+    return ProbeRequest(method="POST" if found[1] == b"POST" else "GET", dialect="", path=path, body=data, words="")
 
 
-def on_the_wire(reply: Reply, *fields: str) -> bytes:
+def on_the_wire(reply: ProbeResponse, *fields: str) -> bytes:
     """A reply as bytes."""
     media_type = dict(reply.headers)["content-type"]
     head = [
@@ -64,7 +64,7 @@ def speaking(server: Quirky, heard: Callable[[bytes], bytes | None] = lambda _: 
 async def test_the_wire_makes_no_difference() -> None:
     target = Target(max_tokens_field="max_completion_tokens", stop_limit=1, forced_tools=False, stream_usage=False)
     async with serving(speaking(Quirky({"chat": target}))) as wire:
-        options = Options(base_url=wire.url, dialects=("chat", "messages"))
+        options = ProbeOptions(base_url=wire.url, dialects=("chat", "messages"))
         assert await ask_everything(options, patience=9.0) == asked_of(Quirky({"chat": target}), probe(options))
 
 
@@ -73,7 +73,7 @@ async def test_a_refused_connection_is_one_line() -> None:
     async with serving(answering()) as wire:
         url = wire.url
     with pytest.raises(FailureError) as caught:
-        await ask_everything(Options(base_url=url), patience=9.0)
+        await ask_everything(ProbeOptions(base_url=url), patience=9.0)
     assert str(caught.value) == f"{url}: no connection to the upstream: Connection refused"
 
 
@@ -86,7 +86,9 @@ async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
         return b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n" if next(busy, False) else None
 
     async with serving(speaking(Quirky({"chat": Target()}), heard)) as wire:
-        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append)
+        report = await ask_everything(
+            ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0, say=told.append
+        )
     assert (report.faces, report.listed, told[:3]) == (
         ("chat",),
         ("talker",),
@@ -98,7 +100,7 @@ async def test_a_server_that_is_asked_too_often_is_waited_for() -> None:
 async def test_a_server_that_stays_busy_is_not_judged() -> None:
     busy = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
     async with serving(speaking(Quirky({}), lambda _: busy)) as wire:
-        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0)
+        report = await ask_everything(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     assert [(one.what, one.verdict) for one in report.findings] == [("models", "not seen"), ("speaks", "not asked")]
 
 
@@ -110,7 +112,7 @@ async def test_no_key_is_told() -> None:
 
     told: list[str] = []
     async with serving(speaking(Quirky({}), heard)) as wire:
-        options = Options(base_url=wire.url, keyed=True)
+        options = ProbeOptions(base_url=wire.url, keyed=True)
         report = await ask_everything(options, key=KEY, patience=9.0, say=told.append)
     assert (KEY.encode() in msgspec.json.encode(report), KEY in "".join(told)) == (False, False)
     assert {one.verdict for one in report.findings if one.what == "speaks"} == {"not asked"}
@@ -123,7 +125,7 @@ async def test_a_key_is_shown_as_the_server_wants_it() -> None:
         return None if b"authorization: Bearer " in request else refusal.replace(b"200 OK", b"401 No")
 
     async with serving(speaking(Quirky({"messages": Target()}), heard)) as wire:
-        options = Options(base_url=wire.url, dialects=("messages",), keyed=True)
+        options = ProbeOptions(base_url=wire.url, dialects=("messages",), keyed=True)
         report = await ask_everything(options, key=KEY, patience=9.0)
     assert (report.faces, report.auth) == (("messages",), {"messages": "bearer"})
 
@@ -145,6 +147,6 @@ async def test_answers_that_break_off_are_told_so() -> None:
                 return
 
     async with serving(script) as wire:
-        report = await ask_everything(Options(base_url=wire.url, dialects=("chat",)), patience=9.0)
+        report = await ask_everything(ProbeOptions(base_url=wire.url, dialects=("chat",)), patience=9.0)
     told = {one.what: one for one in report.findings}
     assert (report.faces, told["refuses_unknown_fields"].verdict) == (("chat",), "unclear")

@@ -8,7 +8,7 @@ import pytest
 
 from xenoglot.backends.retry_after import headers_in, retry_after
 from xenoglot.dialects.openai.rate_limits import decode_limits
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import RateBudget, RateLimits
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
@@ -50,10 +50,10 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 
 SPENT = RateLimits(
-    requests=Budget(limit=60, remaining=0, reset=12.0),
-    tokens=Budget(limit=9, remaining=0, reset=30.0),
-    input_tokens=Budget(limit=9, remaining=5, reset=50.0),
-    output_tokens=Budget(limit=9, remaining=0),
+    requests=RateBudget(limit=60, remaining=0, reset=12.0),
+    tokens=RateBudget(limit=9, remaining=0, reset=30.0),
+    input_tokens=RateBudget(limit=9, remaining=5, reset=50.0),
+    output_tokens=RateBudget(limit=9, remaining=0),
 )
 
 
@@ -66,9 +66,13 @@ SPENT = RateLimits(
         pytest.param({}, float("nan"), SPENT, 30.0, id="U37-body-nan"),
         pytest.param({}, -1.0, None, None, id="U37-body-negative"),
         pytest.param({}, None, SPENT, 30.0, id="U37-longest-of-the-limits-used-up"),
-        pytest.param({}, None, RateLimits(requests=Budget(remaining=1, reset=9.0)), None, id="U37-limit-not-used-up"),
-        pytest.param({}, None, RateLimits(requests=Budget(remaining=0)), None, id="U37-limit-without-reset"),
-        pytest.param({}, None, RateLimits(output_tokens=Budget(remaining=0, reset=1e6)), 60.0, id="U37-limit-capped"),
+        pytest.param(
+            {}, None, RateLimits(requests=RateBudget(remaining=1, reset=9.0)), None, id="U37-limit-not-used-up"
+        ),
+        pytest.param({}, None, RateLimits(requests=RateBudget(remaining=0)), None, id="U37-limit-without-reset"),
+        pytest.param(
+            {}, None, RateLimits(output_tokens=RateBudget(remaining=0, reset=1e6)), 60.0, id="U37-limit-capped"
+        ),
     ],
 )
 def test_what_else_may_say_it(

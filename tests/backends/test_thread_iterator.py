@@ -12,7 +12,7 @@ import pytest
 from xenoglot.backends import thread_iterator
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.callable import Callable
-from xenoglot.backends.thread_iterator import CrowdedError, Steps
+from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
 from xenoglot.codec.loss import Losses
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
@@ -37,7 +37,7 @@ print("over")
 
 
 async def test_steps_are_taken_in_order_and_the_last_is_waited_for() -> None:
-    steps, taken, over = Steps(), list[str](), threading.Event()
+    steps, taken, over = ThreadRunner(), list[str](), threading.Event()
     for word in ("one", "two"):
         await steps.run(lambda word=word: taken.append(word))  # type: ignore[misc]
     await steps.end(over.set)
@@ -46,7 +46,7 @@ async def test_steps_are_taken_in_order_and_the_last_is_waited_for() -> None:
 
 async def test_who_left_is_not_told() -> None:
     """The step goes on; what it returns is nobody's, and nobody waits for the end."""
-    steps, begun, go_on, over = Steps(), threading.Event(), threading.Event(), threading.Event()
+    steps, begun, go_on, over = ThreadRunner(), threading.Event(), threading.Event(), threading.Event()
 
     def step() -> str:
         begun.set()
@@ -64,10 +64,10 @@ async def test_who_left_is_not_told() -> None:
 
 async def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_iterator, "_room", threading.BoundedSemaphore(1))
-    first, over = Steps(), threading.Event()
+    first, over = ThreadRunner(), threading.Event()
     await first.run(lambda: None)
-    with pytest.raises(CrowdedError):
-        await Steps().run(lambda: None)
+    with pytest.raises(ThreadLimitError):
+        await ThreadRunner().run(lambda: None)
     answer = await Callable(lambda request: request.model).answer(Call(request=Request(model="m"), losses=Losses()))
     assert isinstance(answer, EventAnswer)
     failure = Failure(kind="overloaded", message="overloaded: the model is at work on too many answers")

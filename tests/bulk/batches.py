@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from xenoglot.backends.batch_lines import Mark, Outcome, decode_line, encode_line
+from xenoglot.backends.batch_lines import LineMark, LineOutcome, decode_line, encode_line
 from xenoglot.bulk.input_scan import Survey, numbered, survey
 from xenoglot.bulk.journal import DONE, Journal
 from xenoglot.bulk.runner import Task
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-OK = Outcome(body={"text": "fine"})
-BAD = Outcome(status=500, body={"error": {}})
+OK = LineOutcome(body={"text": "fine"})
+BAD = LineOutcome(status=500, body={"error": {}})
 
 
 def question(number: int) -> str:
@@ -54,13 +54,13 @@ class Batch:
     def tasks(self) -> Iterator[Task]:
         """Yield all lines."""
         for number, text in numbered(self.source):
-            yield Task(decode_line(text, number), Mark(number, self.survey.digests[number]))
+            yield Task(decode_line(text, number), LineMark(number, self.survey.digests[number]))
 
-    def answer(self, number: int, outcome: Outcome = OK) -> bytes:
+    def answer(self, number: int, outcome: LineOutcome = OK) -> bytes:
         """Return the answer to a line."""
         return next(encode_line(line, mark, outcome) for line, mark in self.tasks() if line.number == number)
 
-    def fill(self, *numbers: int, outcome: Outcome = OK, apart: bool = False) -> None:
+    def fill(self, *numbers: int, outcome: LineOutcome = OK, apart: bool = False) -> None:
         """Answer some lines, as a run would."""
         with self.journal(apart=apart) as journal:
             for number in numbers:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.bulk.batches import ids, numbers, running, write_input
 from tests.bulk.test_killed import PATIENCE, XENOGLOT, asked, has_been_asked, whole
-from xenoglot.backends.batch_lines import Line, Outcome, decode_line
+from xenoglot.backends.batch_lines import BatchLine, LineOutcome, decode_line
 from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, Crew, _of_this_machine, connect, opened
 from xenoglot.bulk.line_request import Asked
 from xenoglot.cli import MISUSE, main
@@ -201,7 +201,7 @@ def test_only_who_asks_for_any_cluster_gets_one_of_this_machine(listening: str, 
 
 
 LINE = decode_line(b'{"model": "m", "messages": []}', 1)
-ANSWER = Asked(outcome=Outcome(body={}))
+ANSWER = Asked(outcome=LineOutcome(body={}))
 
 
 class Actor:
@@ -213,7 +213,7 @@ class Actor:
         self.go = asyncio.Event()
         self.ask = self
 
-    async def remote(self, _line: Line) -> Asked:
+    async def remote(self, _line: BatchLine) -> Asked:
         self.asked += 1
         if self.dead:
             raise ConnectionError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.backends.batch_lines import Line, decode_line
+from xenoglot.backends.batch_lines import BatchLine, decode_line
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
@@ -38,7 +38,7 @@ BODIES: dict[str, JSONObject] = {
 }
 
 
-def line(dialect: str, **more: object) -> Line:
+def line(dialect: str, **more: object) -> BatchLine:
     return decode_line(encode_json(BODIES[dialect] | more), 1, dialect=dialect)
 
 
@@ -159,5 +159,5 @@ async def test_embeddings_are_made_by_a_backend_that_can() -> None:
         pytest.param(decode_line(b'{"model": "e", "input": ["one"]}', 1), 1, 20, id="embeddings"),
     ],
 )
-def test_what_a_line_may_use_is_estimated(asks: Line, least: int, most: int) -> None:
+def test_what_a_line_may_use_is_estimated(asks: BatchLine, least: int, most: int) -> None:
     assert least <= tokens_of(asks) <= most

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from xenoglot.backends.batch_lines import Outcome
+from xenoglot.backends.batch_lines import LineOutcome
 from xenoglot.bulk.line_request import Asked
 from xenoglot.bulk.progress_counts import Tally
 from xenoglot.model.response import Usage
 
-ANSWER = Asked(outcome=Outcome(body={}), usage=Usage(input_tokens=900, output_tokens=600))
-LOSSY = Asked(outcome=Outcome(body={}, losses=("x",)))
-ERROR = Asked(outcome=Outcome(status=500, body={}))
+ANSWER = Asked(outcome=LineOutcome(body={}), usage=Usage(input_tokens=900, output_tokens=600))
+LOSSY = Asked(outcome=LineOutcome(body={}, losses=("x",)))
+ERROR = Asked(outcome=LineOutcome(status=500, body={}))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bulk.batches import Batch, ids, numbers, until
-from xenoglot.backends.batch_lines import Line, Outcome
+from xenoglot.backends.batch_lines import BatchLine, LineOutcome
 from xenoglot.bulk import runner as running
 from xenoglot.bulk.line_request import Asked, failed
 from xenoglot.bulk.runner import Rules, Runner, Task
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 60
-ANSWER = Asked(outcome=Outcome(body={}), usage=Usage(input_tokens=1, output_tokens=1))
+ANSWER = Asked(outcome=LineOutcome(body={}), usage=Usage(input_tokens=1, output_tokens=1))
 NOBODY = Failure(kind="upstream", message="nobody there", cause="connect")
 OPEN = Failure(kind="overloaded", message="it has failed too often of late")
 AT_ONCE = Retry(attempts=3, base=0.0, cap=0.0, wait_limit=60.0, timeouts=True)
@@ -41,7 +41,7 @@ class Asker:
         self.always: Failure | None = None
         self._script = script or {}
 
-    async def __call__(self, line: Line) -> Asked:
+    async def __call__(self, line: BatchLine) -> Asked:
         self.asked.append(line.number)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -133,7 +133,7 @@ async def test_a_line_has_only_so_long(batch: Batch, monkeypatch: pytest.MonkeyP
         scope = scopes[asyncio.current_task()] = asyncio.timeout_at(None)
         return scope
 
-    async def ask(line: Line) -> Asked:
+    async def ask(line: BatchLine) -> Asked:
         if line.number == 5:
             scopes[asyncio.current_task()].reschedule(0)
             await asyncio.Event().wait()
@@ -163,7 +163,7 @@ async def test_a_server_that_is_down_is_not_asked_for_ever(batch: Batch, answere
     asker, now = Asker(), 0.0
     failures = cycle([NOBODY, OPEN])
 
-    async def ask(line: Line) -> Asked:
+    async def ask(line: BatchLine) -> Asked:
         nonlocal now
         now += 1.0
         return failed(line, next(failures)) if len(asker.asked) >= answered else await asker(line)
@@ -223,7 +223,7 @@ async def test_who_stops_a_run_waits_for_no_retry(batch: Batch) -> None:
 async def test_a_run_can_be_given_up_at_once(batch: Batch, how: str) -> None:
     asking = asyncio.Event()
 
-    async def ask(_line: Line) -> Asked:
+    async def ask(_line: BatchLine) -> Asked:
         asking.set()
         await asyncio.Event().wait()
         return ANSWER

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.dialect_registry import get, names
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import RateBudget, RateLimits
 
 NOW = 1_700_000_000.0
-BUDGET = Budget(limit=10, remaining=0, reset=60.0)
+BUDGET = RateBudget(limit=10, remaining=0, reset=60.0)
 LIMITS = RateLimits(requests=BUDGET, tokens=BUDGET, input_tokens=BUDGET, output_tokens=BUDGET)
 
 

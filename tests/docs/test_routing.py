@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT, UNSET, Rows, code, columns, table
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import SESSION_FIELDS, SESSION_HEADERS
 from xenoglot.policy.breaker import BreakerSettings
-from xenoglot.policy.capabilities import NEEDS, When
+from xenoglot.policy.capabilities import NEEDS, RequestCondition
 from xenoglot.policy.failure_policy import CAUSES, KINDS, STATUSES, judge
 from xenoglot.policy.retry import Retry
 from xenoglot.policy.target_order import Strategy
@@ -27,7 +27,7 @@ PAGE = "routing.md"
     [
         pytest.param("`retry`", Retry, id="retry"),
         pytest.param("`breaker`", BreakerSettings, id="breaker"),
-        pytest.param("Conditions", When, id="when"),
+        pytest.param("Conditions", RequestCondition, id="when"),
     ],
 )
 def test_every_setting_is_explained(heading: str, kind: type[msgspec.Struct]) -> None:

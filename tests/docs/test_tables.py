@@ -29,7 +29,7 @@ from xenoglot.model.effort import BUDGETS, effort_of
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.request import Request, Sampling
 from xenoglot.model.response import Candidate, Finish, FinishReason, Response, Usage
-from xenoglot.policy.capabilities import When
+from xenoglot.policy.capabilities import RequestCondition
 from xenoglot.policy.failure_policy import Reason
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ WORDS = {
     LimitSettings: "table",
     StreamBuffer: "table",
     Caps: "table",
-    When: "table",
+    RequestCondition: "table",
     Sampling: "table",
     ModelTarget: "table",
 }

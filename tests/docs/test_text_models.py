@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import ROOT, code, columns
 from xenoglot.codec.loss import Losses
-from xenoglot.text.parse_api import Asked, encode_parsed, parse
+from xenoglot.text.parse_api import ParseRequest, encode_parsed, parse
 from xenoglot.text.rows import ROWS
 
 if TYPE_CHECKING:
@@ -62,4 +62,4 @@ def test_every_field_is_explained() -> None:
     cells = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     explained = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
     answered = {*encode_parsed(parse("Hi", Losses()), Losses())}
-    assert {*Asked.__struct_fields__} - {"unknown"} | answered <= explained
+    assert {*ParseRequest.__struct_fields__} - {"unknown"} | answered <= explained

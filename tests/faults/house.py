@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from tests.faults.heard import Heard, Told
-    from xenoglot.backends.http.connection import Pool
+    from xenoglot.backends.http.connection import ConnectionPool
     from xenoglot.gateway.app import Gateway
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.testing.script import Step
@@ -369,7 +369,7 @@ class House:
         """Return how many connections are kept for the next request."""
         return sum(len(idle) for pool in self._pools() for idle in pool._idle.values())
 
-    def _pools(self) -> list[Pool]:
+    def _pools(self) -> list[ConnectionPool]:
         return [transport._pool for transport in self._transports if transport._pool is not None]
 
 

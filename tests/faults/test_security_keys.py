@@ -21,7 +21,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.gateway.config.tenants import Tenant
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
+from xenoglot.policy.auth_throttle import AuthThrottle, ThrottleSettings, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -214,7 +214,7 @@ def test_r10_keys_are_nowhere_but_in_the_environment() -> None:
 
 async def test_r11_a_wrong_key_reaches_nothing_and_changes_no_state() -> None:
     gateway = Gateway(CONFIG, {"own": Broken()})
-    gateway.auth.throttle = Throttle(Patience(burst=5, sources=8))
+    gateway.auth.throttle = AuthThrottle(ThrottleSettings(burst=5, sources=8))
     for guess in range(50):
         for peer in (f"192.0.2.{guess}", "198.51.100.1"):
             key = FORMS["x-api-key"](f"guess-{guess}")
@@ -259,7 +259,7 @@ async def test_s16_guessing_is_slow_and_nobody_else_suffers() -> None:
 
 async def test_s16_the_one_refused_is_told_when_to_come_again() -> None:
     gateway = Gateway(CONFIG, {"own": Scripted(HELLO)}, clock=Clock())
-    gateway.auth.throttle = Throttle(Patience(burst=1, per_second=0.1))
+    gateway.auth.throttle = AuthThrottle(ThrottleSettings(burst=1, per_second=0.1))
     asked = [
         await ask(gateway, "POST", "/v1/messages", CHAT, [FORMS["x-api-key"]("guess")], peer="2001:db8::1")
         for _ in range(2)
@@ -268,14 +268,14 @@ async def test_s16_the_one_refused_is_told_when_to_come_again() -> None:
 
 
 def test_s16_what_codex_and_claude_code_send_for_one_mistake_is_no_attack() -> None:
-    throttle = Throttle()
+    throttle = AuthThrottle()
     codex = [throttle.refused("a", now=attempt / 10) for attempt in range(30)]  # five attempts in six connections
     claude = [throttle.refused("b", now=2.0**attempt) for attempt in range(12)]
     assert {*codex, *claude} == {0.0}
 
 
 def test_s16_memory_is_bounded() -> None:
-    throttle = Throttle(Patience(sources=10, guests=10))
+    throttle = AuthThrottle(ThrottleSettings(sources=10, guests=10))
     for number in range(1000):
         throttle.refused(f"source-{number}", 1.0)
         throttle.taken(f"source-{number}", f"owner-{number}", 1.0)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from tests.backends.wire import becomes
 from tests.faults.house import asking
 from xenoglot.backends.http.client import Transport, TransportError
-from xenoglot.backends.http.exchange import Exchange as Asked
+from xenoglot.backends.http.exchange import UpstreamExchange as Asked
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
@@ -29,7 +29,7 @@ from xenoglot.testing import END, Baseline, Respond, Rule, Until, Upstream, answ
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-    from xenoglot.backends.http.connection import Connection, Pool
+    from xenoglot.backends.http.connection import ConnectionPool, UpstreamConnection
     from xenoglot.backends.http.http1 import Origin
     from xenoglot.gateway.app import Gateway
 
@@ -298,7 +298,9 @@ class Breaks:
             else:
                 await news(asked)
 
-        async def no_way(transport: Transport, pool: Pool, origin: Origin, address: str) -> Connection:
+        async def no_way(
+            transport: Transport, pool: ConnectionPool, origin: Origin, address: str
+        ) -> UpstreamConnection:
             if self._now():
                 raise ConnectionResetError
             return await connect(transport, pool, origin, address)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tests.laws.vendor_streams import VENDORS
 from tests.shortcuts import switched
 from xenoglot.backends.http.http1 import ResponseParser
-from xenoglot.backends.http.timeouts import Limits
+from xenoglot.backends.http.timeouts import TransportLimits
 from xenoglot.backends.retry_after import retry_after
 from xenoglot.codec.framing.lines import ArrayDecoder, LineDecoder
 from xenoglot.codec.framing.sse import SSEDecoder
@@ -44,7 +44,7 @@ from xenoglot.model.request import Request
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script_file import read as read_script
 from xenoglot.text import registry
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.json.partial import PartialJSON
 from xenoglot.text.parser.text_parser import parser
 
@@ -233,7 +233,7 @@ def same_without_shortcuts(told: Callable[[], object]) -> None:
 
 def read_response_head(data: bytes) -> None:
     """Read what an upstream sends: the parser ends each body, or says what is wrong."""
-    reader = ResponseParser(Limits())
+    reader = ResponseParser(TransportLimits())
     reader.begin("POST")
     for piece in halves(data):
         reader.feed(piece)
@@ -269,7 +269,7 @@ def read_text(data: bytes) -> None:
     rows = (*registry.names(), registry.AUTO)
     row = registry.get(rows[data[0] % len(rows)] if data else rows[0])
     first, second = (piece.decode("utf-8", "replace") for piece in halves(data[1:]))
-    stage = parser(row, Declared.of(()), thinking=False)
+    stage = parser(row, DeclaredTools.of(()), thinking=False)
     stage.feed(first)
     stage.feed(second)
     stage.close()

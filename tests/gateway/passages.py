@@ -15,7 +15,7 @@ from tests.backends.wire import turns
 from tests.faults.house import Caller, House, asking, push, stream, well, within_reason
 from tests.faults.wires import HELLO
 from tests.shortcuts import switched
-from xenoglot.backends.http.connection import Connection as Asking
+from xenoglot.backends.http.connection import UpstreamConnection as Asking
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.http import connection as http_connection
 from xenoglot.gateway.limits.limiter import MemoryLimiter
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.faults.house import Answer
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.policy.limits.usage_ledger import Taken
+    from xenoglot.policy.limits.usage_ledger import ScopeReservation
     from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step
 
@@ -137,7 +137,7 @@ def holding(patch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     held: list[tuple[object, ...]] = []
     give_back = MemoryLimiter.give_back
 
-    def given(limiter: MemoryLimiter, taken: Taken, used: int | None, *, asked: bool) -> None:
+    def given(limiter: MemoryLimiter, taken: ScopeReservation, used: int | None, *, asked: bool) -> None:
         held.append(("limits", used, asked))
         give_back(limiter, taken, used, asked=asked)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Text
@@ -110,7 +110,7 @@ class HangingBytes(Hanging):
         """Begin, and hang."""
         dialect = dialects.get(call.dialect)
         chunks = self._chunks()
-        watch = Watch(dialect, lambda failure: failure)
+        watch = PassthroughMonitor(dialect, lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:

@@ -20,7 +20,7 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Failed, Finished, St
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Sampling
 from xenoglot.model.response import Finish, Usage
-from xenoglot.policy.capabilities import When
+from xenoglot.policy.capabilities import RequestCondition
 from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def test_tokens_are_counted_by_who_can_be_asked(  # noqa: PLR0913, PLR0917  a ca
 def test_a_condition_and_what_a_target_says_for_itself(gateway_server: Callable[..., Running]) -> None:
     first, second = Scripted(HELLO), Scripted(HELLO)
     targets = (
-        ModelTarget(upstream="a", model="one", when=When(needs=("tools",))),
+        ModelTarget(upstream="a", model="one", when=RequestCondition(needs=("tools",))),
         ModelTarget(upstream="b", model="two", defaults=Sampling(temperature=0.5), caps=Caps(max_tokens=10)),
     )
     config = configured(*targets, defaults=Sampling(temperature=1.0, top_p=0.9))

@@ -16,7 +16,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import KeySettings, ModelSettings, ServerSettings
 from xenoglot.model.failure import Failure
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import RateBudget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -425,7 +425,7 @@ def test_a_bug_where_headers_are_written_is_answered_too(
     failing: bool,  # noqa: FBT001  a case
 ) -> None:
     """What a dialect cannot write must not leave the client with the server's own page."""
-    limits = RateLimits(requests=Budget(reset=1e300))
+    limits = RateLimits(requests=RateBudget(reset=1e300))
     running = gateway_server({"scripted": Limited(limits, failing=failing)})
     answer = running.request("POST", "/v1/messages", {**MESSAGES, "stream": stream})
     assert (answer.status, answer.json) == (

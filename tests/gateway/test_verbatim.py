@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.said import CHAT, Backend
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.stream_guard import PassthroughMonitor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -39,7 +39,7 @@ class Bytes(Backend):
     async def answer(self, _call: Call) -> Answer:
         """Give the chunks."""
         chunks = self._said()
-        watch = Watch(dialects.get("chat"), lambda failure: failure)
+        watch = PassthroughMonitor(dialects.get("chat"), lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 
     async def _said(self) -> AsyncGenerator[bytes, None]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mutations import cuttings
 from tests.laws.vectors import Case, decoded, each
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.stage import through
@@ -50,7 +50,11 @@ def test_indented_events(case: Case, blanks: bytes) -> None:
         pieces = [indented[at : at + size] for at in range(0, len(indented), size)]
         assert list(through(pieces, StreamReader(case.dialect.framing, case.dialect.stream_decoder()))) == whole
     if not re.search(rb"(?m)^[{\[]", lines):
-        assert [event for event in Watch(case.dialect, lambda failure: failure).feed(indented) if event != Ping()] == []
+        assert [
+            event
+            for event in PassthroughMonitor(case.dialect, lambda failure: failure).feed(indented)
+            if event != Ping()
+        ] == []
 
 
 @each("stream.*", where=lambda case: case.dialect.framing is JSON_LINES)

@@ -16,9 +16,9 @@ from tests.faults.wires import DIALECTS, HELLO
 from xenoglot.backends.backend import watched
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.remote.response_errors import Replies
+from xenoglot.backends.remote.response_errors import ResponseErrors
 from xenoglot.backends.remote.upstream_errors import unreachable
-from xenoglot.backends.stream_guard import Reader, Watch
+from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM, JSON_LINES
 from xenoglot.codec.framing.stream_reader import StreamReader
 from xenoglot.codec.framing.stream_writer import StreamWriter
@@ -100,7 +100,7 @@ def counted(data: bytes, frames: Sequence[bytes], *, lined: bool) -> tuple[int, 
 def told(name: str, cut: Cut) -> tuple[Event, ...]:
     """Return the events of a stream that ends so."""
     reading = StreamReader(get(name).framing, get(name).stream_decoder())
-    reader = Reader(reading, reading, lambda failure: failure, Losses())
+    reader = GuardedReader(reading, reading, lambda failure: failure, Losses())
     events = reader.feed(cut.data) if cut.data else ()
     if events and type(events[-1]) is Failed:
         return tuple(events)
@@ -117,7 +117,7 @@ def passed(name: str, cut: Cut) -> tuple[bytes, Failure | None]:
             raise FailureError(unreachable(cut.error))
 
     async def all_of() -> tuple[bytes, Failure | None]:
-        watch = Watch(get(name), lambda failure: failure)
+        watch = PassthroughMonitor(get(name), lambda failure: failure)
         pieces = [piece async for piece in watched(chunks(), watch)]
         return b"".join(piece.data for piece in pieces), pieces[-1].failure if pieces else None
 
@@ -190,7 +190,7 @@ def test_u13_u14_what_is_written_is_complete_or_an_error(upstream: str, client: 
 def test_u13_a_cut_whole_answer_fails(name: str) -> None:
     """findings-6: wherever HTTP ends its body, also where that has no length."""
     dialect, whole = get(name), HELLO[name].whole
-    replies = Replies(dialect, Redactor())
+    replies = ResponseErrors(dialect, Redactor())
     assert dialect.decode_response(replies.parsed(whole)).candidates
     for at in range(len(whole)):
         with pytest.raises(FailureError):

@@ -20,7 +20,7 @@ from xenoglot.model.content import (
     ToolResult,
 )
 from xenoglot.model.request import Message, OutputFormat, Prompt, Request, Sampling, Thinking, Tool
-from xenoglot.policy.capabilities import NEEDS, Need, When, matches_when, needs_of
+from xenoglot.policy.capabilities import NEEDS, Need, RequestCondition, matches_when, needs_of
 
 IMAGE = Image(source=Inline("AA==", "image/png"))
 AUDIO = Audio(source=Inline("AA=="), format="wav")
@@ -85,34 +85,40 @@ SEEING = Request(model="m", messages=(Message(role="user", content=(IMAGE,)),), 
 @pytest.mark.parametrize(
     ("when", "matches"),
     [
-        pytest.param(When(), True, id="always"),
-        pytest.param(When(needs=("images",)), True, id="one-of-its-needs"),
-        pytest.param(When(needs=("images", "tools")), True, id="all-its-needs"),
-        pytest.param(When(needs=("images", "audio")), False, id="a-need-too-many"),
-        pytest.param(When(lacks=("audio",)), True, id="lacks"),
-        pytest.param(When(lacks=("audio", "images")), False, id="lacks-not"),
-        pytest.param(When(needs=("images",), lacks=("tools",)), False, id="both"),
-        pytest.param(When(stream=True), True, id="stream"),
-        pytest.param(When(stream=False), False, id="no-stream"),
-        pytest.param(When(min_input_tokens=1000), True, id="just-long-enough"),
-        pytest.param(When(min_input_tokens=1001), False, id="too-short"),
-        pytest.param(When(max_input_tokens=1000), True, id="just-short-enough"),
-        pytest.param(When(max_input_tokens=999), False, id="too-long"),
-        pytest.param(When(min_input_tokens=1000, max_input_tokens=1000), True, id="exactly"),
-        pytest.param(When(min_input_tokens=1001, needs=("images",)), False, id="size-before-needs"),
+        pytest.param(RequestCondition(), True, id="always"),
+        pytest.param(RequestCondition(needs=("images",)), True, id="one-of-its-needs"),
+        pytest.param(RequestCondition(needs=("images", "tools")), True, id="all-its-needs"),
+        pytest.param(RequestCondition(needs=("images", "audio")), False, id="a-need-too-many"),
+        pytest.param(RequestCondition(lacks=("audio",)), True, id="lacks"),
+        pytest.param(RequestCondition(lacks=("audio", "images")), False, id="lacks-not"),
+        pytest.param(RequestCondition(needs=("images",), lacks=("tools",)), False, id="both"),
+        pytest.param(RequestCondition(stream=True), True, id="stream"),
+        pytest.param(RequestCondition(stream=False), False, id="no-stream"),
+        pytest.param(RequestCondition(min_input_tokens=1000), True, id="just-long-enough"),
+        pytest.param(RequestCondition(min_input_tokens=1001), False, id="too-short"),
+        pytest.param(RequestCondition(max_input_tokens=1000), True, id="just-short-enough"),
+        pytest.param(RequestCondition(max_input_tokens=999), False, id="too-long"),
+        pytest.param(RequestCondition(min_input_tokens=1000, max_input_tokens=1000), True, id="exactly"),
+        pytest.param(RequestCondition(min_input_tokens=1001, needs=("images",)), False, id="size-before-needs"),
     ],
 )
-def test_conditions(when: When, matches: bool) -> None:  # noqa: FBT001 (a case)
+def test_conditions(when: RequestCondition, matches: bool) -> None:  # noqa: FBT001 (a case)
     assert matches_when(when, SEEING, 1000) is matches
 
 
 def test_a_prompt_of_nothing_is_short() -> None:
-    assert matches_when(When(max_input_tokens=1), said(), 0)
+    assert matches_when(RequestCondition(max_input_tokens=1), said(), 0)
 
 
 def test_which_conditions_need_a_count() -> None:
     assert [
-        when.counts for when in (When(), When(stream=True), When(min_input_tokens=1), When(max_input_tokens=1))
+        when.counts
+        for when in (
+            RequestCondition(),
+            RequestCondition(stream=True),
+            RequestCondition(min_input_tokens=1),
+            RequestCondition(max_input_tokens=1),
+        )
     ] == [
         False,
         False,
@@ -123,6 +129,6 @@ def test_which_conditions_need_a_count() -> None:
 
 @pytest.mark.parametrize("field", ["min_input_tokens", "max_input_tokens"])
 def test_r50_a_prompt_has_a_token_at_least(field: str) -> None:
-    assert getattr(msgspec.convert({field: 1}, When), field) == 1
+    assert getattr(msgspec.convert({field: 1}, RequestCondition), field) == 1
     with pytest.raises(msgspec.ValidationError, match=field):
-        msgspec.convert({field: 0}, When)
+        msgspec.convert({field: 0}, RequestCondition)

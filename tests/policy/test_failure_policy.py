@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from xenoglot.model.failure import Failure, FailureCause, FailureKind
-from xenoglot.policy.failure_policy import CROWDED, FILTER_CODES, Reason, Verdict, judge, reasons
+from xenoglot.policy.failure_policy import CROWDED, FILTER_CODES, FailureAction, Reason, judge, reasons
 from xenoglot.policy.retry import Retry
 
-BROKEN = Verdict(again=True, elsewhere=True, blames="target")
-UNFIT = Verdict(again=False, elsewhere=True, blames="target")
-KEY = Verdict(again=True, elsewhere=True, blames="key")
-PASSING = Verdict(again=True, elsewhere=True, blames="nobody")
-ELSEWHERE = Verdict(again=False, elsewhere=True, blames="nobody")
-FINAL = Verdict(again=False, elsewhere=False, blames="nobody")
+BROKEN = FailureAction(again=True, elsewhere=True, blames="target")
+UNFIT = FailureAction(again=False, elsewhere=True, blames="target")
+KEY = FailureAction(again=True, elsewhere=True, blames="key")
+PASSING = FailureAction(again=True, elsewhere=True, blames="nobody")
+ELSEWHERE = FailureAction(again=False, elsewhere=True, blames="nobody")
+FINAL = FailureAction(again=False, elsewhere=False, blames="nobody")
 
 
 def upstream(cause: FailureCause, *, unsent: bool = False) -> Failure:
@@ -66,18 +66,18 @@ def told(kind: FailureKind, status: int | None = None, code: str | None = None) 
         pytest.param(told("cancelled", 499), FINAL, id="C04-cancelled"),
     ],
 )
-def test_the_table(failure: Failure, verdict: Verdict) -> None:
+def test_the_table(failure: Failure, verdict: FailureAction) -> None:
     assert judge(failure) == verdict
 
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))
 def test_every_kind_has_a_row(kind: FailureKind) -> None:
-    assert isinstance(judge(told(kind)), Verdict)
+    assert isinstance(judge(told(kind)), FailureAction)
 
 
 @pytest.mark.parametrize("cause", get_args(FailureCause))
 def test_every_cause_has_a_row(cause: FailureCause) -> None:
-    assert isinstance(judge(upstream(cause)), Verdict)
+    assert isinstance(judge(upstream(cause)), FailureAction)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ def test_every_cause_has_a_row(cause: FailureCause) -> None:
         pytest.param("credentials", KEY, id="U06-credentials"),
     ],
 )
-def test_without_resend_nothing_is_asked_twice_that_may_have_been_done(cause: FailureCause, verdict: Verdict) -> None:
+def test_without_resend_nothing_is_asked_twice_that_may_have_been_done(
+    cause: FailureCause, verdict: FailureAction
+) -> None:
     assert judge(upstream(cause), Retry(resend=False)) == verdict
 
 

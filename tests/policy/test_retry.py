@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xenoglot.policy.retry import Budget, Retry, delay
+from xenoglot.policy.retry import Retry, RetryBudget, delay
 from xenoglot.policy.rolling_counter import SLOTS
 
 RETRY = Retry(base=0.5, cap=8.0, wait_limit=20.0)
@@ -84,7 +84,7 @@ def test_r50_every_setting_has_a_range(field: str, allowed: tuple[float, ...], r
 
 def test_k01_a_storm_gets_its_share_and_no_more() -> None:
     """Everything fails for ten minutes, and every request would like to be tried again nine times."""
-    budget = Budget(0.2, 10)
+    budget = RetryBudget(0.2, 10)
     granted = 0
     for moment in range(600 * 20):
         now = moment / 20
@@ -94,14 +94,14 @@ def test_k01_a_storm_gets_its_share_and_no_more() -> None:
 
 
 def test_k01_the_floor_serves_the_first_of_a_quiet_minute() -> None:
-    budget = Budget(0.2, 3)
+    budget = RetryBudget(0.2, 3)
     budget.earn(100.0)
     assert [budget.spend(100.0) for _ in range(5)] == [True, True, True, False, False]
     assert [budget.spend(160.0) for _ in range(4)] == [True, True, True, False]
 
 
 def test_k01_without_any_budget_nothing_is_tried_again() -> None:
-    budget = Budget(0.0, 0)
+    budget = RetryBudget(0.0, 0)
     budget.earn(0.0)
     assert budget.spend(0.0) is False
 
@@ -113,7 +113,7 @@ class BudgetModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.budget = Budget(self.RATIO, self.FLOOR, self.SECONDS)
+        self.budget = RetryBudget(self.RATIO, self.FLOOR, self.SECONDS)
         self.now = 0.0
         self.latest = 0
         self.requests: list[int] = []

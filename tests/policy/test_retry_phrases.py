@@ -23,10 +23,10 @@ from xenoglot.model.events import Failed, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Request
 from xenoglot.policy.failure_policy import KINDS, judge
-from xenoglot.policy.limits.admission_queue import WaitingRoom
+from xenoglot.policy.limits.admission_queue import AdmissionQueue
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import Lack
+from xenoglot.policy.limits.usage_ledger import Shortage
 from xenoglot.policy.retry import Retry
 
 SOURCE = ROOT / "src" / "xenoglot"
@@ -220,8 +220,8 @@ REFUSALS = {
 @pytest.mark.parametrize(("why", "again"), REFUSALS.values(), ids=REFUSALS)
 def test_what_our_own_limits_say(why: str, pattern: str, *, again: bool) -> None:
     """These messages are put together when a request is refused."""
-    room = WaitingRoom()
+    room = AdmissionQueue()
     assert room.come_at_once([SCOPE], 1, 0.0) is not None
-    failure = room.refusal([Lack(scope=SCOPE, why=why, until=1.0)], 0.0)  # type: ignore[arg-type]
+    failure = room.refusal([Shortage(scope=SCOPE, why=why, until=1.0)], 0.0)  # type: ignore[arg-type]
     assert is_retryable(failure) == again
     assert bool(re.search(pattern, failure.message)) == again

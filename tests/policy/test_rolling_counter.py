@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from xenoglot.policy.rolling_counter import SLOTS, Tally
+from xenoglot.policy.rolling_counter import SLOTS, RollingCounter
 
 
-def counted(tally: Tally, now: float) -> list[int]:
+def counted(tally: RollingCounter, now: float) -> list[int]:
     tally.roll(now)
     return list(tally.totals)
 
 
 def test_what_is_counted_leaves_with_its_slot() -> None:
-    tally = Tally(float(SLOTS), 2)
+    tally = RollingCounter(float(SLOTS), 2)
     for now, kind in ((0.0, 0), (0.9, 1), (1.0, 1), (5.0, 0)):
         tally.add(now, kind)
     trace = {now: counted(tally, now) for now in (5.0, 29.9, 30.0, 30.9, 31.0, 34.9, 35.0)}
@@ -27,7 +27,7 @@ def test_what_is_counted_leaves_with_its_slot() -> None:
 
 
 def test_a_slot_is_as_long_as_its_share_of_the_window() -> None:
-    tally = Tally(SLOTS * 4.0, 1)
+    tally = RollingCounter(SLOTS * 4.0, 1)
     tally.add(3.0, 0)
     tally.add(4.0, 0)
     assert {now: counted(tally, now) for now in (119.9, 120.0, 123.9, 124.0)} == {
@@ -39,7 +39,7 @@ def test_a_slot_is_as_long_as_its_share_of_the_window() -> None:
 
 
 def test_k08_a_clock_that_steps_back_stands_still() -> None:
-    tally = Tally(float(SLOTS), 1)
+    tally = RollingCounter(float(SLOTS), 1)
     for now in (8.0, 10.0, 2.0):
         tally.add(now, 0)
     assert {now: counted(tally, now) for now in (37.9, 38.0, 39.9, 40.0)} == {
@@ -51,7 +51,7 @@ def test_k08_a_clock_that_steps_back_stands_still() -> None:
 
 
 def test_its_memory_is_bounded() -> None:
-    tally = Tally(float(SLOTS), 1)
+    tally = RollingCounter(float(SLOTS), 1)
     for moment in range(10_000):
         tally.add(moment / 100, 0)
     assert len(tally._slots) == SLOTS
@@ -61,7 +61,7 @@ def test_its_memory_is_bounded() -> None:
 
 
 def test_it_can_forget() -> None:
-    tally = Tally(float(SLOTS), 2)
+    tally = RollingCounter(float(SLOTS), 2)
     tally.add(10.0, 1)
     tally.clear()
     assert counted(tally, 10.0) == [0, 0]

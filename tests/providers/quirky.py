@@ -19,7 +19,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.providers.probe.exchange import Reply
+from xenoglot.providers.probe.exchange import ProbeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
-    from xenoglot.providers.probe.exchange import Ask, Conversation
+    from xenoglot.providers.probe.exchange import Conversation, ProbeRequest
     from xenoglot.providers.probe.findings import Report
 
 MODEL: Final = "talker"
@@ -62,9 +62,9 @@ class Quirky:
         self._picky = picky
         self._writes = writes
         self._thinks = thinks
-        self.asked: list[Ask] = []
+        self.asked: list[ProbeRequest] = []
 
-    def reply(self, ask: Ask) -> Reply:
+    def reply(self, ask: ProbeRequest) -> ProbeResponse:
         """Return what the server says to one question."""
         self.asked.append(ask)
         for name, target in self._faces.items():
@@ -77,7 +77,7 @@ class Quirky:
                 return self._answer(dialect, target, informed(ask.body, template, variables, dialect))
         return _json(404, {"error": {"message": "no such path"}})
 
-    def _answer(self, dialect: Dialect, target: Target, body: JSONObject) -> Reply:
+    def _answer(self, dialect: Dialect, target: Target, body: JSONObject) -> ProbeResponse:
         try:
             known = self._known(body, target, dialect)
             request = dialect.decode_request(known)
@@ -90,13 +90,13 @@ class Quirky:
             return self._stream(dialect, target, request, response)
         return _json(200, self._placed(dialect.encode_response(response, request, Losses()), target))
 
-    def _stream(self, dialect: Dialect, target: Target, request: Request, response: Response) -> Reply:
+    def _stream(self, dialect: Dialect, target: Target, request: Request, response: Response) -> ProbeResponse:
         encoder = Pipeline(dialect.stream_encoder(request, Losses()))
         frames = [
             replace(frame, data=self._reencoded(frame.data, target)) for frame in through(unfold(response), encoder)
         ]
         data = b"".join(through(frames, dialect.framing.encoder()))
-        return Reply(status=200, headers=(("content-type", dialect.framing.media_type),), body=data)
+        return ProbeResponse(status=200, headers=(("content-type", dialect.framing.media_type),), body=data)
 
     def _reencoded(self, data: bytes, target: Target) -> bytes:
         return encode_json(self._placed(decode_json(data), target)) if data.startswith(b"{") else data
@@ -311,9 +311,9 @@ def _template(path: str, dialect: Dialect) -> str | None:
     return None
 
 
-def _refusal(dialect: Dialect, problem: str) -> Reply:
+def _refusal(dialect: Dialect, problem: str) -> ProbeResponse:
     return _json(*dialect.encode_error(Failure(kind="invalid_request", message=problem)))
 
 
-def _json(status: int, body: JSON) -> Reply:
-    return Reply(status=status, headers=(("content-type", "application/json"),), body=encode_json(body))
+def _json(status: int, body: JSON) -> ProbeResponse:
+    return ProbeResponse(status=status, headers=(("content-type", "application/json"),), body=encode_json(body))

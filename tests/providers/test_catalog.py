@@ -13,13 +13,13 @@ from tests.architecture.tree import SOURCES, place
 from xenoglot.codec.target import Target
 from xenoglot.errors import ConfigurationError
 from xenoglot.providers import catalog, list_command
-from xenoglot.providers.provider import Face, Provider
+from xenoglot.providers.provider import Provider, ProviderEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HERE = Face(dialect="chat", base_url="http://127.0.0.1/v1")
+HERE = ProviderEndpoint(dialect="chat", base_url="http://127.0.0.1/v1")
 ROW = Provider(name="mine", title="Mine", docs="https://mine.example/docs", faces=(HERE,))
 SPOKEN = {"gemini", "ollama"}
 """Names that are those of dialects, too."""
@@ -103,7 +103,9 @@ PROBLEMS = [
         replace(ROW, faces=(replace(HERE, base_url="https://{host}/v1"),)), "`{host}` in `base_url`", id="no-setting"
     ),
     pytest.param(
-        replace(ROW, faces=(Face(dialect="gemini", base_url="http://h", path="/x"),)), "paths of gemini", id="path"
+        replace(ROW, faces=(ProviderEndpoint(dialect="gemini", base_url="http://h", path="/x"),)),
+        "paths of gemini",
+        id="path",
     ),
     pytest.param(replace(ROW, quirks={"fan_outt": True}), "`quirks.fan_outt` is unknown; did you mean", id="quirk"),
     pytest.param(replace(ROW, quirks={"fan_out": 1}), "Expected `bool`, got `int`", id="a-quirk-of-another-type"),

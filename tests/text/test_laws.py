@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.text.vectors import TOOLS, Declaration, Made, declared, load, made, names
 from xenoglot.text import registry
-from xenoglot.text.output_pieces import Arguments, Thought, Words, joined
+from xenoglot.text.output_pieces import ArgumentsPiece, ReasoningPiece, TextPiece, joined
 from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.tools.render_calls import written
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
     from xenoglot.text.syntax import Syntax
 
@@ -55,7 +55,7 @@ PIECE: Final = st.tuples(st.sampled_from(TEXTS), SPANS).map(lambda span: span[0]
 MIXED: Final = st.lists(PROSE | CUT | WHOLE | PIECE | st.sampled_from(TEXTS), max_size=8).map("".join)
 
 
-def read(row: Syntax, known: Declared, *chunks: str, stopped: bool = True) -> Sequence[Piece]:
+def read(row: Syntax, known: DeclaredTools, *chunks: str, stopped: bool = True) -> Sequence[Piece]:
     """Return what `row` makes of `chunks`."""
     stage = parser(row, known, thinking=False)
     pieces = [piece for chunk in chunks for piece in stage.feed(chunk)]
@@ -72,14 +72,14 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 @given(st.sampled_from(FORMS), MIXED, st.lists(st.integers(0, 2000), max_size=6))
 def test_text_without_calls_stays_as_it_was(name: str, text: str, places: list[int]) -> None:
     row = replace(registry.get(name), own=None, thoughts=(), dropped=(), strays=())
-    assert read(row, NOBODY, *cut(text, places)) == ([Words(text)] if text else [])
+    assert read(row, NOBODY, *cut(text, places)) == ([TextPiece(text)] if text else [])
 
 
 @settings(max_examples=200)
 @given(st.sampled_from(FORMS), MIXED)
 def test_without_tools_nothing_is_a_call(name: str, text: str) -> None:
     row = replace(registry.get(name), own=None, thoughts=(), dropped=(), strays=())
-    assert read(row, declared([]), text) == ([Words(text)] if text else [])
+    assert read(row, declared([]), text) == ([TextPiece(text)] if text else [])
 
 
 @settings(max_examples=600)
@@ -96,7 +96,7 @@ def test_cuts_do_not_matter(name: str, text: str, places: list[int], stopped: bo
 def test_words_and_thoughts_stand_in_the_text_in_their_order(name: str, text: str) -> None:
     at = 0
     for piece in read(registry.get(name), declared(), text):
-        if isinstance(piece, Words | Thought):
+        if isinstance(piece, TextPiece | ReasoningPiece):
             for character in piece.text:
                 at = text.index(character, at) + 1
 
@@ -187,5 +187,5 @@ def test_what_is_held_is_bounded(name: str, unit: str, width: int) -> None:
     given_out = 0
     for start in range(0, len(text), width * 100):
         for piece in stage.feed(text[start : start + width * 100]):
-            given_out += len(piece.text) if isinstance(piece, Words | Thought | Arguments) else 0
+            given_out += len(piece.text) if isinstance(piece, TextPiece | ReasoningPiece | ArgumentsPiece) else 0
     assert given_out > 0

@@ -13,7 +13,7 @@ from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish
-from xenoglot.text.parse_api import Asked, Parsed, decode_parse, decode_tools, encode_parsed, parse
+from xenoglot.text.parse_api import ParsedText, ParseRequest, decode_parse, decode_tools, encode_parsed, parse
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
@@ -24,8 +24,8 @@ WEATHER = Tool(name="weather", description="Tells it", parameters=SCHEMA)
 CALLED = '<tool_call>\n{"name": "weather", "arguments": {"city": "Lyon"}}\n</tool_call>'
 
 
-def parsed(syntax: str, *content: Part) -> Parsed:
-    return Parsed(candidate=Candidate(content=content, finish=Finish(reason="stop")), syntax=syntax)
+def parsed(syntax: str, *content: Part) -> ParsedText:
+    return ParsedText(candidate=Candidate(content=content, finish=Finish(reason="stop")), syntax=syntax)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def parsed(syntax: str, *content: Part) -> Parsed:
         pytest.param(CALLED, {"tools": ()}, parsed("auto", Text(text=CALLED)), id="undeclared"),
     ],
 )
-def test_what_a_text_says(text: str, settings: dict[str, object], made: Parsed) -> None:
+def test_what_a_text_says(text: str, settings: dict[str, object], made: ParsedText) -> None:
     losses = Losses()
     assert parse(text, losses, **settings) == made  # type: ignore[arg-type]
     assert [str(loss) for loss in losses] == []
@@ -76,22 +76,22 @@ def test_words_stay(text: str) -> None:
 @pytest.mark.parametrize(
     ("body", "asked"),
     [
-        pytest.param({"text": "Hi"}, Asked(text="Hi"), id="text"),
-        pytest.param({"input": "Hi", "model": None}, Asked(text="Hi"), id="input"),
-        pytest.param({"text": "", "input": "Hi"}, Asked(text="", unknown=("input",)), id="text-before-input"),
+        pytest.param({"text": "Hi"}, ParseRequest(text="Hi"), id="text"),
+        pytest.param({"input": "Hi", "model": None}, ParseRequest(text="Hi"), id="input"),
+        pytest.param({"text": "", "input": "Hi"}, ParseRequest(text="", unknown=("input",)), id="text-before-input"),
         pytest.param(
             {"text": "Hi", "syntax": "hermes", "model": "m", "thinking": False, "tools": [{"name": "f"}]},
-            Asked(text="Hi", syntax="hermes", model="m", thinking=False, tools=(Tool(name="f"),)),
+            ParseRequest(text="Hi", syntax="hermes", model="m", thinking=False, tools=(Tool(name="f"),)),
             id="all",
         ),
         pytest.param(
             {"text": "Hi", "tool_call_parser": "qwen25", "x": None},
-            Asked(text="Hi", unknown=("tool_call_parser",)),
+            ParseRequest(text="Hi", unknown=("tool_call_parser",)),
             id="unknown",
         ),
     ],
 )
-def test_what_is_asked(body: JSON, asked: Asked) -> None:
+def test_what_is_asked(body: JSON, asked: ParseRequest) -> None:
     assert decode_parse(body) == asked
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.text.test_laws import ROWS, markers
 from tests.text.vectors import declared
 from xenoglot.text import registry
-from xenoglot.text.output_pieces import Words
+from xenoglot.text.output_pieces import TextPiece
 from xenoglot.text.parser.text_parser import parser
 
 ROOT: Final = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ def read(row: str, *chunks: str) -> str | None:
     """Return the words that `row` makes of `chunks`; nothing where it makes anything else."""
     stage = parser(registry.get(row), declared(), thinking=False)
     pieces = [piece for chunk in chunks for piece in stage.feed(chunk)] + list(stage.close(stopped=True))
-    words = [piece.text for piece in pieces if isinstance(piece, Words)]
+    words = [piece.text for piece in pieces if isinstance(piece, TextPiece)]
     return "".join(words) if len(words) == len(pieces) else None
 
 
@@ -49,6 +49,6 @@ def test_prose_leaves_as_it_comes(row: str) -> None:
     for path in DOCS[:8]:
         stage, given = parser(registry.get(row), declared(), thinking=False), 0
         for fed, character in enumerate(path.read_text(encoding="utf-8")[:3000], 1):
-            given += sum(len(piece.text) for piece in stage.feed(character) if isinstance(piece, Words))
+            given += sum(len(piece.text) for piece in stage.feed(character) if isinstance(piece, TextPiece))
             held = max(held, fed - given)
     assert held <= longest + LONGEST_HELD

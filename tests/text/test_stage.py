@@ -29,8 +29,8 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Usage
 from xenoglot.text import registry
-from xenoglot.text.declared_tools import Declared
-from xenoglot.text.stage import Ids, TextStage
+from xenoglot.text.declared_tools import DeclaredTools
+from xenoglot.text.stage import TextStage, ToolCallIds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -273,7 +273,7 @@ def test_arguments_are_held_where_they_may_be_mended() -> None:
 
 def test_a_tool_is_called_by_its_own_name_and_in_its_namespace() -> None:
     tool = Tool(name="get_weather", namespace="geo", parameters={"type": "object"})
-    known = Declared.of([tool])
+    known = DeclaredTools.of([tool])
     (name,) = dict.fromkeys(known)
     stage = TextStage(registry.get("hermes"), known, lambda *_: "id", Losses())
     text = CALL.replace("get_weather", name)
@@ -291,7 +291,7 @@ def test_a_tool_that_the_request_does_not_allow_is_not_called() -> None:
 
 def ids(taken: Iterable[str], *written: str) -> list[str]:
     """Return the ids of calls of which the model wrote the ids `written`."""
-    made = Ids(lambda candidate, number: f"made_{candidate}_{number}", taken)
+    made = ToolCallIds(lambda candidate, number: f"made_{candidate}_{number}", taken)
     return [made.of(0, number, one) for number, one in enumerate(written)]
 
 
@@ -320,7 +320,7 @@ def test_many_calls_with_one_id_cost_a_step_each() -> None:
             return super().__contains__(item)
 
     def steps(count: int) -> int:
-        made = Ids(lambda _candidate, number: str(number))
+        made = ToolCallIds(lambda _candidate, number: str(number))
         made._taken = Watched(f"f:{number}" for number in range(count))
         looked.clear()
         given = [made.of(0, number, "f:0") for number in range(count)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.text import registry
-from xenoglot.text.declared_tools import Declared
-from xenoglot.text.output_pieces import Words, joined
+from xenoglot.text.declared_tools import DeclaredTools
+from xenoglot.text.output_pieces import TextPiece, joined
 from xenoglot.text.parser.parser_input import LONGEST_HELD
 from xenoglot.text.strip_control_tokens import ending
 
@@ -16,9 +16,9 @@ def read(row: str, *chunks: str) -> str:
     ended = ending(registry.get(row))
     assert ended is not None
     assert ended.own is not None
-    parser = ended.own(Declared.of([]))
+    parser = ended.own(DeclaredTools.of([]))
     pieces = [piece for chunk in chunks for piece in parser.feed(chunk)]
-    return "".join(piece.text for piece in joined([*pieces, *parser.close()]) if isinstance(piece, Words))
+    return "".join(piece.text for piece in joined([*pieces, *parser.close()]) if isinstance(piece, TextPiece))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_each_token_is_looked_for_once() -> None:
         ended = ending(registry.get("llama3"))
         assert ended is not None
         assert ended.own is not None
-        parser = ended.own(Declared.of([]))
+        parser = ended.own(DeclaredTools.of([]))
         find = parser._tokens.find  # type: ignore[attr-defined]
 
         class Watched:

@@ -17,7 +17,7 @@ from xenoglot.model.fold import fold
 from xenoglot.model.json import JSON
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, FinishReason, Response
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.stage import TextStage
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ def load(row: str, case: str) -> Vector:
     return convert(said, Vector)
 
 
-def declared(tools: Iterable[Declaration] | None = None) -> Declared:
+def declared(tools: Iterable[Declaration] | None = None) -> DeclaredTools:
     """Return `tools`, or those that every vector means that says nothing of them."""
     chosen = TOOLS if tools is None else tools
-    return Declared.of([Tool(name=one.name, parameters=one.parameters) for one in chosen])
+    return DeclaredTools.of([Tool(name=one.name, parameters=one.parameters) for one in chosen])
 
 
 def events(chunks: Iterable[str], finish: FinishReason = "stop") -> Iterator[Event]:
@@ -125,7 +125,7 @@ def events(chunks: Iterable[str], finish: FinishReason = "stop") -> Iterator[Eve
 
 def made(  # noqa: PLR0913  what a vector tells
     syntax: Syntax,
-    known: Declared,
+    known: DeclaredTools,
     chunks: Sequence[str],
     finish: FinishReason = "stop",
     repair: Repair | None = None,

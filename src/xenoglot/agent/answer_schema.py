@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import ConfigurationError, WireError
 from xenoglot.model.request import OutputFormat
-from xenoglot.text.json.code_fence import Fence
-from xenoglot.text.json.schema import Schema
+from xenoglot.text.json.code_fence import StripFence
+from xenoglot.text.json.schema import JSONSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.json.schema import Problem
+    from xenoglot.text.json.schema import SchemaProblem
 
 RETRIES: Final = 2
 """How often the model is told what is wrong with its answer."""
@@ -38,20 +38,20 @@ class AnswerSchema:
         if not isinstance(schema, dict):
             raise WireError(path, "expected an object")
         self.format = OutputFormat(kind="json_schema", schema=schema, name="answer")
-        self._schema = Schema(schema, path)
+        self._schema = JSONSchema(schema, path)
 
-    def problems(self, answer: str) -> Sequence[Problem]:
+    def problems(self, answer: str) -> Sequence[SchemaProblem]:
         """Return the first few problems of an answer; nothing where it matches."""
         return self._schema.problems(unfenced(answer))
 
 
 def unfenced(answer: str) -> str:
     """Return an answer without the code fence around the whole of it."""
-    fence = Fence()
+    fence = StripFence()
     return (fence.feed(answer) + fence.close()).strip()
 
 
-def correction(problems: Sequence[Problem]) -> str:
+def correction(problems: Sequence[SchemaProblem]) -> str:
     """Return what the model is told of an answer that does not match."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     wanted = "Answer with the whole corrected JSON and nothing else."

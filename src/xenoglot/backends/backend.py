@@ -14,7 +14,7 @@ from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
-    from xenoglot.backends.stream_guard import Watch
+    from xenoglot.backends.stream_guard import PassthroughMonitor
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.failure import Failure
     from xenoglot.policy.capabilities import Need
@@ -82,7 +82,7 @@ Answer: TypeAlias = EventAnswer | ByteAnswer
 
 
 @runtime_checkable
-class Continuer(Protocol):
+class ResumableBackend(Protocol):
     """A backend that may know how to go on with a turn that has begun."""
 
     def continues(self, model: str) -> bool:
@@ -91,7 +91,7 @@ class Continuer(Protocol):
 
 
 @runtime_checkable
-class Lacking(Protocol):
+class LimitedBackend(Protocol):
     """A backend of which it may be known what it cannot do."""
 
     def lacks(self, model: str) -> frozenset[Need]:
@@ -99,7 +99,7 @@ class Lacking(Protocol):
         ...
 
 
-async def watched(chunks: AsyncIterator[bytes], watch: Watch) -> AsyncGenerator[Piece]:
+async def watched(chunks: AsyncIterator[bytes], watch: PassthroughMonitor) -> AsyncGenerator[Piece]:
     """Yield the bytes with what `watch` sees in them, then what their end tells, and how it is completed."""
     broken: Failure | None = None
     try:

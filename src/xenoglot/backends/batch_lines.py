@@ -58,7 +58,7 @@ class BadLineError(WireError):
         self.code = code
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class LineEndpoint(Struct, frozen=True, kw_only=True):
     """What is asked at a path: words of a model in a dialect, or embeddings in the form that has this `path`."""
 
     path: str
@@ -66,17 +66,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     embeddings: bool = False
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class BatchLine(Struct, frozen=True, kw_only=True):
     """What one line of a batch asks. `number` counts all the lines of the file, from 1."""
 
     number: int
     custom_id: str
     style: Style
-    endpoint: Endpoint
+    endpoint: LineEndpoint
     body: JSONObject
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class LineOutcome(Struct, frozen=True, kw_only=True):
     """What became of a line: the HTTP `status` and body it would have had, or why it has none (`unanswered`).
 
     `body` is in the dialect of the line, be it an answer or an error. `losses` is what the model could not be asked.
@@ -98,7 +98,7 @@ def _is_answer(status: int) -> bool:
     return status < 400  # noqa: PLR2004  RFC 9110 section 15
 
 
-class Mark(Struct, frozen=True):
+class LineMark(Struct, frozen=True):
     """Which line of which input an answer belongs to: its number, and a digest of what stood there."""
 
     number: int
@@ -109,10 +109,10 @@ class Mark(Struct, frozen=True):
         return f"batch_req_{self.number}_{self.digest:016x}"
 
 
-class Answered(Struct, frozen=True):
+class OutputLine(Struct, frozen=True):
     """What a line of an output says of itself: which line it answers, and whether with an answer or an error."""
 
-    mark: Mark
+    mark: LineMark
     ok: bool
 
 
@@ -141,12 +141,12 @@ def text_of(data: bytes, number: int) -> bytes:
     return data.strip()
 
 
-def mark_of(text: bytes, number: int) -> Mark:
+def mark_of(text: bytes, number: int) -> LineMark:
     """Return the mark of the line that says `text`."""
-    return Mark(number, int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
+    return LineMark(number, int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
 
 
-def read_answer(data: bytes) -> Answered | None:
+def read_answer(data: bytes) -> OutputLine | None:
     """Return what a line of an output says of itself; `None` where it is no answer of ours."""
     try:
         said = _decode_said(data)
@@ -157,10 +157,10 @@ def read_answer(data: bytes) -> Answered | None:
         return None
     answered = said.response is not None and _is_answer(said.response.status_code)
     succeeded = said.result is not None and said.result.type == "succeeded"
-    return Answered(Mark(int(found[1]), int(found[2], 16)), answered or succeeded)
+    return OutputLine(LineMark(int(found[1]), int(found[2], 16)), answered or succeeded)
 
 
-def decode_line(text: bytes, number: int, *, dialect: str | None = None, model: str | None = None) -> Line:
+def decode_line(text: bytes, number: int, *, dialect: str | None = None, model: str | None = None) -> BatchLine:
     """Return what the line `number`, which says `text`, asks.
 
     `dialect` is that of plain lines; without it their fields tell. `model` is asked where a body names none.
@@ -179,7 +179,7 @@ def decode_line(text: bytes, number: int, *, dialect: str | None = None, model: 
         line = _of_openai(value, number)
     elif "params" in value:
         params = _object(value, "params", number)
-        line = Line(
+        line = BatchLine(
             number=number, custom_id=_id(value, number), style="params", endpoint=_endpoint("messages"), body=params
         )
     else:
@@ -189,7 +189,7 @@ def decode_line(text: bytes, number: int, *, dialect: str | None = None, model: 
     return line
 
 
-def encode_line(line: Line, mark: Mark, outcome: Outcome) -> bytes:
+def encode_line(line: BatchLine, mark: LineMark, outcome: LineOutcome) -> bytes:
     """Return the line, its end included, that answers `line`."""
     told: JSONObject = {"id": str(mark), "custom_id": line.custom_id}
     if line.style == "params":
@@ -210,7 +210,7 @@ def _escaped(found: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(found[0].decode())
 
 
-def encode_output(outcome: Outcome) -> JSONObject:
+def encode_output(outcome: LineOutcome) -> JSONObject:
     """Return `response` and `error` of a line as OpenAI has it (`BatchRequestOutput`)."""
     if outcome.unanswered is not None:
         code, message = _UNANSWERED[outcome.unanswered]
@@ -219,7 +219,7 @@ def encode_output(outcome: Outcome) -> JSONObject:
     return {"response": response, "error": None}
 
 
-def encode_result(outcome: Outcome) -> JSONObject:
+def encode_result(outcome: LineOutcome) -> JSONObject:
     """Return the `result` of a line as Anthropic has it (`MessageBatchResult`)."""
     match outcome.unanswered:
         case "cancelled":
@@ -236,27 +236,27 @@ def encode_result(outcome: Outcome) -> JSONObject:
 
 
 @cache
-def endpoints() -> dict[str, Endpoint]:
+def endpoints() -> dict[str, LineEndpoint]:
     """Return what can be asked at which path. Where the path names the model, a line cannot say it."""
-    found: dict[str, Endpoint] = {}
+    found: dict[str, LineEndpoint] = {}
     for name in dialects.names():
         spoken = dialects.get(name)
         for path in (spoken.path, *spoken.aliases):
-            found.setdefault(path, Endpoint(path=path, dialect=name))
+            found.setdefault(path, LineEndpoint(path=path, dialect=name))
         for form in spoken.embeddings:
             for path in (form.path, *form.aliases):
-                found.setdefault(path, Endpoint(path=path, dialect=name, embeddings=True))
+                found.setdefault(path, LineEndpoint(path=path, dialect=name, embeddings=True))
     return {path: endpoint for path, endpoint in found.items() if not has_model(path)}
 
 
-def endpoint_at(url: str) -> Endpoint | None:
+def endpoint_at(url: str) -> LineEndpoint | None:
     """Return what is asked at `url`, a path with or without its version."""
     known = endpoints()
     path = url.rstrip("/")
     return known.get(path) or known.get(f"/v1{path}")
 
 
-def _of_openai(value: JSONObject, number: int) -> Line:
+def _of_openai(value: JSONObject, number: int) -> BatchLine:
     method, url = value.get("method", "POST"), value.get("url")
     if method != "POST":
         raise BadLineError(number, "invalid_method", "$.method", "expected `POST`")
@@ -267,18 +267,18 @@ def _of_openai(value: JSONObject, number: int) -> Line:
         known = ", ".join(sorted(path for path in endpoints() if path.startswith("/v1/")))
         raise BadLineError(number, "invalid_url", "$.url", f"nothing is asked there; expected one of {known}")
     body = _object(value, "body", number)
-    return Line(number=number, custom_id=_id(value, number), style="addressed", endpoint=endpoint, body=body)
+    return BatchLine(number=number, custom_id=_id(value, number), style="addressed", endpoint=endpoint, body=body)
 
 
-def _plain(value: JSONObject, number: int, dialect: str | None) -> Line:
+def _plain(value: JSONObject, number: int, dialect: str | None) -> BatchLine:
     body = dict(value)
     custom_id = _id(value, number) if "custom_id" in value else f"line-{number}"
     body.pop("custom_id", None)
     endpoint = _recognised(body, number) if dialect is None else _endpoint(dialect)
-    return Line(number=number, custom_id=custom_id, style="plain", endpoint=endpoint, body=body)
+    return BatchLine(number=number, custom_id=custom_id, style="plain", endpoint=endpoint, body=body)
 
 
-def _recognised(body: JSONObject, number: int) -> Endpoint:
+def _recognised(body: JSONObject, number: int) -> LineEndpoint:
     """Return where a body belongs, by the fields that only one of those that are much alike has."""
     if "messages" in body:
         return _endpoint("messages" if any(name in body for name in _MESSAGES_ALONE) else "chat")
@@ -295,8 +295,8 @@ def _recognised(body: JSONObject, number: int) -> Endpoint:
     raise BadLineError(number, "invalid_request", "$", problem)
 
 
-def _endpoint(dialect: str) -> Endpoint:
-    return Endpoint(path=dialects.get(dialect).path, dialect=dialect)
+def _endpoint(dialect: str) -> LineEndpoint:
+    return LineEndpoint(path=dialects.get(dialect).path, dialect=dialect)
 
 
 def _id(value: JSONObject, number: int) -> str:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.backends.thread_iterator import CrowdedError, Steps
+from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
 from xenoglot.backends.wrappers.stop_strings import ended, stop_stage
 from xenoglot.codec.blocks import Blocks
 from xenoglot.errors import whereabouts
@@ -106,7 +106,7 @@ class Callable:
                         yield events
             if events := speech.close():
                 yield events
-        except CrowdedError:
+        except ThreadLimitError:
             yield (_CROWDED,)
         except _UnsayableError as error:
             _logger.error("the function behind `%s` said %s", self.name, error)  # noqa: TRY400  no texts
@@ -177,7 +177,7 @@ async def _said(function: Speaker, request: Request, name: str) -> AsyncGenerato
 
     A plain function is called in a thread; what it returns may be an iterator, or something to wait for, in its turn.
     """
-    steps = Steps()
+    steps = ThreadRunner()
     last = None
     try:
         if _is_asynchronous(function) or inspect.isgeneratorfunction(function):

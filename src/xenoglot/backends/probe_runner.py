@@ -17,16 +17,16 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
 from xenoglot.model.failure import Failure
 from xenoglot.providers.auth import authorizer
-from xenoglot.providers.probe.exchange import Reply
+from xenoglot.providers.probe.exchange import ProbeResponse
 from xenoglot.providers.probe.findings import Report
 from xenoglot.providers.probe.runner import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.backends.http.client import Reply as Transported
-    from xenoglot.providers.probe.exchange import Ask
-    from xenoglot.providers.probe.runner import Options
+    from xenoglot.backends.http.client import UpstreamResponse as Transported
+    from xenoglot.providers.probe.exchange import ProbeRequest
+    from xenoglot.providers.probe.runner import ProbeOptions
 
 CONNECT: Final = 10.0
 """Seconds for a connection."""
@@ -43,7 +43,7 @@ _PAUSE: Final = 2.0
 
 
 async def ask_everything(
-    options: Options,
+    options: ProbeOptions,
     *,
     key: str | None = None,
     patience: float,
@@ -80,7 +80,7 @@ class _Shell:
         self._socket_path = socket_path
         self._reached = False
 
-    async def drive(self, options: Options) -> Report:
+    async def drive(self, options: ProbeOptions) -> Report:
         """Hold the conversation."""
         questions = probe(options)
         ask = next(questions)
@@ -92,7 +92,7 @@ class _Shell:
                 report: Report = end.value
                 return report
 
-    async def _told(self, ask: Ask) -> Reply:
+    async def _told(self, ask: ProbeRequest) -> ProbeResponse:
         """Return the reply, or the last one of a server that stays busy."""
         reply = await self._sent(ask)
         for tried in range(1, TRIES):
@@ -105,7 +105,7 @@ class _Shell:
             reply = await self._sent(ask)
         return reply
 
-    async def _sent(self, ask: Ask) -> Reply:
+    async def _sent(self, ask: ProbeRequest) -> ProbeResponse:
         url = endpoint(self._base_url, ask.path, ask.query)
         data = b"" if ask.body is None else encode_json(ask.body)
         pieces: list[bytes] = []
@@ -117,22 +117,24 @@ class _Shell:
                 async for piece in reply:
                     pieces.append(piece)
                     if sum(map(len, pieces)) > MOST_BYTES:
-                        return Reply(status=status, headers=headers, problem="an answer without end")
+                        return ProbeResponse(status=status, headers=headers, problem="an answer without end")
         except TransportError as error:
             if not self._reached:
                 raise FailureError(Failure(kind="upstream", message=f"{self._base_url}: {error}")) from None
-            return Reply(status=status, headers=headers, body=self._without_key(b"".join(pieces)), problem=str(error))
-        return Reply(status=status, headers=headers, body=self._without_key(b"".join(pieces)))
+            return ProbeResponse(
+                status=status, headers=headers, body=self._without_key(b"".join(pieces)), problem=str(error)
+            )
+        return ProbeResponse(status=status, headers=headers, body=self._without_key(b"".join(pieces)))
 
     def _without_key(self, body: bytes) -> bytes:
         """Return what a server said without the key, before anybody cuts it in the middle of one."""
         long = self._key is not None and len(self._key) >= SHORTEST
         return body.replace(self._key.encode(), MASK.encode()) if self._key is not None and long else body
 
-    async def _post(self, ask: Ask, url: str, data: bytes) -> Transported:
+    async def _post(self, ask: ProbeRequest, url: str, data: bytes) -> Transported:
         return await self.transport.send(ask.method, url, self._headers(ask), data, socket_path=self._socket_path)
 
-    def _headers(self, ask: Ask) -> list[tuple[str, str]]:
+    def _headers(self, ask: ProbeRequest) -> list[tuple[str, str]]:
         accept = get(ask.dialect).framing.media_type if ask.stream else "application/json"
         sent = {"accept": accept, **dict(authorizer(ask.auth, get(ask.dialect))(self._key))}
         return [*sent.items(), *((("content-type", "application/json"),) if ask.body is not None else ())]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.model.json import JSON
-    from xenoglot.model.limits import Budget, RateLimits
+    from xenoglot.model.limits import RateBudget, RateLimits
 
 LONGEST = 60.0
 """Seconds: a longer wait is cut to this, for clients sleep for whatever they are told."""
@@ -75,6 +75,6 @@ def _seconds_until(date: str, now: float) -> float | None:
 
 
 def _until_whole(limits: RateLimits) -> float | None:
-    budgets: tuple[Budget | None, ...] = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
+    budgets: tuple[RateBudget | None, ...] = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
     used_up = [one.reset for one in budgets if one is not None and one.remaining == 0 and one.reset is not None]
     return max(used_up, default=None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.model.failure import Failure
 
 
-class Reader:
+class GuardedReader:
     """Makes events of bytes; of what cannot be read, a failure. `fit` makes a failure one that a client may see.
 
     `reading` is `stage`, or its first one. Finish reasons that the server did not send are recorded in `losses`.
@@ -77,7 +77,7 @@ class Reader:
         return events if self._reading.terminated else (Failed(failure=unreachable(error)),)
 
 
-class Watch:
+class PassthroughMonitor:
     """Sees the events in bytes of `dialect` that are passed on.
 
     A failure keeps its `dialect` only where the bytes tell it in words that the client may read.

@@ -26,11 +26,11 @@ _room = threading.BoundedSemaphore(MOST_THREADS)
 _T = TypeVar("_T")
 
 
-class CrowdedError(Exception):
+class ThreadLimitError(Exception):
     """As many threads as there may be are busy."""
 
 
-class Steps:
+class ThreadRunner:
     """Runs one thing after the other in a thread, which begins with the first and ends with the last."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Steps:
 
     def _begin(self) -> None:
         if not _room.acquire(blocking=False):
-            raise CrowdedError
+            raise ThreadLimitError
         name = f"xenoglot-model-{next(_NUMBERS)}"
         context = contextvars.copy_context()
         thread = threading.Thread(target=context.run, args=(_work, self._jobs), name=name, daemon=True)
@@ -100,7 +100,7 @@ class Steps:
             thread.start()
         except RuntimeError:  # the system gives no more
             _room.release()
-            raise CrowdedError from None
+            raise ThreadLimitError from None
         self._begun = True
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.batch_lines import Line
+    from xenoglot.backends.batch_lines import BatchLine
     from xenoglot.bulk.line_request import Asked
     from xenoglot.gateway.config.load import Config
 
@@ -59,7 +59,7 @@ class Worker:
             return str(error)
         return None
 
-    async def ask(self, line: Line) -> Asked:
+    async def ask(self, line: BatchLine) -> Asked:
         """Ask a line, once."""
         return await asked(line, await self._opened())
 
@@ -90,7 +90,7 @@ class Crew:
         self._busy = [0] * len(actors)
         self._rests_until = [float("-inf")] * len(actors)
 
-    async def ask(self, line: Line) -> Asked:
+    async def ask(self, line: BatchLine) -> Asked:
         """Ask a line, once, of one of them."""
         index = self._pick()
         self._busy[index] += 1
@@ -112,7 +112,7 @@ class Crew:
 @asynccontextmanager
 async def cluster(
     config: Config, address: str, actors: int | None, concurrency: int
-) -> AsyncGenerator[Callable[[Line], Awaitable[Asked]]]:
+) -> AsyncGenerator[Callable[[BatchLine], Awaitable[Asked]]]:
     """Give what asks a line on the cluster at `address`; `auto` is that of this machine, which is started if need be.
 
     Each of the `actors` (without a number, one for each machine) may be at as many lines at once as are asked at all.

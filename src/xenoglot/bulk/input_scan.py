@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from xenoglot.backends.batch_lines import BadLineError, Line, mark_of, text_of
+from xenoglot.backends.batch_lines import BadLineError, BatchLine, mark_of, text_of
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def numbered(source: BinaryIO) -> Iterator[Numbered]:
             yield Numbered(number, text)
 
 
-def survey(source: BinaryIO, read: Callable[[bytes, int], Line]) -> Survey:
+def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> Survey:
     """Read all of an input, so that nothing is asked of one that has a mistake; `read` makes a line of its text.
 
     What is kept of a line is as little for a long one as for a short one.
@@ -88,7 +88,7 @@ def survey(source: BinaryIO, read: Callable[[bytes, int], Line]) -> Survey:
     return Survey(digests=digests, asks=asks, count=count)
 
 
-def _problem(number: int, text: bytes, read: Callable[[bytes, int], Line], seen: dict[bytes, int]) -> str | None:
+def _problem(number: int, text: bytes, read: Callable[[bytes, int], BatchLine], seen: dict[bytes, int]) -> str | None:
     """Return what is wrong with a line; `seen` has a digest of each `custom_id`, and the line it stood in."""
     try:
         line = read(text, number)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO, Self
 
-    from xenoglot.backends.batch_lines import Answered
+    from xenoglot.backends.batch_lines import OutputLine
     from xenoglot.bulk.input_scan import Survey
 
 DONE: Final = 2
@@ -138,7 +138,7 @@ class Journal:
             if not data.endswith(b"\n"):
                 file.append(b"\n")
 
-    def _note(self, file: _AnswerFile, place: int, answered: Answered) -> None:
+    def _note(self, file: _AnswerFile, place: int, answered: OutputLine) -> None:
         mark, states = answered.mark, self.states
         if mark.number >= len(states) or states[mark.number] == 0 or self._survey.digests[mark.number] != mark.digest:
             file.refuse(f"line {place} answers another input; choose another output, or the input as it was")

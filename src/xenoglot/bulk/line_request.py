@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, Call
-from xenoglot.backends.batch_lines import Line, Outcome
+from xenoglot.backends.batch_lines import BatchLine, LineOutcome
 from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.json.json_io import decode_answer, encode_json
@@ -46,13 +46,13 @@ _STREAMING = ("stream", "stream_options")
 class Asked(Struct, frozen=True, kw_only=True):
     """What became of a line, and what is counted of it: the tokens that it used, of which model; why it failed."""
 
-    outcome: Outcome
+    outcome: LineOutcome
     usage: Usage | None = None
     model: str | None = None
     failure: Failure | None = None
 
 
-async def asked(line: Line, backend: Backend) -> Asked:
+async def asked(line: BatchLine, backend: Backend) -> Asked:
     """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
     dialect, losses = dialects.get(line.endpoint.dialect), Losses()
     try:
@@ -63,13 +63,13 @@ async def asked(line: Line, backend: Backend) -> Asked:
         return failed(line, refusal(error))
 
 
-def failed(line: Line, failure: Failure) -> Asked:
+def failed(line: BatchLine, failure: Failure) -> Asked:
     """Return what becomes of a line that ends in `failure`."""
     status, body = dialects.get(line.endpoint.dialect).encode_error(failure)
-    return Asked(outcome=Outcome(status=status, body=body, request_id=failure.request_id), failure=failure)
+    return Asked(outcome=LineOutcome(status=status, body=body, request_id=failure.request_id), failure=failure)
 
 
-def tokens_of(line: Line) -> int:
+def tokens_of(line: BatchLine) -> int:
     """Return about how many tokens a line will use at most, at least 1."""
     if line.endpoint.embeddings:
         return 1 + bytes_tokens(encode_json(line.body))
@@ -80,7 +80,7 @@ def tokens_of(line: Line) -> int:
     return estimate(request) + (request.sampling.max_tokens or 0)
 
 
-async def _answered(line: Line, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
     request, body = _request(line, dialect)
     call = Call(request=request, losses=losses, dialect=dialect.name, body=encode_json(body))
     answer = await backend.answer(call)
@@ -94,11 +94,11 @@ async def _answered(line: Line, dialect: Dialect, backend: Backend, losses: Loss
         shown = reasoning_filter(dialect, request, losses)
         response = response if shown is None else shown.response(response)
         told = dialect.encode_response(response, request, losses)
-    outcome = Outcome(body=told, request_id=answer.request_id, losses=tuple(map(str, losses)))
+    outcome = LineOutcome(body=told, request_id=answer.request_id, losses=tuple(map(str, losses)))
     return Asked(outcome=outcome, usage=watched.usage, model=watched.model)
 
 
-def _request(line: Line, dialect: Dialect) -> tuple[Request, JSONObject]:
+def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
     """Return what the line asks, and its body, neither for a stream.
 
     Raises:
@@ -183,7 +183,7 @@ def _identified(response: Response, request: Request, dialect: Dialect) -> Respo
     )
 
 
-async def _embedded(line: Line, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+async def _embedded(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
     form = _form(dialect, line.endpoint.path)
     request = form.decode_request(line.body)
     if not isinstance(backend, Embedder):
@@ -192,7 +192,7 @@ async def _embedded(line: Line, dialect: Dialect, backend: Backend, losses: Loss
     answer = await backend.embed(call)
     made = answer.embeddings
     told = form.encode_response(made, request, losses) if answer.body is None else _object(answer.body)
-    outcome = Outcome(body=told, losses=tuple(map(str, losses)))
+    outcome = LineOutcome(body=told, losses=tuple(map(str, losses)))
     return Asked(outcome=outcome, usage=made.usage, model=made.model or request.model)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from xenoglot.policy.limits.sliding_window import Entry, Log, Window
+from xenoglot.policy.limits.sliding_window import Window, WindowEntry, WindowUsage
 
 MINUTE = 60.0
 
@@ -23,7 +23,7 @@ class Ticket(NamedTuple):
 
     began: float
     tokens: int
-    entry: Entry | None
+    entry: WindowEntry | None
 
 
 class Pace:
@@ -88,5 +88,5 @@ class Pace:
         return tokens if self._tokens is None else min(tokens, self._tokens.window.amount)
 
 
-def _log(amount: int | None) -> Log | None:
-    return None if amount is None else Log(Window(amount, MINUTE))
+def _log(amount: int | None) -> WindowUsage | None:
+    return None if amount is None else WindowUsage(Window(amount, MINUTE))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from xenoglot.backends.batch_lines import Mark, mark_of
+from xenoglot.backends.batch_lines import LineMark, mark_of
 from xenoglot.bulk.input_scan import numbered
 from xenoglot.bulk.journal import DONE
 from xenoglot.bulk.line_request import asked
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
     from typing import BinaryIO
 
-    from xenoglot.backends.batch_lines import Line
+    from xenoglot.backends.batch_lines import BatchLine
     from xenoglot.bulk.input_scan import Survey
     from xenoglot.bulk.journal import Journal
     from xenoglot.bulk.line_request import Asked
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
     source: BinaryIO
     survey: Survey
     journal: Journal
-    read: Callable[[bytes, int], Line]
+    read: Callable[[bytes, int], BatchLine]
     ray: str | None = None
     actors: int | None = None
     ordered: bool = False
@@ -115,7 +115,7 @@ def todo(plan: Plan) -> Iterator[Task]:
         if number >= len(states) or mark_of(text, number).digest != digests[number]:
             raise ConfigurationError(f"the input was changed while it was read: line {number} is another now")
         if states[number] != DONE:
-            yield Task(plan.read(text, number), Mark(number, digests[number]))
+            yield Task(plan.read(text, number), LineMark(number, digests[number]))
 
 
 async def _work(plan: Plan, shown: _Shown) -> str | None:
@@ -128,7 +128,7 @@ async def _work(plan: Plan, shown: _Shown) -> str | None:
 
 
 @asynccontextmanager
-async def _asking(plan: Plan) -> AsyncGenerator[Callable[[Line], Awaitable[Asked]]]:
+async def _asking(plan: Plan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[Asked]]]:
     """Give what asks a line: here, or on a cluster."""
     if plan.ray is not None:
         from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra

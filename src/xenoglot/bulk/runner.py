@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.batch_lines import Line, Mark, Outcome, encode_line
+from xenoglot.backends.batch_lines import BatchLine, LineMark, LineOutcome, encode_line
 from xenoglot.bulk.line_request import Asked, failed, tokens_of
 from xenoglot.bulk.rate_control import Pace
 from xenoglot.errors import whereabouts
@@ -68,8 +68,8 @@ class Rules(Struct, frozen=True, kw_only=True):
 class Task(NamedTuple):
     """A line that is to be answered, and its mark."""
 
-    line: Line
-    mark: Mark
+    line: BatchLine
+    mark: LineMark
 
 
 class Runner:
@@ -77,7 +77,7 @@ class Runner:
 
     def __init__(  # noqa: PLR0913  what a run is made of
         self,
-        ask: Callable[[Line], Awaitable[Asked]],
+        ask: Callable[[BatchLine], Awaitable[Asked]],
         journal: Journal,
         rules: Rules,
         *,
@@ -145,7 +145,7 @@ class Runner:
             if asked is not None:
                 self._take(task, asked)
 
-    async def _persevere(self, line: Line) -> Asked | None:
+    async def _persevere(self, line: BatchLine) -> Asked | None:
         """Ask a line until there is an answer, or no hope of one; `None` where the run ends before."""
         attempt, counted, before = 0, 0, self._answered
         tokens = 0 if self._rules.tokens_per_minute is None else tokens_of(line)
@@ -197,14 +197,14 @@ class Runner:
         if self._in_a_row >= IN_A_ROW and silence >= (SILENCE if self._answered else SILENCE_AT_FIRST):
             self.stop(f"nothing was answered for {silence:.0f} s; the last failure: {self._why}")
 
-    async def _once(self, line: Line, ticket: Ticket) -> Asked:
+    async def _once(self, line: BatchLine, ticket: Ticket) -> Asked:
         """Ask a line once."""
         used: int | None = None
         try:
             async with asyncio.timeout(self._rules.timeout):
                 asked = await self._ask(line)
         except TimeoutError:
-            return Asked(outcome=Outcome(unanswered="timeout"), failure=_SLOW)
+            return Asked(outcome=LineOutcome(unanswered="timeout"), failure=_SLOW)
         except Exception as error:  # noqa: BLE001  one line that hits a bug of ours must not take the others with it
             message = f"this line could not be asked: {whereabouts(error)}"
             return failed(line, Failure(kind="internal", message=message, futile=True))

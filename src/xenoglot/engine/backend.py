@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
-    from xenoglot.backends.http.client import Reply, Transport
+    from xenoglot.backends.http.client import Transport, UpstreamResponse
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.admission import Ticket
     from xenoglot.engine.metrics import EngineMetrics
@@ -290,7 +290,7 @@ class _Run:
 
     def __init__(  # noqa: PLR0913, PLR0917  what a completion is made of
         self,
-        reply: Reply,
+        reply: UpstreamResponse,
         ticket: Ticket,
         completion: CompletionDecoder,
         stops: StopStage | None,

@@ -11,7 +11,7 @@ LONGEST_RESET = 366 * 86_400.0
 """Seconds: a window that is longer than a year is none."""
 
 
-class Budget(Struct, frozen=True, kw_only=True):
+class RateBudget(Struct, frozen=True, kw_only=True):
     """One allowance: how much there is in a window, how much is left, and in how many seconds it is whole again."""
 
     limit: int | None = None
@@ -22,7 +22,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 class RateLimits(Struct, frozen=True, kw_only=True):
     """The allowances of one key; `tokens` counts input and output together."""
 
-    requests: Budget | None = None
-    tokens: Budget | None = None
-    input_tokens: Budget | None = None
-    output_tokens: Budget | None = None
+    requests: RateBudget | None = None
+    tokens: RateBudget | None = None
+    input_tokens: RateBudget | None = None
+    output_tokens: RateBudget | None = None

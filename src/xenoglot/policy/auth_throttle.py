@@ -14,7 +14,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class ThrottleSettings(Struct, frozen=True, kw_only=True):
     """How many wrong keys a source may show at once, how many more in a second, and how much is remembered.
 
     A client that retries is no attack: Codex sends 30 requests for a turn that gets 401, and Claude Code goes on for
@@ -33,10 +33,10 @@ class _Bucket(Struct):
     at: float
 
 
-class Throttle:
+class AuthThrottle:
     """Counts wrong keys by the sources they come from."""
 
-    def __init__(self, patience: Patience = Patience()) -> None:  # noqa: B008  it is frozen
+    def __init__(self, patience: ThrottleSettings = ThrottleSettings()) -> None:  # noqa: B008  it is frozen
         self._patience = patience
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._guests: OrderedDict[tuple[str, str], None] = OrderedDict()

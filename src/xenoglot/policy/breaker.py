@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from xenoglot.policy.rolling_counter import Tally
+from xenoglot.policy.rolling_counter import RollingCounter
 
 State: TypeAlias = Literal["closed", "open", "half_open"]
 
@@ -48,7 +48,7 @@ class Breaker:
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
         self._settings = settings or BreakerSettings()
-        self._tally = Tally(self._settings.window, 2)
+        self._tally = RollingCounter(self._settings.window, 2)
         self._state: State = "closed"
         self._era = 1
         self._period = 0.0

@@ -31,7 +31,7 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 Tokens = Annotated[int, Meta(ge=1)]
 
 
-class When(Struct, frozen=True, kw_only=True):
+class RequestCondition(Struct, frozen=True, kw_only=True):
     """Which requests are meant: those for which all that is said here is true.
 
     They have all of `needs` and none of `lacks`; their prompt is estimated at `min_input_tokens` or more, and at
@@ -50,7 +50,7 @@ class When(Struct, frozen=True, kw_only=True):
         return self.min_input_tokens is not None or self.max_input_tokens is not None
 
 
-def matches_when(when: When, request: Request, estimate: int) -> bool:
+def matches_when(when: RequestCondition, request: Request, estimate: int) -> bool:
     """Return whether `request`, whose prompt is about `estimate` tokens, is one of those that `when` means."""
     if when.stream not in (None, request.stream):
         return False

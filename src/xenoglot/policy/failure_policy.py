@@ -24,7 +24,7 @@ Reason: TypeAlias = Literal[
 """For what else an operator may have another target asked: a kind of failure, or a filter in front of the model."""
 
 
-class Verdict(Struct, frozen=True):
+class FailureAction(Struct, frozen=True):
     """Whether the same target may be asked again, or another one, and who is to blame.
 
     A key that is to blame rests (`policy.keys`): `again` then means with another key, or with this one when it has
@@ -36,16 +36,16 @@ class Verdict(Struct, frozen=True):
     blames: Literal["nobody", "key", "target"]
 
 
-_BROKEN = Verdict(again=True, elsewhere=True, blames="target")
-_UNFIT = Verdict(again=False, elsewhere=True, blames="target")
-_REFUSED = Verdict(again=True, elsewhere=True, blames="key")
-_PASSING = Verdict(again=True, elsewhere=True, blames="nobody")
-_FINAL = Verdict(again=False, elsewhere=False, blames="nobody")
+_BROKEN = FailureAction(again=True, elsewhere=True, blames="target")
+_UNFIT = FailureAction(again=False, elsewhere=True, blames="target")
+_REFUSED = FailureAction(again=True, elsewhere=True, blames="key")
+_PASSING = FailureAction(again=True, elsewhere=True, blames="nobody")
+_FINAL = FailureAction(again=False, elsewhere=False, blames="nobody")
 
-CROWDED = Verdict(again=False, elsewhere=True, blames="nobody")
+CROWDED = FailureAction(again=False, elsewhere=True, blames="nobody")
 """What it means that our own limits let nothing more through to a target."""
 
-CAUSES: Mapping[FailureCause, Verdict] = {
+CAUSES: Mapping[FailureCause, FailureAction] = {
     "connect": _BROKEN,  # U01, U02, U03
     "tls": _UNFIT,  # U05: the same handshake fails again, but another server has another certificate
     "timeout": _BROKEN,  # U02, U07, U08; but see `Retry.timeouts`
@@ -59,10 +59,10 @@ CAUSES: Mapping[FailureCause, Verdict] = {
 }
 """What became of a request to which the server gave no answer in words of its own."""
 
-STATUSES: Mapping[int, Verdict] = {425: _PASSING}
+STATUSES: Mapping[int, FailureAction] = {425: _PASSING}
 """U38: what the status says, and no kind does (RFC 8470 section 5.2)."""
 
-KINDS: Mapping[FailureKind, Verdict] = {
+KINDS: Mapping[FailureKind, FailureAction] = {
     "invalid_request": _FINAL,
     "context_overflow": _FINAL,  # U39: too long again; a larger model is the operator's to name
     "authentication": _REFUSED,  # U40
@@ -90,7 +90,7 @@ _HALF_WAY = frozenset({"timeout", "closed", "protocol", "too_large", "garbled"})
 
 def judge(
     failure: Failure, retry: Retry | None = None, *, sent: bool = True, fallback_on: Collection[Reason] = ()
-) -> Verdict:
+) -> FailureAction:
     """Return what a target's `failure`, told before anything of an answer was passed on, means for another try.
 
     `sent` is false where the request provably did not reach it, if the failure itself does not say so (`unsent`);
@@ -115,14 +115,14 @@ def reasons(failure: Failure) -> frozenset[str]:
     return frozenset((failure.kind, "content_filter") if failure.code in FILTER_CODES else (failure.kind,))
 
 
-def _row(failure: Failure) -> Verdict:
+def _row(failure: Failure) -> FailureAction:
     if failure.cause is not None:
         return CAUSES[failure.cause]
     found = None if failure.status is None else STATUSES.get(failure.status)
     return found or KINDS[failure.kind]
 
 
-def _half_way(failure: Failure, verdict: Verdict, retry: Retry) -> Verdict:
+def _half_way(failure: Failure, verdict: FailureAction, retry: Retry) -> FailureAction:
     """Return what is left of `verdict` where the work may have been done, and would be done twice (U06)."""
     if not retry.resend:
         return replace(verdict, again=False, elsewhere=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from xenoglot.policy.rolling_counter import Tally
+from xenoglot.policy.rolling_counter import RollingCounter
 
 Seconds = Annotated[float, Meta(ge=0, le=3_600)]
 
@@ -50,7 +50,7 @@ def delay(retry: Retry, attempt: int, retry_after: float | None, chance: float) 
     return asked + chance * min(retry.cap, retry.base * 2.0**doublings)
 
 
-class Budget:
+class RetryBudget:
     """What further tries may cost: `ratio` of the requests in the last `seconds`, and `floor` beside.
 
     While everything fails, a server so gets at most (1 + `ratio`) times the requests, and no storm (K01); while little
@@ -62,7 +62,7 @@ class Budget:
     def __init__(self, ratio: float, floor: int, seconds: float = 60.0) -> None:
         self._ratio = ratio
         self._floor = floor
-        self._tally = Tally(seconds, 2)
+        self._tally = RollingCounter(seconds, 2)
 
     def earn(self, now: float) -> None:
         """A request has come."""

@@ -9,7 +9,7 @@ SLOTS = 30
 """Into how many slots a window is cut: what it holds is between (SLOTS - 1) / SLOTS of it and the whole."""
 
 
-class Tally:
+class RollingCounter:
     """Counts of `kinds` kinds of things in the last `seconds`; a clock that steps back stands still here."""
 
     __slots__ = ("_first", "_length", "_next", "_slots", "totals")

@@ -24,7 +24,7 @@ TARDINESS = 2.0
 """... and how many times slower than the fastest."""
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class TargetCandidate(Struct, frozen=True, kw_only=True):
     """One of the targets that could answer.
 
     `index` is its place in the configuration, `name` what every gateway calls it. A target of a higher `tier` is tried
@@ -37,14 +37,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
     tier: int = 0
 
 
-class Load(Struct, frozen=True):
+class TargetLoad(Struct, frozen=True):
     """How a target is doing: requests under way, and the smoothed seconds to a first byte, where they are known."""
 
     running: int = 0
     latency: float | None = None
 
 
-IDLE = Load()
+IDLE = TargetLoad()
 
 
 def averaged(latency: float | None, seconds: float) -> float:
@@ -53,9 +53,9 @@ def averaged(latency: float | None, seconds: float) -> float:
 
 
 def order(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[TargetCandidate],
     strategy: Strategy,
-    loads: Mapping[int, Load],
+    loads: Mapping[int, TargetLoad],
     chance: float,
     affinity: str | None = None,
 ) -> tuple[int, ...]:
@@ -69,19 +69,23 @@ def order(
     """
     if strategy == "ordered":
         return tuple(candidate.index for candidate in sorted(candidates, key=_tier))
-    found: list[Candidate] = []
+    found: list[TargetCandidate] = []
     for _, tier in groupby(sorted(candidates, key=_tier), key=_tier):
         found += _ranked(list(tier), strategy, loads, chance, affinity)
     return tuple(candidate.index for candidate in found)
 
 
-def _tier(candidate: Candidate) -> int:
+def _tier(candidate: TargetCandidate) -> int:
     return candidate.tier
 
 
 def _ranked(
-    tier: Sequence[Candidate], strategy: Strategy, loads: Mapping[int, Load], chance: float, affinity: str | None
-) -> list[Candidate]:
+    tier: Sequence[TargetCandidate],
+    strategy: Strategy,
+    loads: Mapping[int, TargetLoad],
+    chance: float,
+    affinity: str | None,
+) -> list[TargetCandidate]:
     drawn = _drawn(tier, f"{chance!r}" if affinity is None else affinity)
     if strategy == "weighted" or (strategy == "fastest" and chance < EXPLORED):
         return drawn
@@ -95,9 +99,9 @@ def _ranked(
     return best + spare
 
 
-def _drawn(tier: Sequence[Candidate], key: str) -> list[Candidate]:
+def _drawn(tier: Sequence[TargetCandidate], key: str) -> list[TargetCandidate]:
     """Return the candidates by rendezvous; of two with one name the second is told apart by that."""
-    named: dict[str, Candidate] = {}
+    named: dict[str, TargetCandidate] = {}
     for candidate in tier:
         name = candidate.name
         while name in named:
@@ -106,11 +110,11 @@ def _drawn(tier: Sequence[Candidate], key: str) -> list[Candidate]:
     return [named[name] for name in rendezvous(key, {name: one.weight for name, one in named.items()})]
 
 
-def _busyness(tier: Sequence[Candidate], loads: Mapping[int, Load]) -> dict[int, float]:
+def _busyness(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
     return {one.index: loads.get(one.index, IDLE).running / one.weight for one in tier}
 
 
-def _slowness(tier: Sequence[Candidate], loads: Mapping[int, Load]) -> dict[int, float]:
+def _slowness(tier: Sequence[TargetCandidate], loads: Mapping[int, TargetLoad]) -> dict[int, float]:
     """Return the wait to expect at each; one of which nothing is known promises half of the shortest, to be tried."""
     known = [load.latency for one in tier if (load := loads.get(one.index, IDLE)).latency is not None]
     promised = min(known) / 2 if known else 1.0
@@ -122,7 +126,7 @@ def _slowness(tier: Sequence[Candidate], loads: Mapping[int, Load]) -> dict[int,
     return costs
 
 
-def _bearable(strategy: Strategy, costs: Mapping[int, float], home: Candidate) -> bool:
+def _bearable(strategy: Strategy, costs: Mapping[int, float], home: TargetCandidate) -> bool:
     """Return whether a group stays at home: the cache is worth some wait, but not any."""
     cost = costs[home.index]
     if strategy == "least_busy":

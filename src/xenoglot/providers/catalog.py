@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.provider import Face
+    from xenoglot.providers.provider import ProviderEndpoint
 
 GROUP = "xenoglot.providers"
 """The entry-point group under which other packages bring rows: each a `Provider`, under its own name."""
@@ -157,7 +157,7 @@ def _problems(row: Provider) -> Iterator[str]:
             yield f"`text_syntax`: there is no text syntax `{name}`"
 
 
-def _face(face: Face, row: Provider) -> Iterator[str]:
+def _face(face: ProviderEndpoint, row: Provider) -> Iterator[str]:
     if face.dialect not in dialects.names():
         yield f"`faces`: there is no dialect `{face.dialect}`; there are: {', '.join(dialects.names())}"
     elif face.path is not None and dialects.get(face.dialect).stream_path is not None:

@@ -10,7 +10,7 @@ from xenoglot.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xenoglot.providers.provider import Face, Provider
+    from xenoglot.providers.provider import Provider, ProviderEndpoint
 
 _VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 """A part of the name of a host or one segment of a path; nothing that leads elsewhere."""
@@ -18,7 +18,7 @@ _VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def face_of(row: Provider, dialect: str | None) -> Face:
+def face_of(row: Provider, dialect: str | None) -> ProviderEndpoint:
     """Return the face that speaks `dialect`; without one, the first.
 
     Raises:
@@ -31,7 +31,7 @@ def face_of(row: Provider, dialect: str | None) -> Face:
     raise ConfigurationError(f"`{row.name}` does not speak `{dialect}`; it speaks {spoken}")
 
 
-def needed(face: Face) -> tuple[str, ...]:
+def needed(face: ProviderEndpoint) -> tuple[str, ...]:
     """Return the names of the settings that an address needs."""
     return tuple(dict.fromkeys(_BRACES.findall(face.base_url)))
 
@@ -52,6 +52,6 @@ def value_of(row: Provider, name: str, said: Mapping[str, str], environ: Mapping
     return value
 
 
-def base_url(face: Face, values: Mapping[str, str]) -> str:
+def base_url(face: ProviderEndpoint, values: Mapping[str, str]) -> str:
     """Return the address, every setting in its place."""
     return _BRACES.sub(lambda found: values[found[1]], face.base_url)

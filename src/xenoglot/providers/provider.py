@@ -20,7 +20,7 @@ class Setting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: str | None = None
 
 
-class Face(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProviderEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dialect that a provider speaks, and where.
 
     `base_url` may hold settings in braces, and a query that goes with every request. `path` stands in place of the
@@ -40,7 +40,11 @@ class Face(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: tuple[str, ...] = ()
 
 
-class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+Face = ProviderEndpoint
+"""Its name in the last release: an alias for one release."""
+
+
+class ModelRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Facts about some models of a provider, where they are not those of the row; of several that fit the first holds.
 
     `names` are patterns (`*` is any number of characters). `dialects` are those of the faces for which the facts hold;
@@ -69,14 +73,14 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     title: str
     docs: str
-    faces: tuple[Face, ...]
+    faces: tuple[ProviderEndpoint, ...]
     key_env: str | None = None
     auth: AuthForm | None = None
     headers: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Setting] = field(default_factory=dict)
     quirks: JSONObject = field(default_factory=dict)
     text_syntax: str = "off"
-    models: tuple[Models, ...] = ()
+    models: tuple[ModelRule, ...] = ()
     local: bool = False
     prices: str | None = None
     note: str = ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from xenoglot.backends.http.client import Reply
+    from xenoglot.backends.http.client import UpstreamResponse
     from xenoglot.testing.raw_http import Received
 
 READ_BYTES = 65_536
@@ -141,7 +141,7 @@ def _begun(request: Received) -> Exchange:
     return Exchange(meta=meta, request=request.body)
 
 
-async def _relay(reply: Reply, request: Received, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
+async def _relay(reply: UpstreamResponse, request: Received, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
     """Pass the answer on, read by read, and note each."""
     loop = asyncio.get_running_loop()
     headers = tuple((name, value) for name, value in reply.headers if name not in HOP_BY_HOP)

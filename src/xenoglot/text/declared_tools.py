@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r":\d{1,6}$")
 _PREFIXES = ("functions.", "function.", "tools.", "tool.")
 
 
-class Known(Struct, frozen=True):
+class DeclaredTool(Struct, frozen=True):
     """A tool as its client knows it, with the schema of its arguments."""
 
     name: str
@@ -32,27 +32,27 @@ class Known(Struct, frozen=True):
     schema: JSON = None
 
 
-class Declared:
+class DeclaredTools:
     """Tools by the names that stand in text."""
 
     __slots__ = ("_known",)
 
-    def __init__(self, known: Mapping[str, Known]) -> None:
+    def __init__(self, known: Mapping[str, DeclaredTool]) -> None:
         self._known = dict(known)
 
     @classmethod
-    def of(cls, tools: Sequence[Tool]) -> Declared:
+    def of(cls, tools: Sequence[Tool]) -> DeclaredTools:
         """Return `tools`, each by its name as every dialect writes it."""
-        known: dict[str, Known] = {}
+        known: dict[str, DeclaredTool] = {}
         for tool in tools:
             schema = tool.parameters if tool.kind == "function" else PARAMETERS
             whole = qualified(tool.name, tool.namespace)
             for name in (whole, *(fit(whole, limit) for limit in NAME_LIMITS)):
-                known.setdefault(name, Known(tool.name, tool.namespace, schema))
+                known.setdefault(name, DeclaredTool(tool.name, tool.namespace, schema))
         return cls(known)
 
     @classmethod
-    def by(cls, request: Request) -> Declared:
+    def by(cls, request: Request) -> DeclaredTools:
         """Return the tools that an answer to `request` may call: none where it says so."""
         choice = request.tool_choice
         if choice is not None and choice.mode == "none":
@@ -102,7 +102,7 @@ class Declared:
         properties = schema.get("properties") if isinstance(schema, dict) else None
         return set(properties) if isinstance(properties, dict) else set()
 
-    def tool(self, name: str) -> Known:
+    def tool(self, name: str) -> DeclaredTool:
         """Return the tool that is declared by `name`."""
         return self._known[name]
 

@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class Words(Struct, frozen=True):
+class TextPiece(Struct, frozen=True):
     """Text that is text, character for character."""
 
     text: str
 
 
-class Thought(Struct, frozen=True):
+class ReasoningPiece(Struct, frozen=True):
     """More of what the model thinks."""
 
     text: str
 
 
-class ThoughtEnded(Struct, frozen=True):
+class ReasoningEnded(Struct, frozen=True):
     """The thought is over."""
 
 
-class CallBegun(Struct, frozen=True):
+class CallStart(Struct, frozen=True):
     """The model calls the tool `name`, which is declared; `id` is the id that it wrote of the call, if any."""
 
     name: str
     id: str = ""
 
 
-class Arguments(Struct, frozen=True):
+class ArgumentsPiece(Struct, frozen=True):
     """More of the call's arguments, as JSON text."""
 
     text: str
@@ -46,7 +46,7 @@ class CallEnded(Struct, frozen=True):
     whole: bool = True
 
 
-class Lost(Struct, frozen=True):
+class LossPiece(Struct, frozen=True):
     """Something of a call that could not be kept: `what`, `how` and `why` as in `codec.loss`."""
 
     what: str
@@ -54,7 +54,7 @@ class Lost(Struct, frozen=True):
     why: str
 
 
-Piece: TypeAlias = Words | Thought | ThoughtEnded | CallBegun | Arguments | CallEnded | Lost
+Piece: TypeAlias = TextPiece | ReasoningPiece | ReasoningEnded | CallStart | ArgumentsPiece | CallEnded | LossPiece
 
 
 def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
@@ -68,6 +68,6 @@ def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
 
 
 def _join(kind: type[Piece], alike: Iterable[Piece]) -> Iterable[Piece]:
-    if kind in {Words, Thought, Arguments}:
+    if kind in {TextPiece, ReasoningPiece, ArgumentsPiece}:
         return (kind("".join(piece.text for piece in alike)),)  # type: ignore[union-attr]
     return alike

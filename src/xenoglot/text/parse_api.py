@@ -21,7 +21,7 @@ from xenoglot.model.events import BlockEnded, BlockStarted, Event, Finished, Tex
 from xenoglot.model.fold import Folder
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Candidate, Finish
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.registry import AUTO, OFF, chosen
 from xenoglot.text.stage import TextStage
 
@@ -37,7 +37,7 @@ _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonS
 """What the dialects call the schema of a tool's arguments."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ParseRequest(Struct, frozen=True, kw_only=True):
     """What is to be parsed.
 
     `syntax` names a row, or is `auto`, which goes by `model`; `thinking` is whether the prompt began a thought, where
@@ -53,7 +53,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
-class Parsed(Struct, frozen=True, kw_only=True):
+class ParsedText(Struct, frozen=True, kw_only=True):
     """What a text says, and the name of the row by which it was read."""
 
     candidate: Candidate
@@ -69,7 +69,7 @@ def parse(  # noqa: PLR0913  what a policy is made of
     tools: Sequence[Tool] = (),
     thinking: bool | None = None,
     repair: Repair | None = None,
-) -> Parsed:
+) -> ParsedText:
     """Return what `text`, the whole of an answer, says. The same text gives the same ids of calls.
 
     Raises:
@@ -84,7 +84,7 @@ def parse(  # noqa: PLR0913  what a policy is made of
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         stage = TextStage(
             row,
-            Declared.of(tools),
+            DeclaredTools.of(tools),
             lambda _, number: f"call_{digest}_{number}",
             losses,
             repair=repair,
@@ -94,10 +94,10 @@ def parse(  # noqa: PLR0913  what a policy is made of
     folder = Folder()
     for event in events:
         folder.feed(event)
-    return Parsed(candidate=folder.response().candidates[0], syntax=OFF if row is None else row.name)
+    return ParsedText(candidate=folder.response().candidates[0], syntax=OFF if row is None else row.name)
 
 
-def decode_parse(body: JSON) -> Asked:
+def decode_parse(body: JSON) -> ParseRequest:
     """Return what `body` asks.
 
     Raises:
@@ -108,7 +108,7 @@ def decode_parse(body: JSON) -> Asked:
     if text is None:
         raise WireError("$.text", "required, expected str")
     thinking, repair = reader.take("thinking", bool), reader.take("repair", bool)
-    return Asked(
+    return ParseRequest(
         text=text,
         model=reader.take("model", str) or "",
         syntax=reader.take("syntax", str) or AUTO,
@@ -128,7 +128,7 @@ def decode_tools(body: JSON) -> tuple[Tool, ...]:
     return tuple(_tools(Reader(body if isinstance(body, dict) else {"tools": body})))
 
 
-def encode_parsed(parsed: Parsed, losses: Losses) -> JSONObject:
+def encode_parsed(parsed: ParsedText, losses: Losses) -> JSONObject:
     """Return the answer: `content` in the order of the text, and the same once more as SGLang's endpoints tell it."""
     content, finish = parsed.candidate.content, parsed.candidate.finish
     said = "".join(part.text for part in content if isinstance(part, Text))

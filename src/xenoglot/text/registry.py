@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
-from xenoglot.text.syntax import Calls, Syntax, Thoughts, without_openings
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, without_openings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,16 +97,16 @@ def _marked(syntax: Syntax) -> Syntax:
 
 def _detecting(usual: Syntax) -> Syntax:
     """Return the syntax of a model of which nothing is known: `usual`, or what only one family begins with."""
-    from xenoglot.text.parser.autodetect import Detection  # noqa: PLC0415  the same: it loads the parser
+    from xenoglot.text.parser.autodetect import Autodetect  # noqa: PLC0415  the same: it loads the parser
 
     openings = tuple((opening, row.own) for row in _rows().values() if row.own for opening in row.opens)
-    return replace(usual, own=partial(Detection, usual, openings))
+    return replace(usual, own=partial(Autodetect, usual, openings))
 
 
 def _usual() -> Syntax:
     """Return the forms of all rows that their markers tell, and all thoughts."""
-    calls: dict[Calls, None] = {}
-    thoughts: list[Thoughts] = []
+    calls: dict[CallSyntax, None] = {}
+    thoughts: list[ReasoningSyntax] = []
     strays: dict[str, None] = {}
     for row in _rows().values():
         strays |= dict.fromkeys(row.strays)
@@ -115,7 +115,7 @@ def _usual() -> Syntax:
         for one in row.thoughts:
             opens = tuple(marker for marker in one.open if marker not in known)
             if opens and one.auto:
-                thoughts.append(Thoughts(open=opens, close=one.close, calls=one.calls, line=one.line))
+                thoughts.append(ReasoningSyntax(open=opens, close=one.close, calls=one.calls, line=one.line))
     return Syntax(
         name=AUTO,
         title="any",

@@ -23,7 +23,15 @@ from xenoglot.model.events import (
     ReasoningDelta,
     TextDelta,
 )
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
+from xenoglot.text.output_pieces import (
+    ArgumentsPiece,
+    CallEnded,
+    CallStart,
+    LossPiece,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+)
 from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.payloads.repaired import repairing
 
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Logprob, Part
     from xenoglot.model.events import Event
     from xenoglot.model.response import Finish
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
     from xenoglot.text.payloads.repaired import Repair
     from xenoglot.text.syntax import Syntax
@@ -59,7 +67,7 @@ class TextStage:
     def __init__(  # noqa: PLR0913  what a policy is made of
         self,
         syntax: Syntax,
-        declared: Declared,
+        declared: DeclaredTools,
         identify: Identify,
         losses: Losses,
         *,
@@ -69,7 +77,7 @@ class TextStage:
         taken: Iterable[str] = (),
     ) -> None:
         self._making = (syntax if repair is None else repairing(syntax, repair), declared, thinking)
-        self._ids = Ids(identify, taken)
+        self._ids = ToolCallIds(identify, taken)
         self._losses = losses
         self._repair = repair
         self._silent = silent
@@ -99,7 +107,7 @@ class TextStage:
         return found
 
 
-class Ids:
+class ToolCallIds:
     """The ids of calls: as the model wrote them, each once in a conversation (`taken` are those before), or made."""
 
     def __init__(self, identify: Identify, taken: Iterable[str] = ()) -> None:
@@ -133,8 +141,8 @@ class _Calls:
     def __init__(  # noqa: PLR0913  as above
         self,
         candidate: int,
-        declared: Declared,
-        ids: Ids,
+        declared: DeclaredTools,
+        ids: ToolCallIds,
         losses: Losses,
         repair: Repair | None,
         *,
@@ -184,7 +192,7 @@ class _Calls:
             self._losses.approximated(self._where, "arguments", "they were no JSON object, and were mended")
         return mended
 
-    def lost(self, piece: Lost) -> None:
+    def lost(self, piece: LossPiece) -> None:
         """Note what of a call was not kept as it was."""
         if piece.how == "dropped":
             self._losses.dropped(self._where, piece.what, piece.why)
@@ -207,7 +215,9 @@ class _Calls:
 class _Candidate:
     """One answer."""
 
-    def __init__(self, index: int, syntax: Syntax, declared: Declared, calls: _Calls, *, thinking: bool | None) -> None:
+    def __init__(
+        self, index: int, syntax: Syntax, declared: DeclaredTools, calls: _Calls, *, thinking: bool | None
+    ) -> None:
         self._index = index
         self._making = (syntax, declared)
         self._parser = parser(syntax, declared, thinking=thinking)
@@ -271,7 +281,7 @@ class _Candidate:
         self._unsaid = self._unsaid and not event.text
         if (
             len(pieces) == 1
-            and isinstance(words := pieces[0], Words)
+            and isinstance(words := pieces[0], TextPiece)
             and words.text == event.text
             and not self._logprobs
         ):
@@ -297,20 +307,20 @@ class _Candidate:
         events: list[Event] = []
         for piece in pieces:
             match piece:
-                case Words(text=text):
+                case TextPiece(text=text):
                     logprobs = self._take_logprobs()
                     events += [*self._enter_text(), TextDelta(text=text, logprobs=logprobs, candidate=self._index)]
-                case Thought(text=text):
+                case ReasoningPiece(text=text):
                     events += [*self._enter(Reasoning()), ReasoningDelta(text=text, candidate=self._index)]
-                case CallBegun(name=name, id=written):
+                case CallStart(name=name, id=written):
                     events += self._enter(self._calls.begin(name, written))
-                case Arguments(text=text):
+                case ArgumentsPiece(text=text):
                     events += self._argue(self._calls.add(text))
                 case CallEnded(whole=whole):
                     events += [*self._argue(self._calls.end(whole=whole)), *self._leave()]
-                case ThoughtEnded():
+                case ReasoningEnded():
                     events += self._leave() if self._open is Reasoning else ()
-                case Lost():
+                case LossPiece():
                     self._calls.lost(piece)
         return events
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from xenoglot.text.output_pieces import Words
+from xenoglot.text.output_pieces import TextPiece
 from xenoglot.text.parser.parser_input import LONGEST_HELD
-from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.parser.scanner import MarkerScanner
 from xenoglot.text.syntax import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
 
 
@@ -26,18 +26,18 @@ def ending(row: Syntax) -> Syntax | None:
     """Return the syntax of text that a model of `row` continues; `None` where the family has no control tokens."""
     if not row.dropped:
         return None
-    tokens = Markers(row.dropped)
+    tokens = MarkerScanner(row.dropped)
 
-    def parser(_declared: Declared) -> Ending:
-        return Ending(tokens)
+    def parser(_declared: DeclaredTools) -> StripControlTokens:
+        return StripControlTokens(tokens)
 
     return Syntax(name=row.name, title=row.title, source=row.source, own=parser)
 
 
-class Ending:
+class StripControlTokens:
     """A stage from text to pieces: the text without the `tokens` at its end."""
 
-    def __init__(self, tokens: Markers) -> None:
+    def __init__(self, tokens: MarkerScanner) -> None:
         self._tokens = tokens
         self._text = ""  # what may become a token
         self._held: list[str] = []  # tokens, and spaces behind them
@@ -46,7 +46,7 @@ class Ending:
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
         if not self._held and not self._text and self._tokens.absent(text):
-            return (Words(text),) if text else ()
+            return (TextPiece(text),) if text else ()
         return self._read(text, ended=False)
 
     def close(self, *, stopped: bool = False) -> Sequence[Piece]:
@@ -73,7 +73,7 @@ class Ending:
                 break
             self._hold(token, said)
             at = place + len(token)
-        return (Words("".join(said)),) if said else ()
+        return (TextPiece("".join(said)),) if said else ()
 
     def _hold(self, text: str, said: list[str]) -> None:
         self._held.append(text)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 
 if TYPE_CHECKING:
     from xenoglot.text.output_pieces import Piece
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 Place: TypeAlias = Literal["anywhere", "sentence", "line", "start"]
 """Where a marker counts: anywhere in the words, before all words or after a sentence (and after no call), at the
@@ -38,7 +38,7 @@ class Payload(Protocol):
         """The characters it can begin with; they tell that another call follows where no marker does."""
         ...
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call, or a list of them, from `section`.
 
         Raises:
@@ -51,7 +51,7 @@ class Payload(Protocol):
         ...
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class CallSyntax(Struct, frozen=True, kw_only=True):
     """A form in which calls are written: `begin`, then calls, each between `open` and `close`, then `end`.
 
     Every marker may have several spellings, of which the first is the one to write; none means that there is no such
@@ -81,7 +81,7 @@ class Calls(Struct, frozen=True, kw_only=True):
         return self.begin or self.open
 
 
-class Thoughts(Struct, frozen=True, kw_only=True):
+class ReasoningSyntax(Struct, frozen=True, kw_only=True):
     """How thoughts are marked.
 
     `implied`: the prompt ends in the opening marker, so the answer begins inside, unless the request wants no thoughts;
@@ -107,7 +107,7 @@ class Thoughts(Struct, frozen=True, kw_only=True):
         return self.implied and thinking is not False and (thinking is True or not self.asked)
 
 
-class Telling(Struct, frozen=True, kw_only=True):
+class ToolPromptSyntax(Struct, frozen=True, kw_only=True):
     """How a family's prompt tells of tools, and gives results back.
 
     `tools` goes into the system turn; `{tools}` in it are the tools, each as `tool` writes one (`openai`: as
@@ -143,10 +143,10 @@ class Syntax(Struct, frozen=True, kw_only=True):
     source: str
     note: str = ""
     models: tuple[str, ...] = ()
-    calls: tuple[Calls, ...] = ()
-    slips: tuple[Calls, ...] = ()
+    calls: tuple[CallSyntax, ...] = ()
+    slips: tuple[CallSyntax, ...] = ()
     """Forms that its models are not taught, and slip into: they are read, and never asked for."""
-    thoughts: tuple[Thoughts, ...] = ()
+    thoughts: tuple[ReasoningSyntax, ...] = ()
     dropped: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     """Control tokens after which a message begins: what counts at the start of an answer counts there too."""
@@ -154,8 +154,8 @@ class Syntax(Struct, frozen=True, kw_only=True):
     """Control tokens inside of calls and at their ends: removed among words, where no begun call was left as words.
 
     A row need not name those that end its calls (`rows.ROWS` adds them)."""
-    telling: Telling | None = None
-    own: Callable[[Declared], TextParser] | None = None
+    telling: ToolPromptSyntax | None = None
+    own: Callable[[DeclaredTools], TextParser] | None = None
     """A parser of its own, for a format that is no section of calls between words."""
     opens: tuple[str, ...] = ()
     """What every text that is for the parser of its own may begin with; nothing else begins so."""
@@ -163,7 +163,7 @@ class Syntax(Struct, frozen=True, kw_only=True):
     """How calls (name, arguments as JSON) are written there."""
 
 
-def without_openings(tokens: tuple[str, ...], calls: Sequence[Calls]) -> tuple[str, ...]:
+def without_openings(tokens: tuple[str, ...], calls: Sequence[CallSyntax]) -> tuple[str, ...]:
     """Return those of `tokens` that begin none of `calls`."""
     begins = {marker for form in calls for marker in form.markers}
     return tuple(token for token in tokens if token not in begins)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.backends.responses import BROKEN, CHUNKED, WHOLE, Response, Seen
 from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, response, serving, turns
-from xenoglot.backends.http.client import Reply, Transport, TransportError
+from xenoglot.backends.http.client import Transport, TransportError, UpstreamResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from xenoglot.backends.http.connection import Connection, Pool
+    from xenoglot.backends.http.connection import ConnectionPool, UpstreamConnection
     from xenoglot.backends.http.http1 import Origin
 
 
@@ -184,7 +184,7 @@ async def test_a_connection_that_is_spoilt_before_it_is_used(
     async with serving(script) as wire, aclosing(Transport()) as transport:
         dial = transport._dial
 
-        async def dial_slowly(pool: Pool, origin: Origin, until: float) -> Connection:
+        async def dial_slowly(pool: ConnectionPool, origin: Origin, until: float) -> UpstreamConnection:
             connection = await dial(pool, origin, until)
             await becomes(wanted=False, look=lambda: connection.usable)
             return connection
@@ -295,7 +295,7 @@ def test_arbitrary_bytes_give_a_reply_or_an_error(parts: list[bytes]) -> None:
             except TransportError as error:
                 assert error.kind in ("protocol", "closed", "too_large")  # noqa: PT017 - any of these, or a reply
                 return
-            assert isinstance(reply, Reply)
+            assert isinstance(reply, UpstreamResponse)
             try:
                 body = await reply.read()
             except TransportError as error:

@@ -22,19 +22,23 @@ from tests.backends.wire import (
     serving,
     turns,
 )
-from xenoglot.backends.http.client import Deadlines, Reply, Transport, TransportError
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError, UpstreamResponse
 from xenoglot.backends.http.exchange import HIGH_WATER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def asking(transport: Transport, url: str) -> asyncio.Task[Reply]:
+def asking(transport: Transport, url: str) -> asyncio.Task[UpstreamResponse]:
     return asyncio.create_task(transport.send("POST", url, [], b"{}"))
 
 
 async def times_out(
-    task: asyncio.Task[Reply] | asyncio.Task[bytes] | asyncio.Task[None], stage: str, problem: str, *, sent: bool
+    task: asyncio.Task[UpstreamResponse] | asyncio.Task[bytes] | asyncio.Task[None],
+    stage: str,
+    problem: str,
+    *,
+    sent: bool,
 ) -> None:
     """Assert that the task has ended, and how."""
     await becomes(wanted=True, look=task.done)

@@ -22,7 +22,7 @@ from tests.backends.wire import (
     serving,
     turns,
 )
-from xenoglot.backends.http.client import Deadlines, Limits, Transport, TransportError
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ async def test_origins_do_not_share() -> None:
 
 @leakless
 async def test_no_more_than_so_many_are_kept_and_the_oldest_goes() -> None:
-    async with serving(endless) as wire, aclosing(Transport(limits=Limits(idle_connections=2))) as transport:
+    async with serving(endless) as wire, aclosing(Transport(limits=TransportLimits(idle_connections=2))) as transport:
         before = open_sockets()
         await asyncio.gather(*(ask(transport, wire.url) for _ in range(5)))
         await becomes(before + 4, open_sockets)  # two connections, two ends each
@@ -89,7 +89,7 @@ async def test_no_more_than_so_many_are_kept_and_the_oldest_goes() -> None:
 @leakless
 async def test_of_too_many_the_newest_is_kept() -> None:
     script = answering(CHUNKED, response(b"again"))
-    async with serving(script) as wire, aclosing(Transport(limits=Limits(idle_connections=1))) as transport:
+    async with serving(script) as wire, aclosing(Transport(limits=TransportLimits(idle_connections=1))) as transport:
         replies = [await transport.send("POST", wire.url, []) for _ in range(2)]
         for peer, reply in zip(wire.peers, replies, strict=True):
             peer.send(b"0\r\n\r\n")
@@ -111,7 +111,7 @@ async def test_an_idle_connection_that_the_loop_has_given_up_is_not_taken() -> N
 
 @leakless
 async def test_an_idle_connection_ages_out() -> None:
-    async with serving(endless) as wire, aclosing(Transport(limits=Limits(idle_seconds=30))) as transport:
+    async with serving(endless) as wire, aclosing(Transport(limits=TransportLimits(idle_seconds=30))) as transport:
         before = open_sockets()
         await ask(transport, wire.url)
         await push(20)
@@ -294,7 +294,7 @@ async def test_r61_a_thousand_cancels_lose_no_connection() -> None:
                 await asyncio.sleep(0)
 
     chance = random.Random(61)  # noqa: S311 - no secret
-    async with serving(script) as wire, aclosing(Transport(limits=Limits(idle_connections=8))) as transport:
+    async with serving(script) as wire, aclosing(Transport(limits=TransportLimits(idle_connections=8))) as transport:
         before = open_sockets()
         outcomes: dict[str, int] = {}
         for _ in range(100):

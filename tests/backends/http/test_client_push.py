@@ -29,9 +29,9 @@ from tests.backends.wire import (
     serving,
     turns,
 )
-from xenoglot.backends.http.client import Deadlines, Limits, Reply, Transport, TransportError
-from xenoglot.backends.http.connection import READ_BYTES, Connection, Pool
-from xenoglot.backends.http.exchange import HIGH_WATER, Exchange, Patience
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits, UpstreamResponse
+from xenoglot.backends.http.connection import READ_BYTES, ConnectionPool, UpstreamConnection
+from xenoglot.backends.http.exchange import HIGH_WATER, ExchangeDeadlines, UpstreamExchange
 from xenoglot.backends.http.http1 import Origin, prepare
 
 if TYPE_CHECKING:
@@ -113,15 +113,15 @@ class Stage:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.transport = Still()
-        self.connection = Connection(Pool(loop, Limits()), Origin("http", "test", 80))
+        self.connection = UpstreamConnection(ConnectionPool(loop, TransportLimits()), Origin("http", "test", 80))
         self.connection.connection_made(self.transport)
         now = loop.time()
-        self.exchange = Exchange(self.connection, Patience(Deadlines()), now, now + 3600)
+        self.exchange = UpstreamExchange(self.connection, ExchangeDeadlines(Deadlines()), now, now + 3600)
         self.connection.begin(prepare("POST", "http://test/", []).request(), self.exchange, now)
 
-    def reply(self) -> Reply:
+    def reply(self) -> UpstreamResponse:
         assert self.exchange.head is not None
-        return Reply(self.exchange.head, self.exchange, Limits())
+        return UpstreamResponse(self.exchange.head, self.exchange, TransportLimits())
 
 
 @pytest.fixture(name="loop", scope="module")
@@ -139,7 +139,7 @@ class Play:
         self._stage = Stage(loop)
         self._late = late
         self._hold = hold
-        self._reply: Reply | None = None
+        self._reply: UpstreamResponse | None = None
 
     def run(self, wire: bytes, cuts: Iterable[int], *, closes: bool) -> Basin:
         for start, end in pairwise([0, *sorted(cuts), len(wire)]):
@@ -419,7 +419,7 @@ def test_what_is_broken_off_leaves_nothing_to_collect_r30(loop: asyncio.Abstract
     assert [one() for one in seen] == [None, None]
 
 
-def pull(reply: Reply) -> None:
+def pull(reply: UpstreamResponse) -> None:
     """Read to the end, of which all is here."""
     with contextlib.suppress(StopIteration):
         reply.read().send(None)

@@ -8,15 +8,15 @@ import pytest
 
 from tests.backends.responses import CHUNKED, OK
 from tests.backends.wire import Peer, answering, becomes, leakless, on_each_loop, push, response, serving, turns
-from xenoglot.backends.http.client import Deadlines, Limits, Transport, TransportError
-from xenoglot.backends.http.exchange import HIGH_WATER, Exchange
-from xenoglot.backends.http.http1 import Request, prepare
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
+from xenoglot.backends.http.exchange import HIGH_WATER, UpstreamExchange
+from xenoglot.backends.http.http1 import HTTPRequest, prepare
 
 
 class Ear:
     """Writes down what there is each time it is told: the status, the bytes unread, and whether more will come."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: UpstreamExchange) -> None:
         self.heard: list[tuple[int | None, int, str]] = []
         self._exchange = exchange
         exchange.told(self)
@@ -27,17 +27,17 @@ class Ear:
         self.heard.append((exchange.head.status if exchange.head else None, exchange.unread, end))
 
 
-def asking(url: str) -> Request:
+def asking(url: str) -> HTTPRequest:
     return prepare("POST", url, [("x-a", "b")]).request(b"{}")
 
 
-async def warmed(transport: Transport, request: Request) -> None:
+async def warmed(transport: Transport, request: HTTPRequest) -> None:
     """Leave a connection to be kept."""
     async with await transport.ask(request) as reply:
         assert await reply.read() == b"warm"
 
 
-def kept(transport: Transport, request: Request) -> Exchange:
+def kept(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
     exchange = transport.start(request)
     assert exchange is not None
     return exchange
@@ -136,7 +136,10 @@ async def test_a_body_that_nobody_reads_stands_still_c06() -> None:
 @pytest.mark.parametrize(("limit", "whole"), [(4, b"warm"), (3, None)])
 @on_each_loop
 async def test_a_whole_body_is_within_its_limit(limit: int, whole: bytes | None) -> None:
-    async with serving(answering(WARM)) as wire, aclosing(Transport(limits=Limits(body_bytes=limit))) as transport:
+    async with (
+        serving(answering(WARM)) as wire,
+        aclosing(Transport(limits=TransportLimits(body_bytes=limit))) as transport,
+    ):
         exchange = await transport.begin(asking(wire.url))
         await exchange.news()
         async with transport.reply(exchange) as reply:
@@ -144,7 +147,7 @@ async def test_a_whole_body_is_within_its_limit(limit: int, whole: bytes | None)
             assert reply.whole == whole
 
 
-async def left(transport: Transport, request: Request) -> Exchange:
+async def left(transport: Transport, request: HTTPRequest) -> UpstreamExchange:
     """An exchange that found its connection closing."""
     exchange = kept(transport, request)
     ear = Ear(exchange)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.backends.responses import CHUNKED
 from tests.backends.wire import answering, becomes, collect, leakless, open_sockets, response, serving
-from xenoglot.backends.http.client import Limits, Transport, TransportError
+from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
 from xenoglot.backends.http.content_encoding import PIECE, Inflater, inflater
 
 TEXT = b'data: {"choices": [{"delta": {"content": "caf\xc3\xa9"}}]}\n\n' * 40
@@ -131,7 +131,7 @@ async def test_an_unknown_coding_closes_the_connection_u27() -> None:
 async def test_a_body_that_is_closed_gives_nothing_more() -> None:
     """All of it has arrived, and some of it is decoded."""
     coded = response(gzip.compress(bytes(3 * PIECE)), "content-encoding: gzip")
-    transport = Transport(limits=Limits(decoded_ratio=10_000))
+    transport = Transport(limits=TransportLimits(decoded_ratio=10_000))
     async with serving(answering(coded)) as wire, aclosing(transport):
         reply = await transport.send("POST", wire.url, [])
         await becomes(wanted=True, look=lambda: reply._exchange.complete)
@@ -156,14 +156,14 @@ def unpack(decoder: Inflater, pieces: list[bytes]) -> bytes:
 def test_every_cutting_gives_the_same(coding: str, body: bytes) -> None:
     plain = None
     for pieces in [[body], *([body[:at], body[at:]] for at in range(len(body))), [bytes([byte]) for byte in body]]:
-        decoder = inflater([coding], Limits())
+        decoder = inflater([coding], TransportLimits())
         unpacked = b"".join(pieces) if decoder is None else unpack(decoder, pieces)
         plain = unpacked if plain is None else plain
         assert unpacked == plain
 
 
 def test_a_large_body_comes_in_pieces_within_the_bound() -> None:
-    decoder = Inflater(Limits(), gzip=True)
+    decoder = Inflater(TransportLimits(), gzip=True)
     first = decoder.feed(gzip.compress(LARGE))
     assert (len(first), decoder.pending) == (PIECE, True)
     rest = []
@@ -177,20 +177,20 @@ def test_a_large_body_comes_in_pieces_within_the_bound() -> None:
 def test_what_zlib_holds_after_the_last_byte_comes_out() -> None:
     """A match that crosses the piece's end: all input is consumed, and output is still to come."""
     plain = bytes(PIECE + 195)
-    assert unpack(Inflater(Limits(decoded_ratio=10_000), gzip=False), [bare(plain)]) == plain
+    assert unpack(Inflater(TransportLimits(decoded_ratio=10_000), gzip=False), [bare(plain)]) == plain
 
 
 def test_the_absolute_bound_holds_whatever_the_ratio() -> None:
-    decoder = Inflater(Limits(decoded_bytes=1_000, decoded_ratio=1_000_000), gzip=False)
+    decoder = Inflater(TransportLimits(decoded_bytes=1_000, decoded_ratio=1_000_000), gzip=False)
     assert decoder.feed(zlib.compress(bytes(1_000))) == bytes(1_000)
-    decoder = Inflater(Limits(decoded_bytes=1_000, decoded_ratio=1_000_000), gzip=False)
+    decoder = Inflater(TransportLimits(decoded_bytes=1_000, decoded_ratio=1_000_000), gzip=False)
     with pytest.raises(TransportError, match="grows beyond its limit"):
         decoder.feed(zlib.compress(bytes(1_001)))
 
 
 @given(st.sampled_from(["gzip", "deflate"]), st.lists(st.binary(max_size=60), max_size=8))
 def test_garbage_is_an_error_or_a_bounded_body(coding: str, pieces: list[bytes]) -> None:
-    decoder = inflater([coding], Limits())
+    decoder = inflater([coding], TransportLimits())
     assert decoder is not None
     try:
         plain = unpack(decoder, pieces)

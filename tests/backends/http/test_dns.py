@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.backends.wire import Peer, becomes, leakless, push, response, serving
-from xenoglot.backends.http.client import Limits, Transport, TransportError
-from xenoglot.backends.http.dns import Lookup
+from xenoglot.backends.http.client import Transport, TransportError, TransportLimits
+from xenoglot.backends.http.dns import AddressLookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ async def test_one_lookup_serves_all_who_ask_meanwhile() -> None:
         go_on.wait()
         return ("192.0.2.1", "2001:db8::1")
 
-    lookup = Lookup(slowly)
+    lookup = AddressLookup(slowly)
     tasks = [asyncio.ensure_future(lookup("slow.test")) for _ in range(3)]
     await becomes(["slow.test"], lambda: asked)
     go_on.set()
@@ -77,7 +77,7 @@ async def test_one_who_gives_up_leaves_the_others_waiting_u03() -> None:
             go_on.wait()
         return (f"of {host}",)
 
-    lookup = Lookup(slowly)
+    lookup = AddressLookup(slowly)
     hasty, patient = asyncio.ensure_future(lookup("slow.test")), asyncio.ensure_future(lookup("slow.test"))
     assert await lookup("quick.test") == ("of quick.test",)
     hasty.cancel()
@@ -95,7 +95,7 @@ def test_a_name_that_is_none_u03(error: Exception) -> None:
     @leakless
     async def scene() -> None:
         with pytest.raises(socket.gaierror):
-            await Lookup(refuse)("none.test")
+            await AddressLookup(refuse)("none.test")
 
     scene()
 
@@ -105,7 +105,7 @@ async def test_an_address_needs_no_lookup() -> None:
     def never(_: str) -> Sequence[str]:
         raise AssertionError
 
-    lookup = Lookup(never)
+    lookup = AddressLookup(never)
     assert [await lookup("127.0.0.1"), await lookup("::1")] == [("127.0.0.1",), ("::1",)]
 
 
@@ -118,7 +118,7 @@ async def test_a_loop_that_has_ended_is_told_nothing() -> None:
         return ()
 
     def ask_and_leave() -> None:
-        lookup = Lookup(slowly)
+        lookup = AddressLookup(slowly)
 
         async def impatient() -> None:
             with pytest.raises(TimeoutError):
@@ -141,7 +141,7 @@ async def test_a_loop_that_has_ended_is_told_nothing() -> None:
 @leakless
 async def test_new_connections_follow_the_answer_and_old_ones_age_out_u04() -> None:
     book = Book("127.0.0.1")
-    limits = Limits(connection_seconds=60, idle_seconds=300)
+    limits = TransportLimits(connection_seconds=60, idle_seconds=300)
     async with serving(endless) as old, aclosing(Transport(limits=limits, resolve=book)) as transport:
         url = named(old.url)
         assert await ask(transport, url) == b"ok"
@@ -158,7 +158,10 @@ async def test_new_connections_follow_the_answer_and_old_ones_age_out_u04() -> N
 
 @leakless
 async def test_a_connection_that_ages_while_it_is_used_is_not_kept_u04() -> None:
-    async with serving(endless) as wire, aclosing(Transport(limits=Limits(connection_seconds=60))) as transport:
+    async with (
+        serving(endless) as wire,
+        aclosing(Transport(limits=TransportLimits(connection_seconds=60))) as transport,
+    ):
         assert await ask(transport, wire.url) == b"ok"
         reply = await transport.send("POST", wire.url, [], b"{}")
         await push(61)

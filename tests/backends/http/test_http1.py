@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.backends.responses import BROKEN, CHUNKED, OK, WHOLE, Response, Seen
-from xenoglot.backends.http.http1 import Location, Origin, ResponseParser, locate, prepare
-from xenoglot.backends.http.timeouts import Limits, TransportError
+from xenoglot.backends.http.http1 import Origin, RequestURL, ResponseParser, locate, prepare
+from xenoglot.backends.http.timeouts import TransportError, TransportLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def parse(pieces: Iterable[bytes], *, ends: bool, method: str = "POST") -> Seen:
     """Feed a parser as a connection does: nothing after the end or an error."""
-    parser = ResponseParser(Limits())
+    parser = ResponseParser(TransportLimits())
     parser.begin(method)
     body = b""
     for piece in pieces:
@@ -66,11 +66,11 @@ def test_a_response_is_the_same_however_it_is_cut(response: Response) -> None:
     ],
 )
 def test_what_never_becomes_body_ends_within_a_bound(before: bytes, piece: bytes) -> None:
-    parser = ResponseParser(Limits())
+    parser = ResponseParser(TransportLimits())
     parser.begin("POST")
     parser.feed(before)
     fed = 0
-    while parser.error is None and fed < 3 * Limits().head_bytes:
+    while parser.error is None and fed < 3 * TransportLimits().head_bytes:
         parser.feed(piece)
         fed += len(piece)
     assert parser.error is not None
@@ -78,7 +78,7 @@ def test_what_never_becomes_body_ends_within_a_bound(before: bytes, piece: bytes
 
 @pytest.mark.parametrize("second", WHOLE)
 def test_trailers_of_one_response_are_no_headers_of_the_next(second: Response) -> None:
-    parser = ResponseParser(Limits())
+    parser = ResponseParser(TransportLimits())
     parser.begin("POST")
     assert parser.feed(CHUNKED + b"2\r\nhi\r\n0\r\nx-evil: 1\r\n\r\n") == b"hi"
     parser.begin("POST")
@@ -127,7 +127,7 @@ def test_garbage_gives_a_response_or_an_error_however_it_is_cut(parts: list[byte
     ],
 )  # fmt: skip
 def test_a_url_is_read(url: str, origin: Origin, authority: str, target: str) -> None:
-    assert locate(url) == Location(origin, authority, target)
+    assert locate(url) == RequestURL(origin, authority, target)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends.own import tiny
 from tests.backends.own.asking import asked, lost, turn
-from xenoglot.backends.local_models.chat_template import Template, template_of
+from xenoglot.backends.local_models.chat_template import TokenizerTemplate, template_of
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import WireError
 from xenoglot.model.content import (
@@ -57,11 +57,11 @@ FREE = ToolCall(id="2", name="note", arguments="as is", kind="custom")
 HALF = ToolCall(id="3", name="look", arguments='{"at":')
 
 
-def template(text: str) -> Template:
+def template(text: str) -> TokenizerTemplate:
     """A template on a tokenizer of its own."""
     made = tiny.tokenizer.__wrapped__()
     made.chat_template = text
-    return Template(made)
+    return TokenizerTemplate(made)
 
 
 def result(words: str, *, call_id: str = "1", failed: bool | None = None) -> ToolResult:

@@ -13,8 +13,8 @@ from tests.backends.wire import Peer, answering, leakless, response, serving
 from xenoglot.backends.backend import ByteAnswer, Call, EventAnswer, Piece, watched
 from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
-from xenoglot.backends.remote.target_rules import Rule, Targets
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.remote.target_rules import TargetRule, Targets
+from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.codec.framing.sse import MAX_EVENT_BYTES
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.target import Target
@@ -244,7 +244,7 @@ async def test_an_answer_that_calls_tools_by_other_names_is_not_passed_on() -> N
 
 @leakless
 async def test_each_model_has_its_facts() -> None:
-    targets = Targets(Target(), [Rule(names=("small*",), target=Target(max_tokens_limit=2))])
+    targets = Targets(Target(), [TargetRule(names=("small*",), target=Target(max_tokens_limit=2))])
     asked = [Request(model=name, sampling=Sampling(max_tokens=3)) for name in ("small-1", "large")]
     async with upstream(response(ANSWER, JSON_TYPE), response(ANSWER, JSON_TYPE), target=targets) as (remote, wire):
         for request in asked:
@@ -471,7 +471,7 @@ async def test_u36_an_endless_event_in_a_stream_passed_on_is_the_upstreams_failu
     async def chunks() -> AsyncGenerator[bytes]:
         yield b"data: " + b"x" * MAX_EVENT_BYTES
 
-    watch = Watch(get("chat"), lambda failure: failure)
+    watch = PassthroughMonitor(get("chat"), lambda failure: failure)
     failures = [piece.failure async for piece in watched(chunks(), watch)]
     message = (
         "server error: the upstream's answer was not understood: $: a server-sent event is larger than 33554432 bytes"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.laws.vectors import each
 from xenoglot.backends.backend import Call
-from xenoglot.backends.remote.passthrough import Passed, passed
+from xenoglot.backends.remote.passthrough import PassthroughRequest, passed
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
@@ -51,14 +51,14 @@ def test_values_keep_their_bytes_and_fields_their_order() -> None:
     body = b'{"x": [1.0, 2],"user":"u","messages":[ {"role":"user","content":"Hi"} ] ,"model":"m","top_p":0.50}'
     made = passed(call(body, "chat"), CHAT, Target(lacks=("user",)))
     kept = b'{"x":[1.0, 2],"messages":[ {"role":"user","content":"Hi"} ],"model":"m","top_p":0.50}'
-    assert made == Passed("/v1/chat/completions", "", kept)
+    assert made == PassthroughRequest("/v1/chat/completions", "", kept)
 
 
 def test_another_model_is_one_of_the_fields() -> None:
     asked = call(msgspec.json.encode(ASKED), "chat")
     renamed = msgspec.structs.replace(asked, request=msgspec.structs.replace(asked.request, model="n"))
     made = passed(renamed, CHAT, NOTHING)
-    assert made == Passed("/v1/chat/completions", "", msgspec.json.encode(ASKED | {"model": "n"}))
+    assert made == PassthroughRequest("/v1/chat/completions", "", msgspec.json.encode(ASKED | {"model": "n"}))
 
 
 @pytest.mark.parametrize("target", [Target(), NOTHING])

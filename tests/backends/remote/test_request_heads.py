@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from xenoglot.backends.http.timeouts import TransportError
 from xenoglot.backends.remote import hop_count
-from xenoglot.backends.remote.request_heads import MOST, Heads
+from xenoglot.backends.remote.request_heads import MOST, RequestHeads
 
 pytestmark = pytest.mark.usefixtures("with_shortcuts")
 
@@ -25,7 +25,7 @@ def nobody_before() -> None:
 
 
 def test_a_head_says_what_is_sent_where_to_with_which_key() -> None:
-    prepared = Heads(KEYS, FIXED).post(URL, 1, "text/event-stream", (("x-client", "a"), ("accept", "b")))
+    prepared = RequestHeads(KEYS, FIXED).post(URL, 1, "text/event-stream", (("x-client", "a"), ("accept", "b")))
     assert prepared.request(b"{}").head == (
         b"POST /v1/chat HTTP/1.1\r\nhost: h:81\r\ncontent-type: application/json\r\naccept: b\r\n"
         b"user-agent: xenoglot\r\nauthorization: Bearer two\r\nx-fixed: yes\r\nx-xenoglot-hops: 1\r\n"
@@ -44,14 +44,14 @@ ASKED = st.tuples(
 
 @given(st.lists(ASKED, max_size=12))
 def test_a_head_that_was_kept_is_the_same_as_a_new_one(asked: list[tuple[str, int, str, Passed, int]]) -> None:
-    kept = Heads(KEYS, FIXED)
+    kept = RequestHeads(KEYS, FIXED)
     for url, key, accept, passed, before in asked:
         hop_count.arrive(before)
-        assert kept.post(url, key, accept, passed) == Heads(KEYS, FIXED).post(url, key, accept, passed)
+        assert kept.post(url, key, accept, passed) == RequestHeads(KEYS, FIXED).post(url, key, accept, passed)
 
 
 def test_what_clients_send_is_kept_within_a_bound_r30() -> None:
-    heads = Heads(KEYS, FIXED)
+    heads = RequestHeads(KEYS, FIXED)
     for number in range(3 * MOST):
         heads.post(URL, 0, "application/json", (("x-client", str(number)),))
         heads.post(URL, 0, "application/json", (("x-client", str(number) * 5_000),))
@@ -59,7 +59,7 @@ def test_what_clients_send_is_kept_within_a_bound_r30() -> None:
 
 
 def test_a_field_that_would_break_the_message_is_refused_each_time_r60() -> None:
-    heads = Heads(KEYS, FIXED)
+    heads = RequestHeads(KEYS, FIXED)
     for _ in range(2):
         with pytest.raises(TransportError, match="`x-client` has characters"):
             heads.post(URL, 0, "application/json", (("x-client", "a\r\nx-evil: 1"),))

@@ -24,7 +24,7 @@ from xenoglot.backends.http.client import Transport
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.scripted import Scripted
 from xenoglot.backends.wrappers.emulation_settings import Emulate
-from xenoglot.backends.wrappers.json_output import Structured
+from xenoglot.backends.wrappers.json_output import JSONBackend
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.codec.stage import through
@@ -97,7 +97,7 @@ class Asked:
 
     def __init__(self, turns: Sequence[Turn], policy: Emulate) -> None:
         self.model = Scripted(*turns)
-        self.backend = Structured(self.model, policy)
+        self.backend = JSONBackend(self.model, policy)
         self.losses = Losses()
 
     async def events(self, request: Request = REQUEST) -> list[Event]:
@@ -448,7 +448,7 @@ async def test_who_leaves_stops_the_try_that_is_open(policy: Emulate) -> None:
 
             return EventAnswer(batches=answer.batches, aclose=aclose)
 
-    backend = Structured(Open(said(GOOD)), policy)
+    backend = JSONBackend(Open(said(GOOD)), policy)
     answer = await backend.answer(Call(request=REQUEST, losses=Losses()))
     await answer.aclose()
     assert closed == ["closed"]
@@ -460,7 +460,7 @@ async def test_tokens_are_counted_of_what_is_asked() -> None:
             return len(call.request.tools) + 10 * len(call.request.messages)
 
     counts = [
-        await Structured(Counting(said(GOOD)), policy).count(Call(request=REQUEST, losses=Losses()))
+        await JSONBackend(Counting(said(GOOD)), policy).count(Call(request=REQUEST, losses=Losses()))
         for policy in (Emulate(), Emulate(schema="tool"), Emulate(schema="prompt"))
     ]
     assert counts == [10, 11, 20]
@@ -468,9 +468,9 @@ async def test_tokens_are_counted_of_what_is_asked() -> None:
 
 def test_checks_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    Structured(Scripted(said(GOOD)), Emulate(schema="tool"))
+    JSONBackend(Scripted(said(GOOD)), Emulate(schema="tool"))
     with pytest.raises(ConfigurationError, match=r"^answers cannot be checked: install `xenoglot\[structured\]`$"):
-        Structured(Scripted(said(GOOD)), Emulate(check=True))
+        JSONBackend(Scripted(said(GOOD)), Emulate(check=True))
 
 
 @pytest.mark.parametrize("said_", [{"retries": 6}, {"retries": -1}, {"schema": "grammar"}, {"tries": 1}], ids=str)
@@ -509,7 +509,7 @@ async def test_every_dialect_asks_and_every_server_is_asked(wire: str, target: s
     bodies = {}
     for way in ("tool", "prompt"):
         model = Scripted(said(GOOD))
-        await Structured(model, Emulate(schema=way)).answer(Call(request=request, losses=Losses()))
+        await JSONBackend(model, Emulate(schema=way)).answer(Call(request=request, losses=Losses()))
         bodies[way] = json.dumps(get(target).encode_request(model.requests[0], Losses(), Target()))
     assert ["Answer with one JSON value" in bodies[way] for way in ("prompt", "tool")] == [True, False]
     assert ["Give the final answer by calling" in bodies[way] for way in ("prompt", "tool")] == [False, True]
@@ -532,7 +532,7 @@ async def test_a_server_without_schemas_is_made_to_answer(dialect: str, stream: 
         async with aclosing(Transport()) as transport:
             remote = Remote("far", get(dialect), server.url + SERVERS[dialect], transport=transport)
             asked = Asked([said(GOOD)], Emulate(schema="tool", retries=1))
-            asked.backend = Structured(remote, Emulate(schema="tool", retries=1))
+            asked.backend = JSONBackend(remote, Emulate(schema="tool", retries=1))
             outcome = await asked.outcome(request)
     assert isinstance(outcome, Response)
     assert [(candidate.content, candidate.finish) for candidate in outcome.candidates] == [
@@ -572,7 +572,7 @@ WAYS: dict[str, tuple[Emulate, list[Turn]]] = {
 
 @pytest.mark.parametrize(("policy", "turns"), WAYS.values(), ids=WAYS)
 def test_the_openai_sdk_parses_it(policy: Emulate, turns: list[Turn]) -> None:
-    with run({"main": Structured(Scripted(*turns), policy)}) as gateway, openai_client(gateway) as client:
+    with run({"main": JSONBackend(Scripted(*turns), policy)}) as gateway, openai_client(gateway) as client:
         ask: JSONObject = {
             "model": "main",
             "messages": [{"role": "user", "content": "Who?"}],
@@ -595,7 +595,7 @@ def as_final_answer(turns: list[Turn]) -> list[Turn]:
 @pytest.mark.parametrize(("policy", "turns"), WAYS.values(), ids=WAYS)
 def test_the_anthropic_sdk_parses_it(policy: Emulate, turns: list[Turn]) -> None:
     with (
-        run({"main": Structured(Scripted(*as_final_answer(turns)), policy)}) as gateway,
+        run({"main": JSONBackend(Scripted(*as_final_answer(turns)), policy)}) as gateway,
         anthropic_client(gateway) as client,
     ):
         ask: JSONObject = {"model": "main", "max_tokens": 99, "messages": [{"role": "user", "content": "Who?"}]}
@@ -612,7 +612,7 @@ INVALID = "the model's answer is not what was asked for: $.age: expected integer
 def test_what_is_wrong_is_told_in_the_clients_dialect(policy: Emulate) -> None:
     message = INVALID + (" (asked 2 times)" if policy.retries else "")
     with (
-        run({"main": Structured(Scripted(said('{"name":"Ann","age":"7"}')), policy)}) as gateway,
+        run({"main": JSONBackend(Scripted(said('{"name":"Ann","age":"7"}')), policy)}) as gateway,
         openai_client(gateway) as client,
     ):
         ask: JSONObject = {
@@ -633,7 +633,7 @@ def test_a_client_does_not_ask_again_for_what_was_asked_for_again() -> None:
     """The SDKs try three times at a 5xx: a model that was told what is wrong is not asked thrice as often."""
     model = Scripted(said('{"name":"Ann","age":"7"}'))
     with (
-        run({"main": Structured(model, Emulate(retries=1))}) as gateway,
+        run({"main": JSONBackend(model, Emulate(retries=1))}) as gateway,
         openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=2) as client,
         pytest.raises(openai.InternalServerError),
     ):
@@ -653,7 +653,7 @@ def test_one_sees_whether_a_stream_was_held() -> None:
     }
     statuses = []
     for policy in (Emulate(check=True), Emulate(retries=1)):
-        with run({"main": Structured(Scripted(said(BAD)), policy)}) as gateway:
+        with run({"main": JSONBackend(Scripted(said(BAD)), policy)}) as gateway:
             answer = gateway.request("POST", "/v1/chat/completions", body)
             statuses.append((answer.status, b"seven" in answer.body, answer.body.endswith(b"[DONE]\n\n")))
     assert statuses == [(200, True, False), (502, False, False)]
@@ -666,7 +666,7 @@ def test_a_model_that_writes_what_it_likes_is_brought_to_it() -> None:
         return WRITTEN if len(request.messages) > 2 else "Ann, who is seven."
 
     with (
-        run({"main": Structured(Callable(model), Emulate(schema="prompt", retries=1))}) as gateway,
+        run({"main": JSONBackend(Callable(model), Emulate(schema="prompt", retries=1))}) as gateway,
         openai_client(gateway) as client,
     ):
         ask: JSONObject = {
@@ -682,7 +682,7 @@ def test_tools_of_the_client_stand_beside_the_answer() -> None:
     turns = [said(called("{}", "look"), finish=CALLS), said(called(WRITTEN, "Person"), finish=CALLS)]
     model = Scripted(*turns)
     with (
-        run({"main": Structured(model, Emulate(schema="tool", check=True))}) as gateway,
+        run({"main": JSONBackend(model, Emulate(schema="tool", check=True))}) as gateway,
         openai_client(gateway) as client,
     ):
         function = {"name": "look", "strict": True, "parameters": {"type": "object", "properties": {}}}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import Call
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.wrappers.text_tools import TextPolicy, Textual
+from xenoglot.backends.wrappers.text_tools import TextBackend, TextPolicy
 from xenoglot.codec.grammar import Grammar
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
@@ -46,10 +46,10 @@ def pieces(*texts: str, finish: str = "stop") -> list[Event]:
     ]
 
 
-def textual(backend: Backend, **policy: object) -> Textual:
+def textual(backend: Backend, **policy: object) -> TextBackend:
     """The backend, read; calls are numbered."""
     number = count()
-    return Textual(backend, TextPolicy(**policy), identify=lambda: f"call_{next(number)}")  # type: ignore[arg-type]
+    return TextBackend(backend, TextPolicy(**policy), identify=lambda: f"call_{next(number)}")  # type: ignore[arg-type]
 
 
 async def events(backend: Backend, request: Request, losses: Losses | None = None) -> list[Event]:

@@ -5,7 +5,7 @@ from anthropic.types import ModelInfo as SDKModel
 
 from xenoglot.dialects.messages import MESSAGES
 from xenoglot.model.catalog import ModelInfo
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import RateBudget, RateLimits
 
 NOW = 1_763_690_400.5  # 2025-11-21T02:00:00.5Z
 
@@ -17,9 +17,9 @@ HEADERS = {
     "anthropic-ratelimit-output-tokens-remaining": "0",
 }
 LIMITS = RateLimits(
-    requests=Budget(limit=50, remaining=49, reset=9.5),
-    input_tokens=Budget(limit=1000),
-    output_tokens=Budget(remaining=0),
+    requests=RateBudget(limit=50, remaining=49, reset=9.5),
+    input_tokens=RateBudget(limit=1000),
+    output_tokens=RateBudget(remaining=0),
 )
 
 
@@ -36,7 +36,7 @@ def test_limits_both_ways() -> None:
         ({"anthropic-ratelimit-tokens-limit": "many", "anthropic-ratelimit-tokens-reset": "soon"}, None),
         (
             {"anthropic-ratelimit-tokens-reset": "2025-11-21T02:00:00"},
-            RateLimits(tokens=Budget(reset=0.0)),
+            RateLimits(tokens=RateBudget(reset=0.0)),
         ),
         ({"anthropic-ratelimit-tokens-limit": "9" * 5000}, None),
         ({"anthropic-ratelimit-tokens-reset": "9999-12-31T23:59:59Z"}, None),

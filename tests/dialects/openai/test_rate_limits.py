@@ -3,7 +3,7 @@
 import pytest
 
 from xenoglot.dialects.chat import CHAT
-from xenoglot.model.limits import Budget, RateLimits
+from xenoglot.model.limits import RateBudget, RateLimits
 
 NOW = 1_700_000_000.0
 
@@ -31,7 +31,7 @@ NOW = 1_700_000_000.0
 def test_resets(text: str, seconds: float | None) -> None:
     """pitfall-122, U37: durations, seconds and moments; nonsense says nothing."""
     limits = CHAT.decode_limits({"x-ratelimit-limit-requests": "60", "x-ratelimit-reset-requests": text}, NOW)
-    assert limits == RateLimits(requests=Budget(limit=60, reset=seconds))
+    assert limits == RateLimits(requests=RateBudget(limit=60, reset=seconds))
 
 
 def test_both_allowances() -> None:
@@ -44,8 +44,8 @@ def test_both_allowances() -> None:
     }
     limits = CHAT.decode_limits(headers, NOW)
     assert limits == RateLimits(
-        requests=Budget(limit=60, remaining=59),
-        tokens=Budget(limit=150000, remaining=149984, reset=360.0),
+        requests=RateBudget(limit=60, remaining=59),
+        tokens=RateBudget(limit=150000, remaining=149984, reset=360.0),
     )
     assert dict(CHAT.encode_limits(limits, NOW)) == headers
 
@@ -60,7 +60,7 @@ def test_numbers_beyond_reason_say_nothing() -> None:
 
 def test_what_runs_out_first_stands_for_both() -> None:
     """pitfall-122: Messages counts input and output apart."""
-    limits = RateLimits(input_tokens=Budget(remaining=50), output_tokens=Budget(remaining=5, reset=0.25))
+    limits = RateLimits(input_tokens=RateBudget(remaining=50), output_tokens=RateBudget(remaining=5, reset=0.25))
     assert list(CHAT.encode_limits(limits, NOW)) == [
         ("x-ratelimit-remaining-tokens", "5"),
         ("x-ratelimit-reset-tokens", "250ms"),
@@ -69,5 +69,5 @@ def test_what_runs_out_first_stands_for_both() -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.0, "0s"), (1.0, "1s"), (61.5, "1m1.5s"), (3600.0, "1h0m0s")])
 def test_durations(seconds: float, text: str) -> None:
-    limits = RateLimits(requests=Budget(reset=seconds))
+    limits = RateLimits(requests=RateBudget(reset=seconds))
     assert list(CHAT.encode_limits(limits, NOW)) == [("x-ratelimit-reset-requests", text)]

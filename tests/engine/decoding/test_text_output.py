@@ -15,9 +15,9 @@ from xenoglot.model.fold import fold
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Finish, Response
 from xenoglot.text import registry
-from xenoglot.text.syntax import Thoughts
+from xenoglot.text.syntax import ReasoningSyntax
 
-THINK = Thoughts(open=("<think>",), close=("</think>",))
+THINK = ReasoningSyntax(open=("<think>",), close=("</think>",))
 TAUGHT = ModelTraits(tools=True, syntax=registry.get("hermes"), thoughts=THINK)
 TOOLS = (Tool(name="clock"), Tool(name="shell", kind="custom"))
 CLOCK = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>'

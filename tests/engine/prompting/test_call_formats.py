@@ -21,7 +21,7 @@ from xenoglot.model.fold import fold
 from xenoglot.model.request import Tool, ToolChoice
 from xenoglot.model.response import Finish, Response
 from xenoglot.text import registry
-from xenoglot.text.syntax import Syntax, Thoughts
+from xenoglot.text.syntax import ReasoningSyntax, Syntax
 
 CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "a < b"]}}, "required": ["city"]}
 WEATHER = Tool(name="get_weather", parameters=CITY)
@@ -130,7 +130,7 @@ async def test_the_runtime_reads_every_grammar(engine: Engine) -> None:
     assert unread == []
 
 
-THINK = Thoughts(open=("<think>",), close=("</think>",))
+THINK = ReasoningSyntax(open=("<think>",), close=("</think>",))
 ARGUMENTS = ('{"city": "Paris"}', '{"city": "Rome"}', '{"town": "Paris"}', "{}", "5")
 HOLDS = [True, False, False, False, False]
 STOP = Finish(reason="stop")

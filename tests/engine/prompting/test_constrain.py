@@ -16,7 +16,7 @@ from xenoglot.errors import FailureError
 from xenoglot.model.content import Opaque, ToolResult
 from xenoglot.model.request import OutputFormat, Tool, ToolChoice
 from xenoglot.text import registry
-from xenoglot.text.syntax import Thoughts
+from xenoglot.text.syntax import ReasoningSyntax
 
 CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
 WEATHER = Tool(name="weather", description="The weather", parameters=CITY)
@@ -217,7 +217,7 @@ def test_what_is_not_held_is_told() -> None:
 
 HERMES = ModelTraits(tools=True, form=form_of(registry.get("hermes").calls[0]))
 LLAMA = ModelTraits(tools=True, form=form_of(registry.get("json").calls[0]))
-THINKING = Thoughts(open=("<think>",), close=("</think>",))
+THINKING = ReasoningSyntax(open=("<think>",), close=("</think>",))
 HELD_IN_OURS = ModelTraits(tools=True)
 MUSING = replace(HERMES, thoughts=THINKING)
 IN_THOUGHT = replace(HERMES, thoughts=replace(THINKING, implied=True))

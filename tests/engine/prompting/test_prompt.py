@@ -18,7 +18,7 @@ from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.errors import FailureError
 from xenoglot.model.content import Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.request import Sampling, Tool, ToolChoice
-from xenoglot.text.syntax import Thoughts
+from xenoglot.text.syntax import ReasoningSyntax
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -130,7 +130,7 @@ async def test_what_the_template_leaves_out_is_told(weights: Weights) -> None:
     ],
 )
 def test_a_thought_that_is_over(prompt_text: str, added: str) -> None:
-    assert over(prompt_text, Thoughts(open=("<think>",), close=("</think>",))) == added
+    assert over(prompt_text, ReasoningSyntax(open=("<think>",), close=("</think>",))) == added
 
 
 async def test_thoughts_of_the_past_are_told_as_lost(taught: Engine) -> None:

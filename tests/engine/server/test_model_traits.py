@@ -7,12 +7,12 @@ from xenoglot.engine.prompting.call_formats import PLAIN
 from xenoglot.engine.server.model_traits import UNTAUGHT, ChatTemplate, ModelTraits, has_thoughts, manner_of, thinks
 from xenoglot.errors import ConfigurationError
 from xenoglot.text import registry
-from xenoglot.text.syntax import Thoughts
+from xenoglot.text.syntax import ReasoningSyntax
 
-THINK = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
+THINK = ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True, line=True)
 
 
-def told(manner: ModelTraits) -> tuple[bool, str | None, str | None, Thoughts | None]:
+def told(manner: ModelTraits) -> tuple[bool, str | None, str | None, ReasoningSyntax | None]:
     """Whether it takes tools, its family, the marker of its calls, the tags of its thoughts."""
     family = manner.syntax.name if manner.syntax else None
     return manner.tools, family, manner.form.marker if manner.form else None, manner.thoughts
@@ -35,7 +35,10 @@ def told(manner: ModelTraits) -> tuple[bool, str | None, str | None, Thoughts | 
     ],
 )
 def test_what_is_known_of_weights(
-    template: ChatTemplate, model: str, policy: str, expected: tuple[bool, str | None, str | None, Thoughts | None]
+    template: ChatTemplate,
+    model: str,
+    policy: str,
+    expected: tuple[bool, str | None, str | None, ReasoningSyntax | None],
 ) -> None:
     assert told(manner_of(template, model, policy)) == expected
 

@@ -18,7 +18,7 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.settings import KeySettings
 from xenoglot.gateway.endpoint.admission_cache import Admission
 from xenoglot.gateway.http.application import HeadState
-from xenoglot.policy.auth_throttle import Patience, Throttle, source_of
+from xenoglot.policy.auth_throttle import AuthThrottle, ThrottleSettings, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +98,12 @@ async def test_s16_patience_with_a_source_is_asked_each_time() -> None:
     gateway, seen = gateway_for("A"), HeadState()
     gateway.auth.clock = float  # time stands
     assert await status(gateway, seen, key("key-a")) == 200
-    gateway.auth.throttle = Throttle(Patience(burst=1))
+    gateway.auth.throttle = AuthThrottle(ThrottleSettings(burst=1))
     source = source_of(ELSEWHERE)
     assert source is not None
     gateway.auth.throttle.refused(source, 0.0)
     assert await status(gateway, seen, key("key-a")) == 429
-    gateway.auth.throttle = Throttle()
+    gateway.auth.throttle = AuthThrottle()
     assert await status(gateway, seen, key("key-a")) == 200
 
 

@@ -12,7 +12,7 @@ from tests.faults.house import CLOSES, PATHS, House, well, whole
 from tests.gateway.passages import LIMITED, PASSING, alike
 from tests.laws.vectors import cases
 from tests.laws.vendor_streams import each_vendor
-from xenoglot.backends.http.connection import Connection
+from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.playback import chunk, encode_head
@@ -82,14 +82,14 @@ def test_streams_of_vendors(house: House, monkeypatch: pytest.MonkeyPatch, vendo
 def test_each_read_holds_one_segment(house: House, monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
     """Else the kernel decides where reads end, and the two plays of a case differ when the machine is busy."""
     reads: list[int] = []
-    update = Connection.buffer_updated
+    update = UpstreamConnection.buffer_updated
 
-    def updated(connection: Connection, nbytes: int) -> None:
+    def updated(connection: UpstreamConnection, nbytes: int) -> None:
         reads.append(nbytes)
         update(connection, nbytes)
 
     case = next(case for case in KNOWN if case.has("stream.*") and case.dialect.name == "messages")
-    monkeypatch.setattr(Connection, "buffer_updated", updated)
+    monkeypatch.setattr(UpstreamConnection, "buffer_updated", updated)
     alike(house, monkeypatch, streaming(case.dialect, case.stream, size, "chat"))
     assert reads == [len(segment) for segment in segments(case.dialect, case.stream, size)] * 2
 

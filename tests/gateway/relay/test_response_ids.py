@@ -13,7 +13,7 @@ from tests.gateway.serving import PATIENCE, Running, config_for, read_until
 from tests.gateway.test_faults import post
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, watched
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.codec.framing.formats import EVENT_STREAM
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
@@ -59,7 +59,7 @@ class Slow(Hanging):
             return EventAnswer(batches=batches, aclose=batches.aclose)
         dialect = dialects.get(call.dialect)
         chunks = self._said()
-        watch = Watch(dialect, lambda failure: failure)
+        watch = PassthroughMonitor(dialect, lambda failure: failure)
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type=dialect.framing.media_type)
 
     async def _told(self) -> AsyncGenerator[Sequence[Event], None]:

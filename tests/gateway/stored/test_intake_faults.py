@@ -19,7 +19,7 @@ from tests.gateway.stored.test_intake import client_of, text_of
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, watched
 from xenoglot.backends.scripted import Scripted
-from xenoglot.backends.stream_guard import Watch
+from xenoglot.backends.stream_guard import PassthroughMonitor
 from xenoglot.gateway.config.settings import ServerSettings, StoreSettings, UpstreamSettings
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
@@ -81,7 +81,7 @@ class Bytes(Backend):
         """Give the chunks."""
         self.asked.append(call.body)
         dialect = dialects.get(call.dialect)
-        watch = Watch(dialect, lambda failure: failure)
+        watch = PassthroughMonitor(dialect, lambda failure: failure)
         chunks = self._said()
         return ByteAnswer(pieces=watched(chunks, watch), aclose=chunks.aclose, media_type="text/event-stream")
 

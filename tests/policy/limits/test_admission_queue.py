@@ -15,12 +15,12 @@ from xenoglot.policy.limits.admission_queue import (
     MOST_PASSED,
     NEVER,
     SHORTEST_RETRY,
-    Applicant,
-    WaitingRoom,
+    AdmissionQueue,
+    QueueEntry,
 )
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import Lack
+from xenoglot.policy.limits.usage_ledger import Shortage
 
 SCOPES = (
     Scope("key:a", requests=(Window(5, 8.0),), concurrency=3, queue=4),
@@ -34,7 +34,7 @@ USED = st.one_of(st.none(), st.integers(0, 30))
 class Use:
     """What one request was let in with, and what was used in the end."""
 
-    def __init__(self, one: Applicant, at: float) -> None:
+    def __init__(self, one: QueueEntry, at: float) -> None:
         self.one = one
         self.at = at
         self.requests = 1
@@ -57,12 +57,12 @@ class Crowd(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.room = WaitingRoom()
+        self.room = AdmissionQueue()
         self.now = 0.0
-        self.waiting: list[Applicant] = []
+        self.waiting: list[QueueEntry] = []
         self.uses: list[Use] = []
 
-    def hear(self, decided: list[Applicant]) -> None:
+    def hear(self, decided: list[QueueEntry]) -> None:
         """Believe what the room says: whoever it decided about was waiting, and is in or refused."""
         for one in decided:
             assert one.is_decided
@@ -78,7 +78,7 @@ class Crowd(RuleBasedStateMachine):
         patience=st.sampled_from([0.0, 1.0, 30.0, 30.0]),
     )
     def come(self, scopes: tuple[Scope, ...], owner: str, tokens: int, patience: float) -> None:
-        one = Applicant(scopes=scopes, owner=owner, tokens=tokens, until=self.now + patience)
+        one = QueueEntry(scopes=scopes, owner=owner, tokens=tokens, until=self.now + patience)
         at_once = deepcopy(self.room).come_at_once(scopes, tokens, self.now)
         self.waiting.append(one)
         self.hear(self.room.come(one, self.now))
@@ -117,7 +117,7 @@ class Crowd(RuleBasedStateMachine):
         use = data.draw(st.sampled_from([use for use in self.uses if use.is_under_way]))
         self.uses.remove(use)
         self.waiting.append(use.one)
-        lacks = [Lack(scope, "places", again=self.now + seconds)]
+        lacks = [Shortage(scope, "places", again=self.now + seconds)]
         self.hear(self.room.send_back(use.one, lacks, self.now))
         self.waiting = [other for other in self.waiting if other.failure is None]
 
@@ -184,11 +184,11 @@ Crowd.TestCase.settings = settings(max_examples=30, stateful_step_count=40, dead
 test_k06_to_k11_a_crowd = pytest.mark.filterwarnings("default")(Crowd.TestCase)
 
 
-def applicant(owner: str, *scopes: Scope, tokens: int = 0, until: float = 30.0) -> Applicant:
-    return Applicant(scopes=scopes, owner=owner, tokens=tokens, until=until)
+def applicant(owner: str, *scopes: Scope, tokens: int = 0, until: float = 30.0) -> QueueEntry:
+    return QueueEntry(scopes=scopes, owner=owner, tokens=tokens, until=until)
 
 
-def come(room: WaitingRoom, *people: Applicant, now: float = 0.0) -> list[bool]:
+def come(room: AdmissionQueue, *people: QueueEntry, now: float = 0.0) -> list[bool]:
     """Let people come; who is in?"""
     for one in people:
         room.come(one, now)
@@ -196,7 +196,7 @@ def come(room: WaitingRoom, *people: Applicant, now: float = 0.0) -> list[bool]:
 
 
 def test_k06_a_flood_delays_another_by_one_turn() -> None:
-    room, place = WaitingRoom(), Scope("upstream:x", concurrency=1)
+    room, place = AdmissionQueue(), Scope("upstream:x", concurrency=1)
     flood = [applicant("flood", place) for _ in range(20)]
     other = applicant("other", place)
     come(room, *flood, other)
@@ -207,7 +207,7 @@ def test_k06_a_flood_delays_another_by_one_turn() -> None:
 
 
 def test_k06_a_full_queue_has_room_for_another_owner() -> None:
-    room, place = WaitingRoom(), Scope("upstream:x", concurrency=1, queue=3)
+    room, place = AdmissionQueue(), Scope("upstream:x", concurrency=1, queue=3)
     flood = [applicant("flood", place) for _ in range(5)]
     assert come(room, *flood) == [True, False, False, False, False]
     assert [one.failure.kind for one in flood if one.failure] == ["overloaded"]
@@ -217,7 +217,10 @@ def test_k06_a_full_queue_has_room_for_another_owner() -> None:
 
 
 def test_who_comes_in_at_once_holds_what_others_hold() -> None:
-    room, scope = WaitingRoom(), Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=2)
+    room, scope = (
+        AdmissionQueue(),
+        Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=2),
+    )
     first = room.come_at_once((scope,), 4, 0.0)
     second = applicant("a", scope, tokens=5)
     third = applicant("a", scope, tokens=1)
@@ -229,14 +232,14 @@ def test_who_comes_in_at_once_holds_what_others_hold() -> None:
 
 def test_k11_who_waits_for_one_upstream_is_in_nobodys_way_at_another() -> None:
     slow, fast, key = Scope("upstream:slow", concurrency=1), Scope("upstream:fast", concurrency=1), Scope("key:a")
-    room = WaitingRoom()
+    room = AdmissionQueue()
     people = [applicant("a", key, slow), applicant("a", key, slow), applicant("a", key, fast)]
     assert come(room, *people) == [True, False, True]
 
 
 def test_who_waits_holds_nothing() -> None:
     x, y = Scope("upstream:x", concurrency=1), Scope("upstream:y", concurrency=1)
-    room = WaitingRoom()
+    room = AdmissionQueue()
     first, both, second = applicant("a", x), applicant("b", x, y), applicant("c", y)
     assert come(room, first, both, second) == [True, False, True]
     assert first.taken is not None
@@ -246,7 +249,7 @@ def test_who_waits_holds_nothing() -> None:
 
 
 def test_k06_small_ones_do_not_keep_a_large_one_out_for_ever() -> None:
-    room, scope = WaitingRoom(), Scope("upstream:x", tokens=(Window(10, 1.0),))
+    room, scope = AdmissionQueue(), Scope("upstream:x", tokens=(Window(10, 1.0),))
     come(room, applicant("small", scope, tokens=1))
     large = applicant("large", scope, tokens=10, until=1_000.0)
     come(room, large, now=0.125)
@@ -270,14 +273,14 @@ def test_k06_small_ones_do_not_keep_a_large_one_out_for_ever() -> None:
 )
 def test_what_can_never_be_is_refused_at_once(scope: Scope, tokens: int) -> None:
     one = applicant("a", scope, tokens=tokens)
-    come(WaitingRoom(), one)
+    come(AdmissionQueue(), one)
     assert one.failure is not None
     assert (one.failure.kind, one.failure.code, one.failure.futile) == ("invalid_request", NEVER, True)
     assert (one.failure.retry_after, "this API key" in one.failure.message) == (None, True)
 
 
 def test_a_window_that_opens_too_late_is_not_waited_for() -> None:
-    room, scope = WaitingRoom(), Scope("key:a", requests=(Window(1, 60.0),))
+    room, scope = AdmissionQueue(), Scope("key:a", requests=(Window(1, 60.0),))
     late = applicant("a", scope, until=50.0)
     come(room, applicant("a", scope))
     come(room, late, now=20.0)
@@ -286,7 +289,7 @@ def test_a_window_that_opens_too_late_is_not_waited_for() -> None:
 
 
 def test_tokens_that_may_come_back_are_waited_for() -> None:
-    room, scope = WaitingRoom(), Scope("key:a", tokens=(Window(100, 60.0),))
+    room, scope = AdmissionQueue(), Scope("key:a", tokens=(Window(100, 60.0),))
     first, second = applicant("a", scope, tokens=90), applicant("a", scope, tokens=50)
     assert come(room, first, second) == [True, False]
     assert first.taken is not None
@@ -295,7 +298,7 @@ def test_tokens_that_may_come_back_are_waited_for() -> None:
 
 
 def test_k07_more_than_reserved_is_owed() -> None:
-    room, scope = WaitingRoom(), Scope("key:a", tokens=(Window(100, 60.0),))
+    room, scope = AdmissionQueue(), Scope("key:a", tokens=(Window(100, 60.0),))
     first = applicant("a", scope, tokens=50)
     come(room, first)
     assert first.taken is not None
@@ -305,7 +308,7 @@ def test_k07_more_than_reserved_is_owed() -> None:
 
 @pytest.mark.parametrize(("held", "expected"), [(0.001, SHORTEST_RETRY), (12.0, None), (1e6, LONGEST_RETRY)])
 def test_who_is_refused_for_want_of_a_place_is_told_when(held: float, expected: float | None) -> None:
-    room, scope = WaitingRoom(), Scope("upstream:x", concurrency=1)
+    room, scope = AdmissionQueue(), Scope("upstream:x", concurrency=1)
     now = 0.0
     for _ in range(20):
         come(room, first := applicant("a", scope), now=now)
@@ -323,7 +326,7 @@ def test_who_is_refused_for_want_of_a_place_is_told_when(held: float, expected: 
 
 
 def test_a_request_that_was_sent_counts_also_when_it_is_over() -> None:
-    room, scope = WaitingRoom(), Scope("key:a", requests=(Window(1, 60.0),))
+    room, scope = AdmissionQueue(), Scope("key:a", requests=(Window(1, 60.0),))
     first, second, third = (applicant("a", scope, until=9.0) for _ in range(3))
     come(room, first)
     assert first.taken is not None
@@ -335,11 +338,14 @@ def test_a_request_that_was_sent_counts_also_when_it_is_over() -> None:
 
 @pytest.mark.parametrize("way", ["C04-gone", "sent-back"])
 def test_k07_who_was_let_in_for_nothing_gives_back_all(way: str) -> None:
-    room, scope = WaitingRoom(), Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=1)
+    room, scope = (
+        AdmissionQueue(),
+        Scope("key:a", requests=(Window(9, 60.0),), tokens=(Window(9, 60.0),), concurrency=1),
+    )
     one, other = applicant("a", scope, tokens=9), applicant("b", scope, tokens=9)
     assert come(room, one, other) == [True, False]
     if way == "sent-back":
-        decided = room.send_back(one, [Lack(scope, "places", again=5.0)], 0.0)
+        decided = room.send_back(one, [Shortage(scope, "places", again=5.0)], 0.0)
         assert (decided, room.next_at(0.0)) == ([], 5.0)
     else:
         assert room.give_up(one, 0.0) == [other]
@@ -351,7 +357,7 @@ def test_k07_who_was_let_in_for_nothing_gives_back_all(way: str) -> None:
 
 
 def test_limits_that_change_remember_what_was_used() -> None:
-    room = WaitingRoom()
+    room = AdmissionQueue()
     before, after = Scope("key:a", requests=(Window(5, 60.0),)), Scope("key:a", requests=(Window(2, 30.0),))
     come(room, applicant("a", before), applicant("a", before))
     late = applicant("a", after, until=5.0)
@@ -361,7 +367,7 @@ def test_limits_that_change_remember_what_was_used() -> None:
 
 
 def test_scopes_of_which_nothing_is_used_are_forgotten() -> None:
-    room = WaitingRoom()
+    room = AdmissionQueue()
     for number in range(5_000):
         one = applicant("a", Scope(f"key:{number}", requests=(Window(1, 1.0),)))
         come(room, one, now=float(number))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from xenoglot.policy.limits.fair_queue import Turns
+from xenoglot.policy.limits.fair_queue import FairQueue
 
 
 class One(Struct, frozen=True):
@@ -17,16 +17,16 @@ class One(Struct, frozen=True):
     number: int
 
 
-def line(*names: str) -> tuple[Turns[One], list[One]]:
+def line(*names: str) -> tuple[FairQueue[One], list[One]]:
     """Those who wait, called `owner` or `owner/lane`, in the order of their coming."""
-    turns: Turns[One] = Turns()
+    turns: FairQueue[One] = FairQueue()
     people = [One(*name.partition("/")[::2], number) for number, name in enumerate(names)]
     for one in people:
         turns.join(one)
     return turns, people
 
 
-def served(turns: Turns[One]) -> list[int]:
+def served(turns: FairQueue[One]) -> list[int]:
     """Serve everybody, each time the first."""
     order = []
     while turns:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.policy.limits.sliding_window import MOST_ENTRIES, Entry, Log, Window
+from xenoglot.policy.limits.sliding_window import MOST_ENTRIES, Window, WindowEntry, WindowUsage
 
 TICKS = st.integers(0, 200).map(lambda eighths: eighths / 8)
 """Times that floating point adds without error."""
@@ -19,7 +19,7 @@ class Reference:
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self.uses: list[Entry] = []
+        self.uses: list[WindowEntry] = []
 
     def used(self, now: float) -> int:
         return sum(use.amount for use in self.uses if now - self.window.seconds < use.at <= now)
@@ -40,14 +40,14 @@ asked = st.lists(st.tuples(TICKS, st.integers(1, 6), st.sampled_from([0, 0, 1, 9
 
 @given(windows, asked)
 def test_k08_a_window_is_what_its_model_is(window: Window, uses: list[tuple[float, int, int]]) -> None:
-    log, model, now = Log(window), Reference(window), 0.0
+    log, model, now = WindowUsage(window), Reference(window), 0.0
     for wait, amount, returned in uses:
         now += wait
         assert (log.used(now), log.free_at(now, amount)) == (model.used(now), model.free_at(now, amount))
         if log.free_at(now, amount) > now:
             continue
         entry = log.take(now, amount)
-        model.uses.append(Entry(now, now, amount))
+        model.uses.append(WindowEntry(now, now, amount))
         log.give(entry, returned)
         model.uses[-1].amount -= min(amount, returned)
         assert model.most() <= window.amount
@@ -55,7 +55,7 @@ def test_k08_a_window_is_what_its_model_is(window: Window, uses: list[tuple[floa
 
 @given(windows, asked)
 def test_k08_whoever_waits_as_told_fits_then_and_not_before(window: Window, uses: list[tuple[float, int, int]]) -> None:
-    log, model, now = Log(window), Reference(window), 0.0
+    log, model, now = WindowUsage(window), Reference(window), 0.0
     for wait, amount, _ in uses:
         free_at = log.free_at(now + wait, amount)
         if free_at == inf:
@@ -65,26 +65,26 @@ def test_k08_whoever_waits_as_told_fits_then_and_not_before(window: Window, uses
             assert model.used(free_at - 2**-20) + amount > window.amount
         now = free_at
         log.take(now, amount)
-        model.uses.append(Entry(now, now, amount))
+        model.uses.append(WindowEntry(now, now, amount))
         assert model.most() <= window.amount
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3_000)), max_size=200))
 def test_k08_a_large_window_joins_uses_and_keeps_the_law(uses: list[tuple[int, int]]) -> None:
     window = Window(10_000, 64.0)
-    log, model, now = Log(window), Reference(window), 0.0
+    log, model, now = WindowUsage(window), Reference(window), 0.0
     for wait, amount in uses:
         now += wait / 64
         free_at = log.free_at(now, amount)
         assert model.free_at(now, amount) <= free_at <= model.free_at(now, amount) + window.seconds / MOST_ENTRIES
         if free_at <= now:
             log.take(now, amount)
-            model.uses.append(Entry(now, now, amount))
+            model.uses.append(WindowEntry(now, now, amount))
         assert model.most() <= window.amount
 
 
 def test_k08_a_huge_limit_needs_bounded_memory() -> None:
-    log = Log(Window(10**15, 60.0))
+    log = WindowUsage(Window(10**15, 60.0))
     for number in range(50_000):
         log.take(number / 500, 1)
     assert MOST_ENTRIES * 0.9 < len(log) <= MOST_ENTRIES + 2
@@ -96,14 +96,14 @@ def test_k08_a_huge_limit_needs_bounded_memory() -> None:
     ids=["exact", "joined", "far-enough-apart"],
 )
 def test_k08_only_a_large_window_joins_uses(amount: int, apart: float, entries: int) -> None:
-    log = Log(Window(amount, 1024.0))
+    log = WindowUsage(Window(amount, 1024.0))
     log.take(0.0, 1)
     log.take(apart, 1)
     assert len(log) == entries
 
 
 def test_k08_what_came_to_nothing_needs_no_memory() -> None:
-    log = Log(Window(10, 86_400.0))
+    log = WindowUsage(Window(10, 86_400.0))
     kept = log.take(0.0, 1)
     for number in range(100):
         log.give(log.take(number, 2), 2)
@@ -112,19 +112,19 @@ def test_k08_what_came_to_nothing_needs_no_memory() -> None:
 
 
 def test_k08_nothing_ever_fits_a_limit_of_zero() -> None:
-    assert (Log(Window(0, 60.0)).free_at(5.0, 1), Log(Window(0, 60.0)).free_at(5.0, 0)) == (inf, 5.0)
+    assert (WindowUsage(Window(0, 60.0)).free_at(5.0, 1), WindowUsage(Window(0, 60.0)).free_at(5.0, 0)) == (inf, 5.0)
 
 
 @pytest.mark.parametrize(("at", "used"), [(59.875, 3), (60.0, 1), (61.0, 0)], ids=["before", "edge", "after"])
 def test_k08_the_edge_of_a_window_is_outside(at: float, used: int) -> None:
-    log = Log(Window(3, 60.0))
+    log = WindowUsage(Window(3, 60.0))
     log.take(0.0, 2)
     log.take(0.125, 1)
     assert log.used(at) == used
 
 
 def test_u50_k08_a_clock_that_steps_back_stands_still() -> None:
-    log = Log(Window(2, 60.0))
+    log = WindowUsage(Window(2, 60.0))
     log.take(100.0, 2)
     assert (log.used(-1e9), log.free_at(50.0, 1)) == (2, 160.0)
     log.take(0.0, 1)
@@ -132,7 +132,7 @@ def test_u50_k08_a_clock_that_steps_back_stands_still() -> None:
 
 
 def test_k07_what_is_out_of_the_window_cannot_be_given_back() -> None:
-    log = Log(Window(10, 60.0))
+    log = WindowUsage(Window(10, 60.0))
     old = log.take(0.0, 4)
     log.take(60.0, 4)
     log.give(old, 4)
@@ -140,7 +140,7 @@ def test_k07_what_is_out_of_the_window_cannot_be_given_back() -> None:
 
 
 def test_k07_more_than_was_taken_cannot_be_given_back() -> None:
-    log = Log(Window(10, 60.0))
+    log = WindowUsage(Window(10, 60.0))
     entry = log.take(0.0, 4)
     log.give(entry, 9)
     log.give(entry, 9)
@@ -148,14 +148,14 @@ def test_k07_more_than_was_taken_cannot_be_given_back() -> None:
 
 
 def test_what_was_used_beyond_the_limit_counts() -> None:
-    log = Log(Window(10, 60.0))
+    log = WindowUsage(Window(10, 60.0))
     log.take(0.0, 10)
     log.take(10.0, 5)
     assert [log.free_at(10.0, amount) for amount in (0, 5, 6)] == [60.0, 60.0, 70.0]
 
 
 def test_a_log_follows_another() -> None:
-    older, newer = Log(Window(10, 60.0)), Log(Window(4, 30.0))
+    older, newer = WindowUsage(Window(10, 60.0)), WindowUsage(Window(4, 30.0))
     older.take(0.0, 3)
     older.take(40.0, 3)
     newer.follow(older)

@@ -6,26 +6,26 @@ from math import inf
 
 import pytest
 
-from xenoglot.policy.limits.admission_queue import Applicant, WaitingRoom
+from xenoglot.policy.limits.admission_queue import AdmissionQueue, QueueEntry
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
-from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Lack, Ledger
+from xenoglot.policy.limits.usage_ledger import MOST_IDLE, Shortage, UsageLedger
 
 SCOPE = Scope("upstream:x", requests=(Window(9, 60.0),), tokens=(Window(100, 30.0),), concurrency=3)
 
 
-def lack(ledger: Ledger, tokens: int = 1, now: float = 0.0) -> tuple[str, float, bool] | None:
+def lack(ledger: UsageLedger, tokens: int = 1, now: float = 0.0) -> tuple[str, float, bool] | None:
     """What a request lacks: why, until when, and whether it may come back earlier."""
     found = ledger.lacks([SCOPE], tokens, now)
     return None if not found else (found[0].why, found[0].until, found[0].returnable)
 
 
 def test_where_nothing_is_used_nothing_is_lacking() -> None:
-    assert (lack(Ledger(), 100), lack(Ledger(), 101)) == (None, ("never", inf, False))
+    assert (lack(UsageLedger(), 100), lack(UsageLedger(), 101)) == (None, ("never", inf, False))
 
 
 def test_tokens_come_back_as_long_as_anybody_is_under_way() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     taken = ledger.take([SCOPE], 90, 0.0)
     assert lack(ledger, 11, 10.0) == ("window", 30.0, True)
     ledger.give(taken, None, 10.0)
@@ -33,14 +33,17 @@ def test_tokens_come_back_as_long_as_anybody_is_under_way() -> None:
 
 
 def test_requests_do_not_come_back() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     for _ in range(9):
         ledger.take([SCOPE], 0, 0.0)
     assert (lack(ledger, 0, 1.0), lack(ledger, 0, 60.0)) == (("window", 60.0, False), ("places", inf, False))
 
 
 def test_all_windows_hold_together() -> None:
-    ledger, scope = Ledger(), Scope("key:a", requests=(Window(1, 2.0), Window(2, 10.0)), tokens=(Window(9, 1.0),) * 2)
+    ledger, scope = (
+        UsageLedger(),
+        Scope("key:a", requests=(Window(1, 2.0), Window(2, 10.0)), tokens=(Window(9, 1.0),) * 2),
+    )
     found = []
     for now in (0.0, 1.0, 2.0, 4.0, 10.0):
         lacks = ledger.lacks([scope], 9, now)
@@ -51,13 +54,13 @@ def test_all_windows_hold_together() -> None:
 
 
 def test_all_windows_of_tokens_hold_together() -> None:
-    ledger, scope = Ledger(), Scope("key:a", tokens=(Window(5, 2.0), Window(8, 10.0), Window(9, 1.0)))
+    ledger, scope = UsageLedger(), Scope("key:a", tokens=(Window(5, 2.0), Window(8, 10.0), Window(9, 1.0)))
     ledger.take([scope], 5, 0.0)
     assert [lack.until for lack in ledger.lacks([scope], 4, 0.0)] == [10.0]
 
 
 def test_places_come_back_when_somebody_leaves() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     taken = [ledger.take([SCOPE], 1, 0.0) for _ in range(3)]
     assert lack(ledger) == ("places", inf, False)
     assert (ledger.give(taken[0], 0, 1.0), ledger.give(taken[0], 0, 1.0)) == (True, False)
@@ -67,46 +70,46 @@ def test_places_come_back_when_somebody_leaves() -> None:
 @pytest.mark.parametrize(
     ("shut", "shut_for"),
     [
-        pytest.param(Lack(SCOPE, "window", 5.0), [(1, 0.0), (1, 4.0), (9, 0.0), (9, 4.0)], id="until"),
-        pytest.param(Lack(SCOPE, "places", again=3.0), [(1, 0.0), (9, 0.0)], id="until-somebody-looks-again"),
-        pytest.param(Lack(SCOPE, "window", 5.0, tokens=9), [(9, 0.0), (9, 4.0)], id="for-the-larger"),
-        pytest.param(Lack(SCOPE, "window", 4.0), [(1, 0.0), (9, 0.0)], id="not-at-its-end"),
+        pytest.param(Shortage(SCOPE, "window", 5.0), [(1, 0.0), (1, 4.0), (9, 0.0), (9, 4.0)], id="until"),
+        pytest.param(Shortage(SCOPE, "places", again=3.0), [(1, 0.0), (9, 0.0)], id="until-somebody-looks-again"),
+        pytest.param(Shortage(SCOPE, "window", 5.0, tokens=9), [(9, 0.0), (9, 4.0)], id="for-the-larger"),
+        pytest.param(Shortage(SCOPE, "window", 4.0), [(1, 0.0), (9, 0.0)], id="not-at-its-end"),
     ],
 )
-def test_a_scope_that_somebody_shut(shut: Lack, shut_for: list[tuple[int, float]]) -> None:
-    ledger = Ledger()
+def test_a_scope_that_somebody_shut(shut: Shortage, shut_for: list[tuple[int, float]]) -> None:
+    ledger = UsageLedger()
     ledger.shut(shut)
     assert [(n, now) for n in (1, 9) for now in (0.0, 4.0) if lack(ledger, n, now)] == shut_for
     assert lack(ledger, 9, 0.0) == (shut.why, shut.until, False)
 
 
 def test_a_scope_is_looked_at_anew_when_somebody_leaves() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     taken = ledger.take([SCOPE], 1, 0.0)
-    ledger.shut(Lack(SCOPE, "places", again=99.0))
+    ledger.shut(Shortage(SCOPE, "places", again=99.0))
     ledger.give(taken, 1, 1.0)
     assert lack(ledger) is None
 
 
 def test_who_is_sent_back_for_a_window_that_opens_too_late_is_refused_at_once() -> None:
-    room, one = WaitingRoom(), Applicant(scopes=(SCOPE,), owner="a", tokens=5, until=30.0)
+    room, one = AdmissionQueue(), QueueEntry(scopes=(SCOPE,), owner="a", tokens=5, until=30.0)
     room.come(one, 0.0)
     assert one.taken is not None
-    room.send_back(one, [Lack(SCOPE, "window", 40.0)], 0.0)
+    room.send_back(one, [Shortage(SCOPE, "window", 40.0)], 0.0)
     assert one.failure is not None
     assert (one.failure.kind, one.failure.retry_after, one.taken is None) == ("rate_limit", 40.0, True)
     assert room.ledger.rooms["upstream:x"].held == 0
 
 
 def test_how_long_places_are_held_is_a_mean_that_follows() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     for seconds in (11.0, 0.0):
         ledger.give(ledger.take([SCOPE], 0, 0.0), 0, seconds, asked=False)
     assert ledger.rooms["upstream:x"].held_seconds == pytest.approx((1.0 * 0.8 + 11.0 * 0.2) * 0.8)
 
 
 def test_only_what_is_idle_is_forgotten() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.take([SCOPE], 1, 0.0)
     for number in range(MOST_IDLE - 1):
         ledger.lacks([Scope(f"key:{number}", concurrency=1)], 0, 0.0)
@@ -116,7 +119,7 @@ def test_only_what_is_idle_is_forgotten() -> None:
 
 
 def test_other_limits_under_the_same_name_know_the_longest_window() -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     before = Scope("key:a", requests=(Window(5, 10.0), Window(9, 60.0)))
     after = Scope("key:a", requests=(Window(2, 50.0),), tokens=(Window(9, 9.0),))
     ledger.take([before], 1, 0.0)

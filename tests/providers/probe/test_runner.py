@@ -15,7 +15,7 @@ from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import names
 from xenoglot.providers import catalog
 from xenoglot.providers.probe.catalog_row import quirks
-from xenoglot.providers.probe.runner import Options, ordered, probe
+from xenoglot.providers.probe.runner import ProbeOptions, ordered, probe
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
@@ -62,7 +62,7 @@ def consistent(target: Target) -> Target:
 
 def probed(server: Quirky, *dialects: str, images: bool = True) -> Report:
     """What is found of a server in some dialects, or in all."""
-    return asked_of(server, probe(Options(base_url="http://server", dialects=dialects, images=images)))
+    return asked_of(server, probe(ProbeOptions(base_url="http://server", dialects=dialects, images=images)))
 
 
 def found(report: Report, dialect: str = "chat") -> JSONObject:

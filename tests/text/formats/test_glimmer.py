@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
 from xenoglot.text import registry
-from xenoglot.text.formats.glimmer import Glimmer
-from xenoglot.text.output_pieces import Words, joined
+from xenoglot.text.formats.glimmer import GlimmerParser
+from xenoglot.text.output_pieces import TextPiece, joined
 
 ROW: Final = registry.get("muse_glimmer")
 
@@ -36,7 +36,7 @@ def test_messages(text: str, parts: list[dict[str, str]]) -> None:
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from([" to=", "user", "now", "<|mess", "age", "|>", " ", "x"]), max_size=6).map("".join))
 def test_what_begins_with_no_header_stays(text: str) -> None:
-    stage = Glimmer(declared([]))
+    stage = GlimmerParser(declared([]))
     pieces = joined([*(piece for char in text for piece in stage.feed(char)), *stage.close()])
     if "<|message|>" not in text:
-        assert pieces == ([Words(text)] if text else [])
+        assert pieces == ([TextPiece(text)] if text else [])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import Declaration, declared, made
 from xenoglot.text import registry
-from xenoglot.text.formats.harmony import LONGEST_HEADER, Harmony
-from xenoglot.text.output_pieces import Arguments, Thought, Words, joined
+from xenoglot.text.formats.harmony import LONGEST_HEADER, HarmonyParser
+from xenoglot.text.output_pieces import ArgumentsPiece, ReasoningPiece, TextPiece, joined
 from xenoglot.text.parser.parser_input import LONGEST_BLANK
 from xenoglot.text.tools.render_calls import written
 
@@ -137,7 +137,7 @@ MIXED: Final = st.lists(st.sampled_from((*TOKENS, *SAID)) | st.text("<|to=e>x", 
 
 def pieces(text: str, known: Sequence[Declaration] | None, cuts: Sequence[int] = ()) -> Sequence[Piece]:
     """Return what is made of `text`, cut at `cuts`."""
-    stage = Harmony(declared(known))
+    stage = HarmonyParser(declared(known))
     ends = sorted({min(cut, len(text)) for cut in cuts} | {len(text)})
     chunks = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return joined([*(piece for chunk in chunks for piece in stage.feed(chunk)), *stage.close()])
@@ -154,7 +154,7 @@ def test_cuts_do_not_matter(text: str, cuts: list[int]) -> None:
 def test_nothing_is_lost_but_headers_and_ends(text: str) -> None:
     left = iter(text)
     for piece in pieces(text, []):
-        if isinstance(piece, Words | Thought | Arguments):
+        if isinstance(piece, TextPiece | ReasoningPiece | ArgumentsPiece):
             assert all(character in left for character in piece.text)
 
 
@@ -162,4 +162,4 @@ def test_nothing_is_lost_but_headers_and_ends(text: str) -> None:
 @given(st.text("<|to=e>x \n", max_size=20))
 def test_text_without_tokens_stays(text: str) -> None:
     if not any(token in text for token in TOKENS):
-        assert pieces(text, None) == ([Words(text)] if text else [])
+        assert pieces(text, None) == ([TextPiece(text)] if text else [])

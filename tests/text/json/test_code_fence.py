@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.text.json.code_fence import MOST_BEFORE, MOST_HELD, Fence
+from xenoglot.text.json.code_fence import MOST_BEFORE, MOST_HELD, StripFence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 def unfenced(pieces: Iterable[str]) -> str:
-    fence = Fence()
+    fence = StripFence()
     return "".join([*(fence.feed(piece) for piece in pieces), fence.close()])
 
 
@@ -80,13 +80,13 @@ def test_every_cut_gives_the_same(text: str, data: st.DataObject) -> None:
 
 
 def test_a_long_text_is_held_back_no_longer_than_its_beginning() -> None:
-    fence = Fence()
+    fence = StripFence()
     assert fence.feed("```json\n[" + " " * 10_000 + "1") == "[" + " " * 10_000 + "1"
     assert "".join(fence.feed(" ") for _ in range(MOST_HELD)) + fence.feed("]") == " " * MOST_HELD + "]"
 
 
 def test_endless_space_is_not_held_for_ever() -> None:
-    fence = Fence()
+    fence = StripFence()
     fence.feed("```\n[")
     assert fence.feed(" " * MOST_HELD) == ""
     assert [fence.feed(" "), fence.feed("]\n```"), fence.close()] == [" " * (MOST_HELD + 1), "]\n```", ""]

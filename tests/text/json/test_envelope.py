@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.text.json.envelope import FIELD, LONGEST_HEAD, Envelope, enveloped
-from xenoglot.text.json.schema import Schema
+from xenoglot.text.json.schema import JSONSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +88,7 @@ SCHEMAS: dict[str, tuple[JSON, JSON, JSON]] = {
 
 @pytest.mark.parametrize(("schema", "valid", "invalid"), SCHEMAS.values(), ids=SCHEMAS)
 def test_a_schema_says_the_same_in_an_envelope(schema: JSON, valid: JSON, invalid: JSON) -> None:
-    inside = Schema(enveloped(schema))
+    inside = JSONSchema(enveloped(schema))
     assert list(inside.problems(json.dumps({FIELD: valid}))) == []
     assert list(inside.problems("{}")) != []
     if invalid is not None:

@@ -34,7 +34,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold, unfold
 from xenoglot.model.request import Message, OutputFormat, Request, Tool, ToolChoice
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.text.json.prompting import DEEPEST_SCHEMA, Asked, as_prompt, as_tool, check_depth
+from xenoglot.text.json.prompting import DEEPEST_SCHEMA, JSONPrompt, as_prompt, as_tool, check_depth
 from xenoglot.text.json.unwrap import MOST_HELD
 
 if TYPE_CHECKING:
@@ -139,12 +139,12 @@ TOOLS = {
 def test_the_schema_becomes_a_tool(request_: Request, made: Request, reading: tuple[str, bool]) -> None:
     losses = Losses()
     tool_, envelope = reading
-    assert as_tool(request_, losses) == Asked(request=made, tool=tool_, envelope=envelope, unfenced=True)
+    assert as_tool(request_, losses) == JSONPrompt(request=made, tool=tool_, envelope=envelope, unfenced=True)
     assert list(losses) == [Loss("$.output", "kind", "emulated", "it is asked for as the call of a tool")]
 
 
 @pytest.mark.parametrize("ask", [as_tool, as_prompt])
-def test_what_only_the_dialect_knows_of_the_output_is_told(ask: Callable[[Request, Losses], Asked]) -> None:
+def test_what_only_the_dialect_knows_of_the_output_is_told(ask: Callable[[Request, Losses], JSONPrompt]) -> None:
     losses = Losses()
     ask(asked(output=OutputFormat(kind="json", extra=Extra(dialect="chat", fields={"lazy": True}))), losses)
     assert next(iter(losses)) == Loss("$.output", "lazy", "dropped", "only chat has it")
@@ -154,7 +154,7 @@ def test_a_client_that_demands_a_call_gets_one_of_its_own_tools() -> None:
     losses = Losses()
     request = asked(output=schema(), tools=(WEATHER,), tool_choice=forced("weather"))
     made = asked(tools=(WEATHER,), tool_choice=forced("weather"))
-    assert as_tool(request, losses) == Asked(request=made, judged=False)
+    assert as_tool(request, losses) == JSONPrompt(request=made, judged=False)
     why = "a tool call is demanded: no answer is asked for beside it"
     assert list(losses) == [Loss("$.output", "kind", "emulated", why)]
 
@@ -187,7 +187,7 @@ PROMPTS = {
 def test_the_schema_is_told(request_: Request, messages: tuple[Message, ...], moved: dict[str, str | None]) -> None:
     losses = Losses()
     made = asked(messages=messages)
-    assert as_prompt(request_, losses) == Asked(request=made, unfenced=True, moved=moved)
+    assert as_prompt(request_, losses) == JSONPrompt(request=made, unfenced=True, moved=moved)
     assert list(losses) == [Loss("$.output", "kind", "emulated", "it is asked for in the prompt")]
 
 
@@ -203,7 +203,7 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
 def read(events: Iterable[Event], *, envelope: bool = False) -> tuple[Response | Failure, list[Loss]]:
     """What comes of an answer that was asked for as a tool, and what it lost."""
     losses = Losses()
-    reading = Asked(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(losses)
+    reading = JSONPrompt(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(losses)
     return fold(through(events, Pipeline(Grammar(), reading, Grammar()))), list(losses)
 
 
@@ -323,7 +323,7 @@ def test_every_cut_gives_the_same_answer(value: JSON, envelope: bool, cuts: list
 
 def test_the_answer_is_passed_on_as_it_comes() -> None:
     losses = Losses()
-    reading = Asked(request=asked(), tool="person", envelope=True, unfenced=True).reading(losses)
+    reading = JSONPrompt(request=asked(), tool="person", envelope=True, unfenced=True).reading(losses)
     arrived = [list(reading.feed(event)) for event in growing('{"answer":[1,2]}', [3, 10, 11, 13])]
     assert arrived == [
         [Started(id="r", model="m")],
@@ -356,7 +356,7 @@ PERSONS = st.one_of(MORE_HEADERS, st.builds(ToolCall, id=NAMES, name=st.just("pe
 
 @given(streams(PERSONS, most=2), st.booleans())
 def test_whatever_lawful_stream_comes_stays_lawful(events: list[Event], envelope: bool) -> None:  # noqa: FBT001
-    reading = Asked(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(Losses())
+    reading = JSONPrompt(request=asked(), tool="person", envelope=envelope, unfenced=True).reading(Losses())
     made = list(through(events, Pipeline(Grammar(), reading, Grammar())))
     kinds = (Started, UsageReported, Ping, Finished, Failed)
     assert [type(event) for event in made if type(event) in kinds] == [
@@ -370,7 +370,7 @@ def _is_answer(part: Part) -> bool:
 
 
 def test_words_without_end_are_not_held_for_ever() -> None:
-    reading = Asked(request=asked(), tool="person").reading(Losses())
+    reading = JSONPrompt(request=asked(), tool="person").reading(Losses())
     start, delta = BlockStarted(part=Text(text="")), TextDelta(text="a" * MOST_HELD)
     assert [list(reading.feed(event)) for event in (start, delta, delta)] == [[], [start, delta], [delta]]
 
@@ -407,14 +407,14 @@ HELD = {
 
 @pytest.mark.parametrize(("begun", "made"), HELD.values(), ids=HELD)
 def test_a_failed_stream_stays_one_and_gives_the_words_that_were_held(begun: Part, made: list[Event]) -> None:
-    reading = Asked(request=asked(), tool="person", envelope=True, unfenced=True).reading(Losses())
+    reading = JSONPrompt(request=asked(), tool="person", envelope=True, unfenced=True).reading(Losses())
     events: list[Event] = [Started(), BlockStarted(part=begun), Failed(failure=FAILURE)]
     assert list(through(events, Pipeline(reading, Grammar()))) == [Started(), *made, Failed(failure=FAILURE)]
 
 
 def unfenced(events: Iterable[Event]) -> tuple[list[Event], list[Loss]]:
     losses = Losses()
-    reading = Asked(request=asked(), unfenced=True).reading(losses)
+    reading = JSONPrompt(request=asked(), unfenced=True).reading(losses)
     return list(through(events, Pipeline(reading, Grammar()))), list(losses)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from xenoglot.errors import WireError
-from xenoglot.text.json.schema import MOST_PROBLEMS, Problem, Schema
+from xenoglot.text.json.schema import MOST_PROBLEMS, JSONSchema, SchemaProblem
 from xenoglot.text.json.schema_cost import too_costly
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ TOLD: dict[str, tuple[JSON, str, str]] = {
 
 @pytest.mark.parametrize(("schema", "text", "told"), TOLD.values(), ids=TOLD)
 def test_a_problem_is_told_without_the_text(schema: JSON, text: str, told: str) -> None:
-    assert [str(problem) for problem in Schema(schema).problems(text)] == [told]
+    assert [str(problem) for problem in JSONSchema(schema).problems(text)] == [told]
 
 
 VALID: dict[str, tuple[JSON, str]] = {
@@ -78,20 +78,20 @@ VALID: dict[str, tuple[JSON, str]] = {
 
 @pytest.mark.parametrize(("schema", "text"), VALID.values(), ids=VALID)
 def test_what_is_valid_has_no_problem(schema: JSON, text: str) -> None:
-    assert list(Schema(schema).problems(text)) == []
+    assert list(JSONSchema(schema).problems(text)) == []
 
 
 def test_a_few_problems_are_told_at_once() -> None:
     names = "abcdefgh"
-    problems = Schema({"required": list(names)}).problems("{}")
+    problems = JSONSchema({"required": list(names)}).problems("{}")
     assert list(problems) == [
-        Problem("$", f"the property `{name}`", "an object without it") for name in names[:MOST_PROBLEMS]
+        SchemaProblem("$", f"the property `{name}`", "an object without it") for name in names[:MOST_PROBLEMS]
     ]
 
 
 def test_what_is_told_is_short() -> None:
     schema = {"additionalProperties": {"enum": ["a" * 1000]}}
-    told = [str(problem) for problem in Schema(schema).problems(json.dumps({"b" * 1000: SECRET}))]
+    told = [str(problem) for problem in JSONSchema(schema).problems(json.dumps({"b" * 1000: SECRET}))]
     assert told == [
         "$['" + "b" * 40 + "...']: expected " + '`enum` ["' + "a" * 151 + "..., found a string of length 50"
     ]
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[JSON, str]] = {
 @pytest.mark.parametrize(("schema", "told"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_schema_is_refused(schema: JSON, told: str) -> None:
     with pytest.raises(WireError) as error:
-        Schema(schema, "$.s")
+        JSONSchema(schema, "$.s")
     assert str(error.value) == told
 
 
@@ -203,5 +203,5 @@ COSTS: dict[str, tuple[JSON, JSON, bool]] = {
 def test_what_would_take_too_long_is_not_begun(schema: JSON, value: JSON, costly: bool) -> None:  # noqa: FBT001
     assert too_costly(schema, value) is costly
     told = [] if not costly else ["one that takes too many steps under this schema"]
-    found = [problem.found for problem in Schema(schema).problems(json.dumps(value))] if costly else []
+    found = [problem.found for problem in JSONSchema(schema).problems(json.dumps(value))] if costly else []
     assert found == told

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.text.parser.test_parser_input import drive, section
 from xenoglot.text.json import text as json_text
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -33,7 +33,7 @@ def raw(text: str, *stops: str) -> tuple[str, str, bool]:
     return "".join(said), part.rest, whole
 
 
-def spoken(text: str, read: Callable[[Section, Callable[[str], None]], Reading] = json_text.string) -> str:
+def spoken(text: str, read: Callable[[ParserInput, Callable[[str], None]], Reading] = json_text.string) -> str:
     """Return what the string that `text` is says."""
     said: list[str] = []
     part = section()
@@ -70,7 +70,7 @@ def test_what_begins_no_value(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", '{"a"', '"a', '"a\\', "[[]"])
 def test_a_value_that_breaks_off(text: str) -> None:
-    with pytest.raises(CutError):
+    with pytest.raises(IncompleteInputError):
         raw(text)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.text.vectors import declared, made
 from xenoglot.text import registry
-from xenoglot.text.formats.harmony import Harmony
-from xenoglot.text.output_pieces import Words
-from xenoglot.text.parser.autodetect import Detection
+from xenoglot.text.formats.harmony import HarmonyParser
+from xenoglot.text.output_pieces import TextPiece
+from xenoglot.text.parser.autodetect import Autodetect
 from xenoglot.text.parser.parser_input import LONGEST_BLANK
 
 AUTO: Final = registry.get(registry.AUTO)
@@ -35,8 +35,8 @@ def test_the_beginning_tells(text: str, parts: list[dict[str, str]]) -> None:
 
 
 def test_nothing_is_held_that_is_decided() -> None:
-    stage = Detection(AUTO, (("<|channel|>", Harmony),), declared())
-    assert [stage.feed(chunk) for chunk in ("<|", "cat", " and")] == [(), [Words("<|cat")], (Words(" and"),)]
+    stage = Autodetect(AUTO, (("<|channel|>", HarmonyParser),), declared())
+    assert [stage.feed(chunk) for chunk in ("<|", "cat", " and")] == [(), [TextPiece("<|cat")], (TextPiece(" and"),)]
 
 
 def test_blanks_are_held_only_so_long() -> None:

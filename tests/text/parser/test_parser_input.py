@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pytest
 
 from tests.text.vectors import declared
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Words
-from xenoglot.text.parser.parser_input import LONGEST_BLANK, LONGEST_HELD, CutError, MismatchError, Section
-from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.output_pieces import ArgumentsPiece, CallEnded, CallStart, LossPiece, TextPiece
+from xenoglot.text.parser.parser_input import (
+    LONGEST_BLANK,
+    LONGEST_HELD,
+    IncompleteInputError,
+    MismatchError,
+    ParserInput,
+)
+from xenoglot.text.parser.scanner import MarkerScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -21,12 +27,12 @@ Got = TypeVar("Got")
 OPTIONS: Final = ("<a>", "<ab>", "<a>x")
 
 
-def section(*stops: str) -> Section:
+def section(*stops: str) -> ParserInput:
     """Return a section with nothing in it yet."""
-    return Section(declared(), Markers(stops))
+    return ParserInput(declared(), MarkerScanner(stops))
 
 
-def drive(part: Section, reading: Generator[None, None, Got], text: str) -> Got:
+def drive(part: ParserInput, reading: Generator[None, None, Got], text: str) -> Got:
     """Return what `reading` gives when `text` comes one character at a time."""
     characters = iter(text)
     while True:
@@ -77,7 +83,9 @@ def test_minds_blanks_where_it_is_told_to() -> None:
     assert not drive(part, part.accept(OPTIONS, blanks=False), "")
 
 
-@pytest.mark.parametrize(("text", "error"), [("<b>", MismatchError), ("  ", CutError), ("", CutError)])
+@pytest.mark.parametrize(
+    ("text", "error"), [("<b>", MismatchError), ("  ", IncompleteInputError), ("", IncompleteInputError)]
+)
 def test_expects_one_of_the_options(text: str, error: type[Exception]) -> None:
     part = section()
     with pytest.raises(error):
@@ -109,11 +117,11 @@ def test_reads_blanks_up_to_what_is_none() -> None:
 
 def test_blanks_with_nothing_behind_them() -> None:
     part = section()
-    with pytest.raises(CutError):
+    with pytest.raises(IncompleteInputError):
         drive(part, part.blank(), " ")
 
 
-def declared_call(part: Section) -> None:
+def declared_call(part: ParserInput) -> None:
     part.begin()
     part.take(3)
     part.name("now")
@@ -123,7 +131,7 @@ def declared_call(part: Section) -> None:
     part.end()
 
 
-def undeclared_call(part: Section) -> None:
+def undeclared_call(part: ParserInput) -> None:
     part.begin()
     part.take(3)
     part.name("ghost")
@@ -132,12 +140,12 @@ def undeclared_call(part: Section) -> None:
     part.end()
 
 
-def nameless(part: Section) -> None:
+def nameless(part: ParserInput) -> None:
     part.begin()
     part.take(4)
 
 
-def broken_off(part: Section) -> None:
+def broken_off(part: ParserInput) -> None:
     part.begin()
     part.take(3)
     part.name("now")
@@ -145,24 +153,28 @@ def broken_off(part: Section) -> None:
     part.take(1)
 
 
-NOW: Final[list[Piece]] = [CallBegun("now"), Arguments("{}"), CallEnded()]
+NOW: Final[list[Piece]] = [CallStart("now"), ArgumentsPiece("{}"), CallEnded()]
 
 
 @pytest.mark.parametrize(
     ("steps", "pieces"),
     [
-        pytest.param([declared_call, Section.close], NOW, id="declared"),
-        pytest.param([undeclared_call, Section.close], [Words("abc"), Words("d")], id="undeclared"),
-        pytest.param([nameless, Section.give_back], [Words("abcd")], id="no-call"),
-        pytest.param([broken_off, Section.cut], [*NOW[:1], Arguments("{"), CallEnded(whole=False)], id="broken-off"),
-        pytest.param([declared_call, declared_call, Section.close], [*NOW, *NOW], id="two"),
-        pytest.param([declared_call, nameless, Section.give_back], [*NOW, Words("efgh")], id="then-none"),
+        pytest.param([declared_call, ParserInput.close], NOW, id="declared"),
+        pytest.param([undeclared_call, ParserInput.close], [TextPiece("abc"), TextPiece("d")], id="undeclared"),
+        pytest.param([nameless, ParserInput.give_back], [TextPiece("abcd")], id="no-call"),
         pytest.param(
-            [undeclared_call, declared_call, Section.close], [Words("abc"), Words("d"), *NOW], id="then-a-declared-one"
+            [broken_off, ParserInput.cut], [*NOW[:1], ArgumentsPiece("{"), CallEnded(whole=False)], id="broken-off"
+        ),
+        pytest.param([declared_call, declared_call, ParserInput.close], [*NOW, *NOW], id="two"),
+        pytest.param([declared_call, nameless, ParserInput.give_back], [*NOW, TextPiece("efgh")], id="then-none"),
+        pytest.param(
+            [undeclared_call, declared_call, ParserInput.close],
+            [TextPiece("abc"), TextPiece("d"), *NOW],
+            id="then-a-declared-one",
         ),
     ],
 )
-def test_what_was_read_is_a_call_or_words(steps: Sequence[Callable[[Section], None]], pieces: list[Piece]) -> None:
+def test_what_was_read_is_a_call_or_words(steps: Sequence[Callable[[ParserInput], None]], pieces: list[Piece]) -> None:
     part = section()
     part.more("abcdefgh")
     for step in steps:
@@ -188,8 +200,13 @@ def test_a_loss_waits_until_it_is_known_whose_it_is() -> None:
     declared_call(part)
     part.lost("late", "no such field")
     assert part.pieces in (
-        [NOW[0], Lost("early", "dropped", "no such field"), *NOW[1:], Lost("late", "dropped", "no such field")],
-        [*NOW, Lost("late", "dropped", "no such field")],
+        [
+            NOW[0],
+            LossPiece("early", "dropped", "no such field"),
+            *NOW[1:],
+            LossPiece("late", "dropped", "no such field"),
+        ],
+        [*NOW, LossPiece("late", "dropped", "no such field")],
     )
 
 
@@ -198,7 +215,7 @@ def test_a_loss_of_what_stays_text_is_none() -> None:
     part.more("abcdefgh")
     undeclared_call(part)
     part.lost("late", "no such field")
-    assert part.pieces == [Words("abc"), Words("d")]
+    assert part.pieces == [TextPiece("abc"), TextPiece("d")]
 
 
 def test_no_more_is_held_than_anybody_names_a_tool_in() -> None:

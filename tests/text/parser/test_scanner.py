@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.parser.scanner import MarkerScanner
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ from xenoglot.text.parser.scanner import Markers
     ],
 )
 def test_finds_the_first(strings: list[str], text: str, ended: bool, found: tuple[int, str]) -> None:  # noqa: FBT001
-    assert Markers(strings).find(text, 0, ended=ended) == found
+    assert MarkerScanner(strings).find(text, 0, ended=ended) == found
 
 
 def test_looks_from_a_place_on() -> None:
-    assert Markers(["<a>"]).find("<a> <a>", 1, ended=False) == (4, "<a>")
+    assert MarkerScanner(["<a>"]).find("<a> <a>", 1, ended=False) == (4, "<a>")
 
 
 def test_knows_text_without_any_beginning() -> None:
-    marks = Markers(["<a>", "[b]"])
+    marks = MarkerScanner(["<a>", "[b]"])
     assert [marks.absent(text) for text in ("plain", "", "x<", "a [ b", "b]>a")] == [True, True, False, False, True]
 
 
@@ -46,12 +46,12 @@ def test_finds_what_looking_at_every_place_finds(strings: list[str], text: str) 
     places = (
         (at, one) for at in range(len(text)) for one in sorted(strings, key=len)[::-1] if text.startswith(one, at)
     )
-    assert Markers(strings).find(text, 0, ended=True) == next(places, (len(text), ""))
+    assert MarkerScanner(strings).find(text, 0, ended=True) == next(places, (len(text), ""))
 
 
 @given(st.lists(st.text("ab<", min_size=1, max_size=4), max_size=4), st.text("ab<", max_size=30), st.integers(0, 30))
 def test_what_it_lets_go_no_later_text_changes(strings: list[str], text: str, cut: int) -> None:
-    marks = Markers(strings)
+    marks = MarkerScanner(strings)
     early, mark = marks.find(text[:cut], 0, ended=False)
     late, whole = marks.find(text, 0, ended=True)
     assert (early, mark) == (late, whole) if mark else early <= late

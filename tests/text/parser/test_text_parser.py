@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.text.vectors import Declaration, declared
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words, joined
+from xenoglot.text.output_pieces import (
+    ArgumentsPiece,
+    CallEnded,
+    CallStart,
+    LossPiece,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    joined,
+)
 from xenoglot.text.parser.parser_input import LONGEST_BLANK, LONGEST_HELD
 from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.payloads.json_calls import JSONCalls, Named
-from xenoglot.text.syntax import Calls, Syntax, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.text.output_pieces import Piece
 
-THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
-TAGS: Final = Calls(open=("<call>",), close=("</call>",), payload=JSONCalls())
+THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
+TAGS: Final = CallSyntax(open=("<call>",), close=("</call>",), payload=JSONCalls())
 
 
 def row(
-    *calls: Calls, thoughts: tuple[Thoughts, ...] = (THINK,), dropped: tuple[str, ...] = ("<|end|>", "</s>")
+    *calls: CallSyntax, thoughts: tuple[ReasoningSyntax, ...] = (THINK,), dropped: tuple[str, ...] = ("<|end|>", "</s>")
 ) -> Syntax:
     """Return a syntax of our own."""
     return Syntax(name="ours", title="Ours", source="", calls=calls or (TAGS,), thoughts=thoughts, dropped=dropped)
@@ -44,12 +53,12 @@ def _read(syntax: Syntax, chunks: Sequence[str], *, stopped: bool, thinking: boo
 
 def called(name: str = "now", arguments: str = "{}", *, whole: bool = True) -> list[Piece]:
     """Return the pieces of a call."""
-    return [CallBegun(name), *([Arguments(arguments)] if arguments else []), CallEnded(whole=whole)]
+    return [CallStart(name), *([ArgumentsPiece(arguments)] if arguments else []), CallEnded(whole=whole)]
 
 
 def thought(text: str) -> list[Piece]:
     """Return the pieces of a thought."""
-    return [Thought(text), ThoughtEnded()]
+    return [ReasoningPiece(text), ReasoningEnded()]
 
 
 WIDE: Final = " " * (LONGEST_BLANK + 9)
@@ -61,19 +70,19 @@ BARE: Final = '{"name": "now"}'
 @pytest.mark.parametrize(
     ("place", "text", "pieces"),
     [
-        pytest.param("anywhere", f"a {NOW}", [Words("a "), *called()], id="anywhere-in-words"),
-        pytest.param("line", f"a\n{NOW}", [Words("a\n"), *called()], id="line-at-its-start"),
-        pytest.param("line", f"a {NOW}", [Words(f"a {NOW}")], id="line-within"),
+        pytest.param("anywhere", f"a {NOW}", [TextPiece("a "), *called()], id="anywhere-in-words"),
+        pytest.param("line", f"a\n{NOW}", [TextPiece("a\n"), *called()], id="line-at-its-start"),
+        pytest.param("line", f"a {NOW}", [TextPiece(f"a {NOW}")], id="line-within"),
         pytest.param("line", f"{NOW}{NOW}", [*called(), *called()], id="line-behind-a-call"),
         pytest.param("start", f" \n{NOW}", called(), id="start-behind-blanks"),
         pytest.param("start", f"<think>t</think>{NOW}", [*thought("t"), *called()], id="start-behind-a-thought"),
         pytest.param("start", f"{NOW}\n{NOW}", [*called(), *called()], id="start-behind-a-call"),
-        pytest.param("start", f"a {NOW}", [Words(f"a {NOW}")], id="start-behind-words"),
-        pytest.param("start", f"{NOW}a{NOW}", [*called(), Words(f"a{NOW}")], id="start-behind-later-words"),
+        pytest.param("start", f"a {NOW}", [TextPiece(f"a {NOW}")], id="start-behind-words"),
+        pytest.param("start", f"{NOW}a{NOW}", [*called(), TextPiece(f"a{NOW}")], id="start-behind-later-words"),
     ],
 )
 def test_markers_count_in_their_place(place: str, text: str, pieces: list[Piece]) -> None:
-    form = Calls(open=("<call>",), close=("</call>",), payload=JSONCalls(), place=place)  # type: ignore[arg-type]
+    form = CallSyntax(open=("<call>",), close=("</call>",), payload=JSONCalls(), place=place)  # type: ignore[arg-type]
     assert read(row(form), text) == pieces
 
 
@@ -81,22 +90,22 @@ def test_markers_count_in_their_place(place: str, text: str, pieces: list[Piece]
     ("text", "pieces"),
     [
         pytest.param("", [], id="nothing"),
-        pytest.param(" \n", [Words(" \n")], id="only-blanks"),
-        pytest.param("  a  ", [Words("  a  ")], id="around-words"),
+        pytest.param(" \n", [TextPiece(" \n")], id="only-blanks"),
+        pytest.param("  a  ", [TextPiece("  a  ")], id="around-words"),
         pytest.param(f"\n {NOW}\n ", called(), id="around-a-call"),
         pytest.param(f"{NOW} \n {NOW}", [*called(), *called()], id="between-calls"),
-        pytest.param(f"a \n{NOW}", [Words("a \n"), *called()], id="behind-words"),
-        pytest.param(f"{NOW}\n a", [*called(), Words("\n a")], id="before-words"),
-        pytest.param("<think>\n t \n</think>\n\n a", [*thought("t"), Words("a")], id="around-a-thought"),
-        pytest.param("<think>\n\n</think>\na", [ThoughtEnded(), Words("a")], id="empty-thought"),
+        pytest.param(f"a \n{NOW}", [TextPiece("a \n"), *called()], id="behind-words"),
+        pytest.param(f"{NOW}\n a", [*called(), TextPiece("\n a")], id="before-words"),
+        pytest.param("<think>\n t \n</think>\n\n a", [*thought("t"), TextPiece("a")], id="around-a-thought"),
+        pytest.param("<think>\n\n</think>\na", [ReasoningEnded(), TextPiece("a")], id="empty-thought"),
         pytest.param(" <|end|>\n", [], id="around-a-control-token"),
-        pytest.param("a <|end|>\nb", [Words("a \nb")], id="control-token-in-words"),
+        pytest.param("a <|end|>\nb", [TextPiece("a \nb")], id="control-token-in-words"),
         pytest.param(f" <|end|> {NOW}", called(), id="control-token-before-a-call"),
         pytest.param(
-            ' <call>{"name": "ghost"}</call>', [Words(' <call>{"name": "ghost"}</call>')], id="before-no-call"
+            ' <call>{"name": "ghost"}</call>', [TextPiece(' <call>{"name": "ghost"}</call>')], id="before-no-call"
         ),
         pytest.param(
-            " " * (LONGEST_BLANK + 9) + "a", [Words(" " * (LONGEST_BLANK + 9) + "a")], id="more-than-anybody-means"
+            " " * (LONGEST_BLANK + 9) + "a", [TextPiece(" " * (LONGEST_BLANK + 9) + "a")], id="more-than-anybody-means"
         ),
     ],
 )
@@ -107,17 +116,19 @@ def test_blanks_beside_markup_are_markup(text: str, pieces: list[Piece]) -> None
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        pytest.param("</think>\na", [Words("a")], id="at-the-start"),
-        pytest.param("t\n</think>\n\na", [Words("t\n"), Words("a")], id="behind-words"),
-        pytest.param("</think>a", [Words("a")], id="at-the-start-with-words-behind"),
-        pytest.param("a</think>", [Words("a")], id="at-the-end"),
-        pytest.param("a</think>\n\nb", [Words("a\n\nb")], id="at-the-end-of-a-line"),
-        pytest.param(f"a</think>{NOW}", [Words("a"), *called()], id="before-a-call"),
-        pytest.param("a</think><call", [Words("a</think><call")], id="before-no-call"),
-        pytest.param("a </think> b", [Words("a </think> b")], id="within-a-line"),
-        pytest.param("<think>t</think>a</think>\nb", [*thought("t"), Words("a</think>\nb")], id="there-was-a-thought"),
-        pytest.param("</think>\na</think>\n", [Words("a</think>\n")], id="only-once"),
-        pytest.param("a <think>b</think>\n", [Words("a <think>b</think>\n")], id="opened-among-words"),
+        pytest.param("</think>\na", [TextPiece("a")], id="at-the-start"),
+        pytest.param("t\n</think>\n\na", [TextPiece("t\n"), TextPiece("a")], id="behind-words"),
+        pytest.param("</think>a", [TextPiece("a")], id="at-the-start-with-words-behind"),
+        pytest.param("a</think>", [TextPiece("a")], id="at-the-end"),
+        pytest.param("a</think>\n\nb", [TextPiece("a\n\nb")], id="at-the-end-of-a-line"),
+        pytest.param(f"a</think>{NOW}", [TextPiece("a"), *called()], id="before-a-call"),
+        pytest.param("a</think><call", [TextPiece("a</think><call")], id="before-no-call"),
+        pytest.param("a </think> b", [TextPiece("a </think> b")], id="within-a-line"),
+        pytest.param(
+            "<think>t</think>a</think>\nb", [*thought("t"), TextPiece("a</think>\nb")], id="there-was-a-thought"
+        ),
+        pytest.param("</think>\na</think>\n", [TextPiece("a</think>\n")], id="only-once"),
+        pytest.param("a <think>b</think>\n", [TextPiece("a <think>b</think>\n")], id="opened-among-words"),
     ],
 )
 def test_orphan_end_of_a_thought(text: str, pieces: list[Piece]) -> None:
@@ -127,17 +138,17 @@ def test_orphan_end_of_a_thought(text: str, pieces: list[Piece]) -> None:
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        pytest.param("t</think>a", [*thought("t"), Words("a")], id="begins-inside"),
-        pytest.param("<think>t</think>a", [*thought("t"), Words("a")], id="opened-again"),
-        pytest.param("\n<think>\nt</think>a", [*thought("t"), Words("a")], id="opened-again-behind-blanks"),
-        pytest.param("<thi", [Thought("<thi"), ThoughtEnded()], id="half-opened-again"),
+        pytest.param("t</think>a", [*thought("t"), TextPiece("a")], id="begins-inside"),
+        pytest.param("<think>t</think>a", [*thought("t"), TextPiece("a")], id="opened-again"),
+        pytest.param("\n<think>\nt</think>a", [*thought("t"), TextPiece("a")], id="opened-again-behind-blanks"),
+        pytest.param("<thi", [ReasoningPiece("<thi"), ReasoningEnded()], id="half-opened-again"),
         pytest.param("t <think> u</think>", thought("t <think> u"), id="opened-within"),
         pytest.param("t", thought("t"), id="never-closed"),
-        pytest.param("", [ThoughtEnded()], id="nothing"),
+        pytest.param("", [ReasoningEnded()], id="nothing"),
     ],
 )
 def test_implied_thought(text: str, pieces: list[Piece]) -> None:
-    begun = row(thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True),))
+    begun = row(thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True),))
     assert read(begun, text) == pieces
 
 
@@ -149,36 +160,36 @@ def test_implied_thought(text: str, pieces: list[Piece]) -> None:
     ],
 )
 def test_implied_thought_that_the_request_wants_or_not(asked: bool, thinking: bool | None, begun: bool) -> None:  # noqa: FBT001
-    implied = Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=asked)
-    assert read(row(thoughts=(implied,)), "a", thinking=thinking) == (thought("a") if begun else [Words("a")])
+    implied = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=asked)
+    assert read(row(thoughts=(implied,)), "a", thinking=thinking) == (thought("a") if begun else [TextPiece("a")])
 
 
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        pytest.param(f"<think>t\n{NOW}a", [*thought("t"), *called(), Words("a")], id="a-call-ends-it"),
+        pytest.param(f"<think>t\n{NOW}a", [*thought("t"), *called(), TextPiece("a")], id="a-call-ends-it"),
         pytest.param(
             '<think>t <call>{"name": "ghost"}</call> u</think>a',
-            [*thought('t <call>{"name": "ghost"}</call> u'), Words("a")],
+            [*thought('t <call>{"name": "ghost"}</call> u'), TextPiece("a")],
             id="no-call-does-not",
         ),
     ],
 )
 def test_calls_in_a_thought(text: str, pieces: list[Piece]) -> None:
-    inside = row(thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),))
+    inside = row(thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True),))
     assert read(inside, text) == pieces
 
 
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        pytest.param(f"<think>t{NOW}</think>a", [*thought("t"), *called(), Words("a")], id="at-once"),
-        pytest.param(f"<think>t{NOW}u</think>\na", [*thought("t"), *called(), Words("u\na")], id="behind-words"),
+        pytest.param(f"<think>t{NOW}</think>a", [*thought("t"), *called(), TextPiece("a")], id="at-once"),
+        pytest.param(f"<think>t{NOW}u</think>\na", [*thought("t"), *called(), TextPiece("u\na")], id="behind-words"),
     ],
 )
 def test_a_thought_that_a_call_ended_may_still_be_closed(text: str, pieces: list[Piece]) -> None:
     """Kimi K2 does so: https://github.com/vybestack/llxprt-code/issues/749."""
-    inside = row(thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),))
+    inside = row(thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True),))
     assert read(inside, text) == pieces
 
 
@@ -196,16 +207,16 @@ def test_a_thought_that_a_call_ended_may_still_be_closed(text: str, pieces: list
 )
 def test_what_is_quoted_stays(text: str) -> None:
     """F-W1, A-W10: prose tells of markers."""
-    assert read(row(), text) == [Words(text)]
+    assert read(row(), text) == [TextPiece(text)]
 
 
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        pytest.param(f"```{NOW}```", [Words("```"), *called(), Words("```")], id="in-a-block-of-code"),
-        pytest.param(f"See `ls`{NOW}", [Words("See `ls`"), *called()], id="behind-code"),
-        pytest.param("no more</s>", [Words("no more")], id="a-token-that-is-html-at-the-end"),
-        pytest.param('She said "yes"<|end|>', [Words('She said "yes"')], id="behind-a-quotation"),
+        pytest.param(f"```{NOW}```", [TextPiece("```"), *called(), TextPiece("```")], id="in-a-block-of-code"),
+        pytest.param(f"See `ls`{NOW}", [TextPiece("See `ls`"), *called()], id="behind-code"),
+        pytest.param("no more</s>", [TextPiece("no more")], id="a-token-that-is-html-at-the-end"),
+        pytest.param('She said "yes"<|end|>', [TextPiece('She said "yes"')], id="behind-a-quotation"),
     ],
 )
 def test_what_is_not_quoted_counts(text: str, pieces: list[Piece]) -> None:
@@ -217,17 +228,17 @@ def test_calls_in_a_thought_are_thought_of_where_the_row_does_not_say() -> None:
 
 
 def test_thoughts_count_only_before_words() -> None:
-    assert read(row(), "a <think>t</think> b") == [Words("a <think>t</think> b")]
+    assert read(row(), "a <think>t</think> b") == [TextPiece("a <think>t</think> b")]
 
 
 def test_thoughts_anywhere() -> None:
-    anywhere = row(thoughts=(Thoughts(open=("<think>",), close=("</think>",), place="anywhere"),))
-    assert read(anywhere, "a <think>t</think> b") == [Words("a "), *thought("t"), Words("b")]
+    anywhere = row(thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), place="anywhere"),))
+    assert read(anywhere, "a <think>t</think> b") == [TextPiece("a "), *thought("t"), TextPiece("b")]
 
 
 FORMS: Final = (
-    Calls(open=("<call>",), close=("</call>",), payload=Named()),
-    Calls(open=("<call>",), close=("</call>",), payload=JSONCalls()),
+    CallSyntax(open=("<call>",), close=("</call>",), payload=Named()),
+    CallSyntax(open=("<call>",), close=("</call>",), payload=JSONCalls()),
 )
 
 
@@ -236,18 +247,18 @@ FORMS: Final = (
     [
         pytest.param(NOW, called(), id="second"),
         pytest.param('<call>add {"a": 1}</call>', called("add", '{"a": 1}'), id="first"),
-        pytest.param("<call>ghost {}</call>", [Words("<call>ghost {}</call>")], id="refused"),
-        pytest.param("<call>?</call>", [Words("<call>?</call>")], id="neither"),
+        pytest.param("<call>ghost {}</call>", [TextPiece("<call>ghost {}</call>")], id="refused"),
+        pytest.param("<call>?</call>", [TextPiece("<call>?</call>")], id="neither"),
         pytest.param(f"<call>{NOW}", called(), id="a-marker-written-twice"),
         pytest.param(f"{NOW}</call>", called(), id="an-end-written-twice"),
-        pytest.param(f"<call>?{NOW}", [Words("<call>?"), *called()], id="a-marker-behind-what-was-none"),
+        pytest.param(f"<call>?{NOW}", [TextPiece("<call>?"), *called()], id="a-marker-behind-what-was-none"),
     ],
 )
 def test_forms_with_one_marker_are_tried_side_by_side(text: str, pieces: list[Piece]) -> None:
     assert read(row(*FORMS), text) == pieces
 
 
-SECTION: Final = Calls(
+SECTION: Final = CallSyntax(
     begin=("[calls]",), end=("[/calls]",), open=("<c>",), close=("</c>",), between=(",",), payload=JSONCalls()
 )
 
@@ -257,14 +268,14 @@ SECTION: Final = Calls(
     [
         pytest.param(f"[calls]<c>{BARE}</c>[/calls]", called(), id="one"),
         pytest.param(f"[calls] <c> {BARE} </c> , <c>{BARE}</c> [/calls]", [*called(), *called()], id="two"),
-        pytest.param(f"[calls]<c>{BARE}</c><c>{BARE}</c>a", [*called(), *called(), Words("a")], id="no-end"),
-        pytest.param(f"[calls]<c>{BARE}</c>[/calls]<c>", [*called(), Words("<c>")], id="marker-outside"),
-        pytest.param(f"<c>{BARE}</c>", [Words(f"<c>{BARE}</c>")], id="no-beginning"),
+        pytest.param(f"[calls]<c>{BARE}</c><c>{BARE}</c>a", [*called(), *called(), TextPiece("a")], id="no-end"),
+        pytest.param(f"[calls]<c>{BARE}</c>[/calls]<c>", [*called(), TextPiece("<c>")], id="marker-outside"),
+        pytest.param(f"<c>{BARE}</c>", [TextPiece(f"<c>{BARE}</c>")], id="no-beginning"),
         pytest.param("[calls][/calls]", [], id="empty"),
-        pytest.param("a [calls][/calls]", [Words("a [calls][/calls]")], id="empty-in-a-line"),
+        pytest.param("a [calls][/calls]", [TextPiece("a [calls][/calls]")], id="empty-in-a-line"),
         pytest.param(
             f'[calls]<c>{{"name": "ghost"}}</c><c>{BARE}</c>[/calls]',
-            [Words('[calls]<c>{"name": "ghost"}</c>'), *called()],
+            [TextPiece('[calls]<c>{"name": "ghost"}</c>'), *called()],
             id="only-the-second-is-declared",
         ),
     ],
@@ -274,15 +285,15 @@ def test_sections(text: str, pieces: list[Piece]) -> None:
 
 
 def test_bare_form_counts_only_before_words() -> None:
-    bare = row(Calls(payload=JSONCalls(strict=True)))
+    bare = row(CallSyntax(payload=JSONCalls(strict=True)))
     assert read(bare, f"\n{BARE}") == called()
-    assert read(bare, f"a {BARE}") == [Words(f"a {BARE}")]
+    assert read(bare, f"a {BARE}") == [TextPiece(f"a {BARE}")]
     assert read(bare, f"<think>t</think>{BARE}{BARE}") == [*thought("t"), *called(), *called()]
 
 
 def test_without_tools_nothing_is_looked_for() -> None:
     stage = parser(row(), declared([]))
-    assert [*stage.feed(NOW), *stage.close()] == [Words(NOW)]
+    assert [*stage.feed(NOW), *stage.close()] == [TextPiece(NOW)]
 
 
 def test_arguments_leave_as_they_come() -> None:
@@ -290,9 +301,9 @@ def test_arguments_leave_as_they_come() -> None:
     chunks = ['<call>{"name": "get_weather", ', '"arguments": {"ci', 'ty": "Pa', 'ris"}}', "</call>"]
     assert [list(stage.feed(chunk)) for chunk in chunks] == [
         [],
-        [CallBegun("get_weather"), Arguments('{"ci')],
-        [Arguments('ty": "Pa')],
-        [Arguments('ris"}'), CallEnded()],
+        [CallStart("get_weather"), ArgumentsPiece('{"ci')],
+        [ArgumentsPiece('ty": "Pa')],
+        [ArgumentsPiece('ris"}'), CallEnded()],
         [],
     ]
 
@@ -300,20 +311,20 @@ def test_arguments_leave_as_they_come() -> None:
 def test_words_leave_as_they_come_but_for_what_may_be_a_marker() -> None:
     stage = parser(row(), declared())
     assert [list(stage.feed(chunk)) for chunk in ("Hello", " wor", "ld <", "b", "> <ca", "ll")] == [
-        [Words("Hello")],
-        [Words(" wor")],
-        [Words("ld ")],
-        [Words("<b")],
-        [Words("> ")],
+        [TextPiece("Hello")],
+        [TextPiece(" wor")],
+        [TextPiece("ld ")],
+        [TextPiece("<b")],
+        [TextPiece("> ")],
         [],
     ]
-    assert list(stage.close()) == [Words("<call")]
+    assert list(stage.close()) == [TextPiece("<call")]
 
 
 def test_what_is_held_for_a_name_is_bounded() -> None:
     text = '<call>{"arguments": {"a": "' + "x" * LONGEST_HELD
     stage = parser(row(), declared())
-    assert joined([*stage.feed(text), *stage.feed("y")]) == [Words(f"{text}y")]
+    assert joined([*stage.feed(text), *stage.feed("y")]) == [TextPiece(f"{text}y")]
 
 
 def test_a_call_that_breaks_off_is_not_whole() -> None:
@@ -321,12 +332,12 @@ def test_a_call_that_breaks_off_is_not_whole() -> None:
 
 
 def test_a_field_that_a_call_does_not_have_is_told() -> None:
-    lost = Lost("why", "dropped", "a call has no such field")
+    lost = LossPiece("why", "dropped", "a call has no such field")
     assert read(row(), '<call>{"name": "now", "arguments": {}, "why": 1}</call>') == [
-        *(CallBegun("now"), Arguments("{}"), lost, CallEnded())
+        *(CallStart("now"), ArgumentsPiece("{}"), lost, CallEnded())
     ]
     assert read(row(), '<call>{"why": 1, "name": "ghost"}</call>') == [
-        Words('<call>{"why": 1, "name": "ghost"}</call>')
+        TextPiece('<call>{"why": 1, "name": "ghost"}</call>')
     ]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.text.vectors import Declaration, declared, made
 from xenoglot.text.payloads.code import Code
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 from xenoglot.text.tools.render_calls import in_form
 
-FORM = Calls(begin=("<py>",), end=("<end>",), payload=Code())
+FORM = CallSyntax(begin=("<py>",), end=("<end>",), payload=Code())
 SYNTAX = Syntax(name="test", title="", source="", calls=(FORM,))
 SOURCE = Declaration("python", parameters={"type": "object", "properties": {"source": {"type": "string"}}})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
 from xenoglot.text.payloads.json_calls import JSONCalls, Named
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 
 if TYPE_CHECKING:
     from tests.text.vectors import Made
@@ -24,7 +24,7 @@ NOW: Final[Made] = {"call": "now", "arguments": "{}"}
 
 def read(payload: Payload, text: str, *, marked: bool = True) -> tuple[list[Made], list[str]]:
     """Return what is made of `text`, between markers or bare, and what of it was lost; at every cut."""
-    form = Calls(open=("<c>",), close=("</c>",), payload=payload) if marked else Calls(payload=payload)
+    form = CallSyntax(open=("<c>",), close=("</c>",), payload=payload) if marked else CallSyntax(payload=payload)
     row = Syntax(name="ours", title="Ours", source="", calls=(form,))
     whole = f"<c>{text}</c>" if marked else text
     outcome = made(row, declared(), [whole])
@@ -161,7 +161,7 @@ VALUES = st.dictionaries(st.text(max_size=6), st.text(max_size=12) | st.integers
 def test_what_is_written_is_read(payload: Payload, values: dict[str, object]) -> None:
     arguments = json.dumps(values, ensure_ascii=False)
     (text,) = payload.write([("search", arguments)])
-    form = Calls(open=("<c>",), close=("</c>",), payload=payload)
+    form = CallSyntax(open=("<c>",), close=("</c>",), payload=payload)
     row = Syntax(name="ours", title="Ours", source="", calls=(form,))
     outcome = made(row, declared(), [f"<c>{text}</c>"])
     assert outcome.parts == [{"call": "search", "arguments": arguments}]

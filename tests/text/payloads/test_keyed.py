@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
 from xenoglot.text.payloads.keyed import DEEPEST, Keyed
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 from xenoglot.text.tools.render_calls import in_form
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
     from xenoglot.model.response import FinishReason
 
-FORM: Final = Calls(open=("<c>",), close=("</c>",), payload=Keyed(quote="<q>"))
+FORM: Final = CallSyntax(open=("<c>",), close=("</c>",), payload=Keyed(quote="<q>"))
 SYNTAX: Final = Syntax(name="test", title="", source="", calls=(FORM,))
 
 WORDS: Final = st.text(st.sampled_from("ab1 \n\"'\\{}[],:<>é"), max_size=8).filter(lambda text: "<" not in text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import declared, made
 from xenoglot.text.payloads.markup import Markup
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 from xenoglot.text.tools.render_calls import in_form
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ WRAPPED: Final = Markup(
 )
 
 FORMS: Final = {
-    "tags": Calls(open=("<c>",), close=("</c>",), payload=TAGS),
-    "padded": Calls(open=("<c>",), close=("</c>",), payload=PADDED),
-    "pairs": Calls(open=("<c>",), close=("</c>",), payload=PAIRS),
-    "said": Calls(begin=("<c>",), end=("</c>",), payload=SAID),
-    "loose": Calls(open=("* <f=",), payload=LOOSE),
-    "wrapped": Calls(open=("<c>",), close=("</c>",), payload=WRAPPED),
+    "tags": CallSyntax(open=("<c>",), close=("</c>",), payload=TAGS),
+    "padded": CallSyntax(open=("<c>",), close=("</c>",), payload=PADDED),
+    "pairs": CallSyntax(open=("<c>",), close=("</c>",), payload=PAIRS),
+    "said": CallSyntax(begin=("<c>",), end=("</c>",), payload=SAID),
+    "loose": CallSyntax(open=("* <f=",), payload=LOOSE),
+    "wrapped": CallSyntax(open=("<c>",), close=("</c>",), payload=WRAPPED),
 }
 
 

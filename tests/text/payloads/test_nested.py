@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.text.vectors import Declaration, declared, made
 from xenoglot.text.payloads.nested import DEEPEST, Nested
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 from xenoglot.text.tools.render_calls import in_form
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
     from xenoglot.model.response import FinishReason
 
-FORM: Final = Calls(begin=("!<c>",), end=("!</c>",), payload=Nested(mark="!"))
+FORM: Final = CallSyntax(begin=("!<c>",), end=("!</c>",), payload=Nested(mark="!"))
 SYNTAX: Final = Syntax(name="test", title="", source="", calls=(FORM,))
 
 NAMES: Final = st.sampled_from(["a", "b", "item", "x-y"])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xenoglot.text.declared_tools import Declared
-from xenoglot.text.parser.parser_input import CutError, MismatchError, Section
-from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.declared_tools import DeclaredTools
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError, ParserInput
+from xenoglot.text.parser.scanner import MarkerScanner
 from xenoglot.text.payloads import python_text
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ LITERALS = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionarie
 
 def read(text: str, *, stride: int | None = None) -> tuple[str, str]:
     """Return the JSON that was made of the literal at the beginning of `text`, and what is behind it."""
-    section = Section(Declared({}), Markers(()))
+    section = ParserInput(DeclaredTools({}), MarkerScanner(()))
     made: list[str] = []
-    reading = python_text.value(section, python_text.Writer(made.append))
+    reading = python_text.value(section, python_text.JSONWriter(made.append))
     stride = stride or max(1, len(text))
     for end in range(stride, max(1, len(text)) + stride, stride):
         section.more(text[end - stride : end])
@@ -128,12 +128,12 @@ def test_no_literal(text: str) -> None:
 )
 def test_cut_off(text: str, made: str) -> None:
     """What was made before the answer broke off is the beginning of JSON."""
-    section = Section(Declared({}), Markers(()))
+    section = ParserInput(DeclaredTools({}), MarkerScanner(()))
     section.more(text)
     section.ended = True
     said: list[str] = []
-    with pytest.raises((CutError, MismatchError)):
-        next(python_text.value(section, python_text.Writer(said.append)))
+    with pytest.raises((IncompleteInputError, MismatchError)):
+        next(python_text.value(section, python_text.JSONWriter(said.append)))
     assert "".join(said) == made
 
 
@@ -149,7 +149,7 @@ def test_what_is_read_python_reads_too(text: str) -> None:
     """Where Python takes our text for a literal, it means what we make of it; else nothing but a mismatch comes out."""
     try:
         made, behind = read(text)
-    except (CutError, MismatchError):
+    except (IncompleteInputError, MismatchError):
         return
     try:
         meant = ast.literal_eval(text[: len(text) - len(behind)].strip().replace("\n", "\\n"))

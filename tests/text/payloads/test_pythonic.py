@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from tests.text.vectors import Declaration, declared, made
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 from xenoglot.text.tools.render_calls import in_form
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
 
-LIST = Calls(begin=("<c>",), end=("</c>",), payload=Pythonic(starts="[" + LETTERS))
-LINES = Calls(begin=("<c>",), end=("</c>",), payload=Pythonic(listed=False, words=False, starts=LETTERS))
-METHOD = Calls(open=("<c>",), payload=Pythonic(listed=False, method=".call", starts=LETTERS))
+LIST = CallSyntax(begin=("<c>",), end=("</c>",), payload=Pythonic(starts="[" + LETTERS))
+LINES = CallSyntax(begin=("<c>",), end=("</c>",), payload=Pythonic(listed=False, words=False, starts=LETTERS))
+METHOD = CallSyntax(open=("<c>",), payload=Pythonic(listed=False, method=".call", starts=LETTERS))
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.text()
 VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
 NAMES = st.sampled_from(["city", "unit", "from", "class", "a.b", "x-y", "_1"])
 
 
-def read(form: Calls, text: str, *, finish: str = "stop", cut: bool = False) -> list[dict[str, str]]:
+def read(form: CallSyntax, text: str, *, finish: str = "stop", cut: bool = False) -> list[dict[str, str]]:
     """Return the parts that `form` makes of `text`, cut into characters or whole."""
     syntax = Syntax(name="test", title="", source="", calls=(form,))
     return made(syntax, declared(), list(text) if cut else [text], "length" if finish == "length" else "stop").parts
@@ -35,7 +35,7 @@ def read(form: Calls, text: str, *, finish: str = "stop", cut: bool = False) -> 
 
 @pytest.mark.parametrize("form", [LIST, LINES], ids=["list", "lines"])
 @given(st.lists(st.tuples(st.sampled_from(["search", "now"]), st.dictionaries(NAMES, VALUES)), min_size=1, max_size=3))
-def test_what_is_written_is_read(form: Calls, calls: list[tuple[str, dict[str, JSON]]]) -> None:
+def test_what_is_written_is_read(form: CallSyntax, calls: list[tuple[str, dict[str, JSON]]]) -> None:
     said = [(name, json.dumps(arguments, ensure_ascii=False)) for name, arguments in calls]
     text = in_form(form, said)
     expected = [{"call": name, "arguments": arguments} for name, arguments in calls]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.text.vectors import declared
 from xenoglot.text import registry
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Words, joined
+from xenoglot.text.output_pieces import ArgumentsPiece, CallEnded, CallStart, TextPiece, joined
 from xenoglot.text.parser.parser_input import LONGEST_BLANK, LONGEST_HELD
 from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.payloads.reframr import FreeText
@@ -23,8 +23,8 @@ def arguments(text: str) -> str:
     whole = f"<tool_call>search {text}"
     pieces = joined([*stage.feed(whole[:20]), *stage.feed(whole[20:]), *stage.close(stopped=True)])
     begun, said, ended = pieces
-    assert (begun, ended) == (CallBegun("search"), CallEnded())
-    assert isinstance(said, Arguments)
+    assert (begun, ended) == (CallStart("search"), CallEnded())
+    assert isinstance(said, ArgumentsPiece)
     return said.text
 
 
@@ -55,23 +55,23 @@ def test_what_is_no_object_becomes_the_input(text: str, written: str) -> None:
 def test_words_leave_as_they_come() -> None:
     stage = parser(REFRAMR, declared())
     assert [list(stage.feed(chunk)) for chunk in ("<tool_call>search ca", "ts and", " dogs")] == [
-        [CallBegun("search"), Arguments('{"input": "ca')],
-        [Arguments("ts and")],
-        [Arguments(" dogs")],
+        [CallStart("search"), ArgumentsPiece('{"input": "ca')],
+        [ArgumentsPiece("ts and")],
+        [ArgumentsPiece(" dogs")],
     ]
-    assert list(stage.close(stopped=True)) == [Arguments('"}'), CallEnded()]
+    assert list(stage.close(stopped=True)) == [ArgumentsPiece('"}'), CallEnded()]
 
 
 def test_words_that_were_cut_off_stay_open() -> None:
     stage = parser(REFRAMR, declared())
     pieces = joined([*stage.feed("<tool_call>search cats"), *stage.close()])
-    assert pieces == [CallBegun("search"), Arguments('{"input": "cats'), CallEnded(whole=False)]
+    assert pieces == [CallStart("search"), ArgumentsPiece('{"input": "cats'), CallEnded(whole=False)]
 
 
 @pytest.mark.parametrize("text", ["<tool_call>", "<tool_call>\n", "<tool_call>ghost cats", "<tool_call>" + "x" * 600])
 def test_what_calls_nobody_stays_text(text: str) -> None:
     stage = parser(REFRAMR, declared())
-    assert joined([*stage.feed(text), *stage.close(stopped=True)]) == [Words(text)]
+    assert joined([*stage.feed(text), *stage.close(stopped=True)]) == [TextPiece(text)]
 
 
 def test_it_is_written_with_a_blank() -> None:

@@ -14,7 +14,7 @@ from xenoglot.model.content import CacheMark, Extra, Image, Opaque, Reasoning, R
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.text import registry
 from xenoglot.text.payloads.json_calls import JSONCalls
-from xenoglot.text.syntax import Calls, Syntax, Telling
+from xenoglot.text.syntax import CallSyntax, Syntax, ToolPromptSyntax
 from xenoglot.text.tools.tool_prompt import MUST_CALL, ONE_AT_A_TIME, USUAL, told
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ ROW = Syntax(
     name="row",
     title="A row",
     source="",
-    calls=(Calls(open=("<call>",), close=("</call>",), payload=JSONCalls()),),
-    telling=Telling(
+    calls=(CallSyntax(open=("<call>",), close=("</call>",), payload=JSONCalls()),),
+    telling=ToolPromptSyntax(
         tools="Tools: {tools} Like this: {example}", tool="function", separator=", ", result="<{name}>{content}"
     ),
 )
@@ -258,7 +258,7 @@ def test_nothing_but_tools_that_others_run_is_refused() -> None:
 
 
 def test_results_escaped_where_the_family_wants_it() -> None:
-    row = replace(ROW, telling=Telling(tools="{tools}", result='{"content": {content}}', escaped=True))
+    row = replace(ROW, telling=ToolPromptSyntax(tools="{tools}", result='{"content": {content}}', escaped=True))
     result = ToolResult(call_id="a", content=(Text(text='say "hi"'),))
     made = told(Request(model="m", messages=(Message(role="tool", content=(result,)),)), row, Losses())
     assert said(made) == [("user", '{"content": "say \\"hi\\""}')]

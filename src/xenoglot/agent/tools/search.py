@@ -15,7 +15,7 @@ from xenoglot.agent.sandbox.file_names import shown
 from xenoglot.agent.sandbox.globs import compiled, matches
 from xenoglot.agent.sandbox.walk import Walk
 from xenoglot.agent.sandbox.workspace import Workspace, WorkspaceError, is_binary
-from xenoglot.backends.thread_iterator import Steps
+from xenoglot.backends.thread_iterator import ThreadRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator
@@ -114,7 +114,7 @@ class SearchTool:
         top = self._workspace.parts(path)
         walk = Walk(self._workspace, top, seconds=self._seconds)
         texts = self._texts(walk, top, glob)
-        steps = Steps()  # a walk blocks
+        steps = ThreadRunner()  # a walk blocks
         try:
             async with (
                 asyncio.timeout(self._seconds),

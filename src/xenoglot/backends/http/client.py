@@ -15,22 +15,22 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from xenoglot.backends.http.connect_errors import connect_problem, is_exhausted
-from xenoglot.backends.http.connection import Connection, Pool
-from xenoglot.backends.http.dns import Lookup
-from xenoglot.backends.http.exchange import Exchange, Patience, seconds
+from xenoglot.backends.http.connection import ConnectionPool, UpstreamConnection
+from xenoglot.backends.http.dns import AddressLookup
+from xenoglot.backends.http.exchange import ExchangeDeadlines, UpstreamExchange, seconds
 from xenoglot.backends.http.http1 import prepare
-from xenoglot.backends.http.response import Reply, Sink
-from xenoglot.backends.http.timeouts import Deadlines, Limits, TransportError
-from xenoglot.backends.http.tunnel import UNKNOWN_TO_PROXY, Passage, wants_credentials
+from xenoglot.backends.http.response import BodySink, UpstreamResponse
+from xenoglot.backends.http.timeouts import Deadlines, TransportError, TransportLimits
+from xenoglot.backends.http.tunnel import UNKNOWN_TO_PROXY, ProxyTunnel, wants_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.http.dns import Resolve
-    from xenoglot.backends.http.http1 import Origin, Request
+    from xenoglot.backends.http.http1 import HTTPRequest, Origin
     from xenoglot.backends.http.proxies import Proxy
 
-__all__ = ["Deadlines", "Limits", "Reply", "Sink", "Transport", "TransportError"]
+__all__ = ["BodySink", "Deadlines", "Transport", "TransportError", "TransportLimits", "UpstreamResponse"]
 
 
 class Transport:
@@ -44,18 +44,18 @@ class Transport:
         self,
         *,
         deadlines: Deadlines | None = None,
-        limits: Limits | None = None,
+        limits: TransportLimits | None = None,
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
         proxy: Proxy | None = None,
     ) -> None:
         self.deadlines = deadlines or Deadlines()
-        self.limits = limits or Limits()
-        self._patience = Patience(self.deadlines)
+        self.limits = limits or TransportLimits()
+        self._patience = ExchangeDeadlines(self.deadlines)
         self._ssl_context = ssl_context
-        self._resolve = resolve or Lookup()
-        self._passage = None if proxy is None else Passage(proxy, self._tls)
-        self._pool: Pool | None = None
+        self._resolve = resolve or AddressLookup()
+        self._passage = None if proxy is None else ProxyTunnel(proxy, self._tls)
+        self._pool: ConnectionPool | None = None
         self._closed = False
 
     async def send(
@@ -66,7 +66,7 @@ class Transport:
         body: bytes = b"",
         *,
         socket_path: str | None = None,
-    ) -> Reply:
+    ) -> UpstreamResponse:
         """Send a request and wait for the head of its response, whatever its status.
 
         `headers` are the end-to-end fields; `host`, lengths and connection fields are written here. With `socket_path`
@@ -78,7 +78,7 @@ class Transport:
         """
         return await self.ask(prepare(method, url, headers, socket_path).request(body))
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: HTTPRequest) -> UpstreamResponse:
         """The same, for a request that is prepared."""
         kept = self.start(request)
         if kept is not None:
@@ -89,7 +89,7 @@ class Transport:
         await fresh.news()
         return self.reply(fresh)
 
-    def start(self, request: Request) -> Exchange | None:
+    def start(self, request: HTTPRequest) -> UpstreamExchange | None:
         """Send a request at once, on a kept connection; `None` where there is none.
 
         For those who do not wait but are `told`. Where the exchange is `stale` at its end, it has to `begin` again.
@@ -103,7 +103,7 @@ class Transport:
         exchange.kept = True
         return exchange
 
-    async def begin(self, request: Request, stale: Exchange | None = None) -> Exchange:
+    async def begin(self, request: HTTPRequest, stale: UpstreamExchange | None = None) -> UpstreamExchange:
         """Send a request on a new connection; instead of the one that was stale, if there was one.
 
         Raises:
@@ -116,7 +116,7 @@ class Transport:
         connection = await self._connect(pool, request.origin, total_at, sent=stale is not None)
         return self._written(connection, request, pool.loop.time(), total_at)
 
-    def reply(self, exchange: Exchange) -> Reply:
+    def reply(self, exchange: UpstreamExchange) -> UpstreamResponse:
         """The response whose head has come.
 
         Raises:
@@ -130,7 +130,7 @@ class Transport:
             exchange.fail(error.again())
             raise error
         try:
-            return Reply(head, exchange, self.limits)
+            return UpstreamResponse(head, exchange, self.limits)
         except TransportError as error:
             exchange.fail(error.again())
             raise
@@ -139,7 +139,7 @@ class Transport:
         """Return one that waits for other `deadlines` over the same connections, which stay this one's to close."""
         self._bound()
         other = copy(self)
-        other.deadlines, other._patience = deadlines, Patience(deadlines)  # noqa: SLF001  it is one of us
+        other.deadlines, other._patience = deadlines, ExchangeDeadlines(deadlines)  # noqa: SLF001  it is one of us
         return other
 
     async def aclose(self) -> None:
@@ -151,22 +151,26 @@ class Transport:
         if self._pool is not None:
             await self._pool.aclose()
 
-    def _bound(self) -> Pool:
+    def _bound(self) -> ConnectionPool:
         if self._closed:
             raise closed()
         loop = asyncio.get_running_loop()
         if self._pool is None:
-            self._pool = Pool(loop, self.limits)
+            self._pool = ConnectionPool(loop, self.limits)
         elif self._pool.loop is not loop:
             raise RuntimeError("a Transport belongs to the event loop of its first request: make one for each loop")
         return self._pool
 
-    def _written(self, connection: Connection, request: Request, now: float, total_at: float) -> Exchange:
-        exchange = Exchange(connection, self._patience, now, total_at)
+    def _written(
+        self, connection: UpstreamConnection, request: HTTPRequest, now: float, total_at: float
+    ) -> UpstreamExchange:
+        exchange = UpstreamExchange(connection, self._patience, now, total_at)
         connection.begin(request, exchange, now)
         return exchange
 
-    async def _connect(self, pool: Pool, origin: Origin, total_at: float, *, sent: bool) -> Connection:
+    async def _connect(
+        self, pool: ConnectionPool, origin: Origin, total_at: float, *, sent: bool
+    ) -> UpstreamConnection:
         """A new connection to `origin`. Its error is raised outside of the handlers: their context names addresses."""
         until = min(pool.loop.time() + seconds(self.deadlines.connect), total_at)
         try:
@@ -185,7 +189,7 @@ class Transport:
             error = TransportError("closed", "connect", "the connection was closed as soon as it was made", sent=sent)
         raise error
 
-    async def _dialled(self, pool: Pool, origin: Origin, until: float) -> Connection:
+    async def _dialled(self, pool: ConnectionPool, origin: Origin, until: float) -> UpstreamConnection:
         """Call `_dial`; where no descriptor is left, close idle connections and call it again. Raises `OSError`."""
         try:
             return await self._dial(pool, origin, until)
@@ -195,7 +199,7 @@ class Transport:
         await asyncio.sleep(0)  # their sockets are closed in the next turn of the loop
         return await self._dial(pool, origin, until)
 
-    async def _dial(self, pool: Pool, origin: Origin, until: float) -> Connection:
+    async def _dial(self, pool: ConnectionPool, origin: Origin, until: float) -> UpstreamConnection:
         """Connect to the first of the host's addresses that lets us; each has its share of the time there is.
 
         Raises:
@@ -212,11 +216,11 @@ class Transport:
                     return await self._open(pool, origin, address)
         return await self._open(pool, origin, addresses[-1])
 
-    async def _open(self, pool: Pool, origin: Origin, address: str) -> Connection:
+    async def _open(self, pool: ConnectionPool, origin: Origin, address: str) -> UpstreamConnection:
         """Make one connection; `address` is that of the host or of the proxy before it, or the path of a socket."""
         if self._passage is not None and origin.socket_path is None:
             return await self._passage.open(pool, origin, address)
-        connection = Connection(pool, origin)
+        connection = UpstreamConnection(pool, origin)
         secure = self._tls() if origin.scheme == "https" else None
         name = origin.host if secure else None
         loop = pool.loop

@@ -10,9 +10,9 @@ from xenoglot.backends.http.http1 import ResponseParser
 from xenoglot.backends.http.timeouts import TransportError
 
 if TYPE_CHECKING:
-    from xenoglot.backends.http.exchange import Exchange
-    from xenoglot.backends.http.http1 import Origin, Request
-    from xenoglot.backends.http.timeouts import Kind, Limits
+    from xenoglot.backends.http.exchange import UpstreamExchange
+    from xenoglot.backends.http.http1 import HTTPRequest, Origin
+    from xenoglot.backends.http.timeouts import Kind, TransportLimits
 
 LOOK_SECONDS = 5.0
 """How often the pool looks for exchanges that may be late before long."""
@@ -24,7 +24,7 @@ READ_BYTES = 64 * 1024
 high-water mark, and what was written for it. The event loops' own reads are four times as large."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection to one origin. It is opened for a request, then carries one exchange at a time, or idles.
 
     All connections of a pool read into one buffer: a read is parsed before the next begins, and the parser copies the
@@ -33,7 +33,7 @@ class Connection(asyncio.BufferedProtocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, pool: Pool, origin: Origin) -> None:
+    def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
         self.loop = pool.loop
         self._clock = pool.loop.time
         self.origin = origin
@@ -41,7 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         self._made_at = self.loop.time()
         self.pool = pool
         self._parser = ResponseParser(pool.limits)
-        self._exchange: Exchange | None = None
+        self._exchange: UpstreamExchange | None = None
         self._connected = False
         self._closed = False
 
@@ -54,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether it is too old for another request."""
         return now - self._made_at >= self.pool.limits.connection_seconds
 
-    def begin(self, request: Request, exchange: Exchange, now: float) -> None:
+    def begin(self, request: HTTPRequest, exchange: UpstreamExchange, now: float) -> None:
         """Write a request and expect its response."""
         self._parser.begin(request.method)
         self._exchange = exchange
@@ -143,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
             self.stop("tls" if isinstance(exc, ssl.SSLError) else "closed", "the connection to the upstream broke")
         self.pool.lost(self)
 
-    def _finish(self, exchange: Exchange, now: float) -> None:
+    def _finish(self, exchange: UpstreamExchange, now: float) -> None:
         """The response is whole. The next request may come, unless part of this one is still unwritten."""
         self._exchange = None
         if not self._parser.reusable or self.transport.get_write_buffer_size() or self.aged(now):
@@ -155,24 +155,24 @@ class Connection(asyncio.BufferedProtocol):
         exchange.end(None)
 
 
-class Pool:
+class ConnectionPool:
     """The connections of one event loop. Idle ones wait by origin: the newest is taken first, the oldest ages out."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: TransportLimits) -> None:
         self.loop = loop
         self.limits = limits
         self.buffer = memoryview(bytearray(READ_BYTES))
         """What connections read into; of use only within one call."""
-        self.connections: set[Connection] = set()
+        self.connections: set[UpstreamConnection] = set()
         """All that have come up and are open, idle or not. Of one given up on the way, uvloop never says it is lost."""
-        self.unwatched: set[Exchange] = set()
+        self.unwatched: set[UpstreamExchange] = set()
         """Exchanges under way that do not look at their deadlines themselves yet."""
-        self._idle: dict[Origin, dict[Connection, None]] = {}
+        self._idle: dict[Origin, dict[UpstreamConnection, None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._looker: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
-    def take(self, origin: Origin, now: float) -> Connection | None:
+    def take(self, origin: Origin, now: float) -> UpstreamConnection | None:
         """An idle connection to `origin`, if there is one."""
         idle = self._idle.get(origin)
         while idle:
@@ -182,7 +182,7 @@ class Pool:
             connection.close()
         return None
 
-    def put(self, connection: Connection, now: float) -> None:
+    def put(self, connection: UpstreamConnection, now: float) -> None:
         """Keep a connection for the next request."""
         connection.idle_since = now
         idle = self._idle.setdefault(connection.origin, {})
@@ -199,7 +199,7 @@ class Pool:
             connection.close()
         return len(idle)
 
-    def look_after(self, exchange: Exchange, now: float) -> None:
+    def look_after(self, exchange: UpstreamExchange, now: float) -> None:
         """See to it that the exchange keeps its deadlines."""
         if exchange.patience.soonest < SOON or exchange.total_at - now < SOON:
             exchange.watch(now)
@@ -208,11 +208,11 @@ class Pool:
         if self._looker is None:
             self._looker = self.loop.call_later(LOOK_SECONDS, self._look)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: UpstreamConnection) -> None:
         """It is closing: nobody gets it any more."""
         self._idle.get(connection.origin, {}).pop(connection, None)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: UpstreamConnection) -> None:
         """Its socket is closed."""
         self.connections.discard(connection)
         if not self.connections and self._emptied is not None and not self._emptied.done():

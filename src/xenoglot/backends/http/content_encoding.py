@@ -10,7 +10,7 @@ from xenoglot.backends.http.timeouts import MEBIBYTE, TransportError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from xenoglot.backends.http.timeouts import Limits
+    from xenoglot.backends.http.timeouts import TransportLimits
 
 PIECE = MEBIBYTE
 """The most that one call decodes, in bytes; and what a body may grow to before its ratio is judged."""
@@ -23,7 +23,7 @@ class Inflater:
 
     __slots__ = ("_decoded", "_held", "_inflate", "_limits", "_received", "pending")
 
-    def __init__(self, limits: Limits, *, gzip: bool) -> None:
+    def __init__(self, limits: TransportLimits, *, gzip: bool) -> None:
         self._limits = limits
         self._inflate = zlib.decompressobj(GZIP) if gzip else None
         self._held = b""
@@ -72,7 +72,7 @@ class Inflater:
             raise TransportError("too_large", "body", "the compressed body grows beyond its limit")
 
 
-def inflater(codings: Iterable[str], limits: Limits) -> Inflater | None:
+def inflater(codings: Iterable[str], limits: TransportLimits) -> Inflater | None:
     """What decodes a body of these `content-encoding` values; `None` for a body that is as it is."""
     applied = [
         coding for item in ",".join(codings).split(",") if (coding := item.strip().lower()) not in ("", "identity")

@@ -21,7 +21,7 @@ def addresses_of(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class Lookup:
+class AddressLookup:
     """The lookups of one event loop.
 
     The system's own function blocks, for as long as the name servers make it, and cannot be stopped: whoever waits

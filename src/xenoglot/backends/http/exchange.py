@@ -12,7 +12,7 @@ from xenoglot.backends.http.timeouts import TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xenoglot.backends.http.http1 import Head
+    from xenoglot.backends.http.http1 import ResponseHead
     from xenoglot.backends.http.timeouts import Deadlines, Kind
 
 HIGH_WATER = 128 * 1024
@@ -28,7 +28,7 @@ def seconds(deadline: float | None) -> float:
     return inf if deadline is None else deadline
 
 
-class Patience:
+class ExchangeDeadlines:
     """The deadlines of an exchange as numbers that can be compared, in seconds."""
 
     __slots__ = ("first_byte", "idle", "soonest", "total")
@@ -40,7 +40,7 @@ class Patience:
         self.soonest = min(self.first_byte, self.idle)
 
 
-class Reader(Protocol):
+class ResponseListener(Protocol):
     """Who is called when there is news, instead of being woken."""
 
     def go_on(self) -> None:
@@ -48,11 +48,11 @@ class Reader(Protocol):
         ...
 
 
-class Unwatched(Protocol):
+class ExchangeOwner(Protocol):
     """What an exchange needs of the pool of its connection."""
 
     @property
-    def unwatched(self) -> set[Exchange]:
+    def unwatched(self) -> set[UpstreamExchange]:
         """Exchanges under way that do not look at their deadlines themselves yet."""
         ...
 
@@ -68,7 +68,7 @@ class ExchangeConnection(Protocol):
         ...
 
     @property
-    def pool(self) -> Unwatched:
+    def pool(self) -> ExchangeOwner:
         """The pool that it belongs to."""
         ...
 
@@ -86,7 +86,7 @@ class ExchangeConnection(Protocol):
         ...
 
 
-class Exchange:
+class UpstreamExchange:
     """One request on a connection: what has arrived of its response, who waits for it, and until when.
 
     Most are over long before they could be late: so they have no timer of their own. The pool looks at all of them now
@@ -95,7 +95,7 @@ class Exchange:
     arrives only moves a number.
     """
 
-    head: Head | None = None
+    head: ResponseHead | None = None
     complete = False
     error: TransportError | None = None
     paused = False
@@ -110,11 +110,13 @@ class Exchange:
     """What takes each piece as it arrives. It is there only while nothing is unread, and nobody said to hold."""
     _failed: Callable[[Exception], None] | None = None
     """Who is told what `_fed` raised."""
-    _reader: Reader | None = None
+    _reader: ResponseListener | None = None
     _waiter: asyncio.Future[None] | None = None
     _alarm: asyncio.TimerHandle | None = None
 
-    def __init__(self, connection: ExchangeConnection, patience: Patience, now: float, total_at: float) -> None:
+    def __init__(
+        self, connection: ExchangeConnection, patience: ExchangeDeadlines, now: float, total_at: float
+    ) -> None:
         self.loop = connection.loop
         self.connection: ExchangeConnection | None = connection
         """Whose turn this is; `None` once the response is whole or has failed."""
@@ -144,7 +146,7 @@ class Exchange:
         finally:
             self._waiter = None
 
-    def told(self, reader: Reader | None) -> None:
+    def told(self, reader: ResponseListener | None) -> None:
         """From now on call `reader` when there is news, and nobody else; `None` is nobody."""
         self._check_alone()
         self._reader = reader

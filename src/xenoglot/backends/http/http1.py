@@ -14,7 +14,7 @@ from xenoglot.backends.http.timeouts import TransportError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.backends.http.timeouts import Kind, Limits
+    from xenoglot.backends.http.timeouts import Kind, TransportLimits
 
 INTERIM_HEADS = 16
 """1xx responses that may come before the one that counts; real servers send one or two."""
@@ -49,7 +49,7 @@ class Origin(msgspec.Struct, frozen=True, cache_hash=True):
     socket_path: str | None = None
 
 
-class Location(msgspec.Struct, frozen=True):
+class RequestURL(msgspec.Struct, frozen=True):
     """A URL in the parts a request is made of. `target` is its path and query, to the byte."""
 
     origin: Origin
@@ -64,7 +64,7 @@ def invalid(problem: str) -> TransportError:
 
 
 @lru_cache(maxsize=256)
-def locate(url: str, socket_path: str | None = None) -> Location:
+def locate(url: str, socket_path: str | None = None) -> RequestURL:
     """Read an absolute http or https URL. Raises `TransportError`, without quoting it."""
     found = URL.fullmatch(url)
     if found is None:
@@ -75,14 +75,14 @@ def locate(url: str, socket_path: str | None = None) -> Location:
         raise invalid("the URL's port is not between 1 and 65535")
     authority = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
     target = found["target"]
-    return Location(
+    return RequestURL(
         origin=Origin(scheme, host.strip("[]"), port, socket_path),
         authority=authority,
         target=target if target.startswith("/") else "/" + target,
     )
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class HTTPRequest(msgspec.Struct, frozen=True, gc=False):
     """A request as it is written, and where to."""
 
     method: str
@@ -91,7 +91,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedRequest(msgspec.Struct, frozen=True):
     """All of a request that does not depend on its body: for one request as for many that differ in nothing else."""
 
     method: str
@@ -99,16 +99,18 @@ class Prepared(msgspec.Struct, frozen=True):
     start: bytes
     """The head, but for the length and the empty line."""
 
-    def request(self, body: bytes = b"") -> Request:
+    def request(self, body: bytes = b"") -> HTTPRequest:
         """The request with this body."""
         if body or METHODS[self.method]:
             head = b"%bcontent-length: %d\r\n\r\n" % (self.start, len(body))
         else:
             head = self.start + b"\r\n"
-        return Request(self.method, self.origin, head, body)
+        return HTTPRequest(self.method, self.origin, head, body)
 
 
-def prepare(method: str, url: str, headers: Sequence[tuple[str, str]], socket_path: str | None = None) -> Prepared:
+def prepare(
+    method: str, url: str, headers: Sequence[tuple[str, str]], socket_path: str | None = None
+) -> PreparedRequest:
     """Check and write what can be before there is a body. Raises `TransportError` for what HTTP cannot express."""
     location = locate(url, socket_path)
     if method not in METHODS:
@@ -119,7 +121,7 @@ def prepare(method: str, url: str, headers: Sequence[tuple[str, str]], socket_pa
         raise invalid(f"the value of the header field `{name}` has characters that header fields cannot have")
     fields = "".join([f"{name}: {value}\r\n" for name, value in headers])
     start = f"{method} {location.target} HTTP/1.1\r\nhost: {location.authority}\r\n{fields}{coding}"
-    return Prepared(method, location.origin, start.encode("latin-1"))
+    return PreparedRequest(method, location.origin, start.encode("latin-1"))
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +136,7 @@ def accepted_coding(names: tuple[str, ...]) -> str:
     return "" if "accept-encoding" in [name.lower() for name in names] else "accept-encoding: identity\r\n"
 
 
-class Head:
+class ResponseHead:
     """Status and header fields of a response, decoded as they are asked for: most are never looked at."""
 
     __slots__ = ("_fields", "_headers", "_named", "status")
@@ -190,7 +192,7 @@ class ResponseParser:
     refused what it leaves to its user.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self.begin("")
@@ -205,7 +207,7 @@ class ResponseParser:
         self._fed_bytes = 0
         self._silent_bytes = 0
         self._until_end = False
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         self.complete = False
         self.reusable = False
         self.error: TransportError | None = None
@@ -255,7 +257,7 @@ class ResponseParser:
             return
         status = self._parser.get_status_code()
         version = self._parser.get_http_version()
-        head = Head(status, self._fields[self._first_field :])
+        head = ResponseHead(status, self._fields[self._first_field :])
         codings = head.values(b"transfer-encoding")
         if not 100 <= status < 600 or version not in VERSIONS:  # noqa: PLR2004 - RFC 9110 section 15
             self._fail("the response's status line is not that of HTTP/1.0 or HTTP/1.1")

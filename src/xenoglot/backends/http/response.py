@@ -2,7 +2,7 @@
 
 Pulling costs a future, a wake-up and a step of the reader's task for every read of the network; for a stream of small
 events that is more than all the rest. So the body can be pushed: from then on a read calls the sink from where the
-event loop calls the connection, and nothing stands between. What a sink has to know is in `Sink`.
+event loop calls the connection, and nothing stands between. What a sink has to know is in `BodySink`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
 
-    from xenoglot.backends.http.exchange import Exchange
-    from xenoglot.backends.http.http1 import Head
-    from xenoglot.backends.http.timeouts import Limits
+    from xenoglot.backends.http.exchange import UpstreamExchange
+    from xenoglot.backends.http.http1 import ResponseHead
+    from xenoglot.backends.http.timeouts import TransportLimits
 
 
-class Sink(Protocol):
+class BodySink(Protocol):
     """What a body is pushed into. It is called from the event loop, one call after another, never one within another.
 
     It may pause, resume and close the reply from within a call.
@@ -39,7 +39,7 @@ class Sink(Protocol):
         ...
 
 
-class Reply:
+class UpstreamResponse:
     """A response: its head is here, its body comes as it is read.
 
     Iterate it for the decoded body, one item per network read; or `read` it whole; or have it pushed. Close it in any
@@ -48,14 +48,14 @@ class Reply:
 
     __slots__ = ("_busy", "_exchange", "_head", "_inflater", "_limits", "_paused", "_sink", "status")
 
-    def __init__(self, head: Head, exchange: Exchange, limits: Limits) -> None:
+    def __init__(self, head: ResponseHead, exchange: UpstreamExchange, limits: TransportLimits) -> None:
         self.status = head.status
         self._head = head
         self._exchange = exchange
         self._limits = limits
         codings = head.values(b"content-encoding")
         self._inflater = inflater(codings, limits) if codings else None
-        self._sink: Sink | None = None
+        self._sink: BodySink | None = None
         self._paused = False
         self._busy = False
 
@@ -85,7 +85,7 @@ class Reply:
 
     @property
     def whole(self) -> bytes | None:
-        """The body, if all of it is here, uncoded and within `Limits.body_bytes`. It can be read all the same."""
+        """The body, if all of it is here, uncoded and within `TransportLimits.body_bytes`. It can still be read."""
         exchange = self._exchange
         if not exchange.complete or self._inflater is not None or exchange.unread > self._limits.body_bytes:
             return None
@@ -103,7 +103,7 @@ class Reply:
         return piece
 
     async def read(self, limit: int | None = None) -> bytes:
-        """The whole decoded body, of at most `limit` bytes (else `Limits.body_bytes`); a larger one is an error."""
+        """Return the decoded body, of at most `limit` bytes (or `TransportLimits.body_bytes`); more is an error."""
         most = self._limits.body_bytes if limit is None else limit
         pieces = []
         size = 0
@@ -117,7 +117,7 @@ class Reply:
                 raise self._give_up(TransportError("too_large", "body", f"the body is larger than {most} bytes"))
         return b"".join(pieces)
 
-    def push(self, sink: Sink) -> None:
+    def push(self, sink: BodySink) -> None:
         """Give the body to `sink`: what is here already before this returns, the rest as it arrives.
 
         Deadlines hold as for one who pulls. It is for good: nothing can be pulled any more.
@@ -181,7 +181,7 @@ class Reply:
         error.__cause__ = reason
         self._end(self._give_up(error))
 
-    def _step(self, sink: Sink) -> bool:
+    def _step(self, sink: BodySink) -> bool:
         """Push one piece, or the end; returns whether there may be more."""
         try:
             piece = self._next()
@@ -194,7 +194,7 @@ class Reply:
             self._end(None)
         return bool(piece)
 
-    def _feed(self, sink: Sink, piece: bytes) -> None:
+    def _feed(self, sink: BodySink, piece: bytes) -> None:
         try:
             sink.fed(piece)
         except Exception as reason:  # noqa: BLE001  whatever it is, it goes to the sink's own `ended`
@@ -213,7 +213,7 @@ class Reply:
         said = {"message": "what a response is pushed into failed when it was done with", "exception": reason}
         self._exchange.loop.call_exception_handler(said)
 
-    def _drop_sink(self) -> Sink | None:
+    def _drop_sink(self) -> BodySink | None:
         sink, self._sink = self._sink, None
         if sink is not None:
             self._exchange.told(None)

@@ -26,7 +26,7 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     total: float | None = 3600.0
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class TransportLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much to take from an upstream, and how many connections to keep."""
 
     head_bytes: int = 65_536

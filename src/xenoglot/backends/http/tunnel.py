@@ -7,16 +7,16 @@ import re
 from typing import TYPE_CHECKING, Final, cast
 
 from xenoglot.backends.http.connect_errors import ProxyError, connect_problem
-from xenoglot.backends.http.connection import Connection
-from xenoglot.backends.http.http1 import DEFAULT_PORTS, Request
+from xenoglot.backends.http.connection import UpstreamConnection
+from xenoglot.backends.http.http1 import DEFAULT_PORTS, HTTPRequest
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
-    from xenoglot.backends.http.connection import Pool
+    from xenoglot.backends.http.connection import ConnectionPool
     from xenoglot.backends.http.dns import Resolve
-    from xenoglot.backends.http.exchange import Exchange
+    from xenoglot.backends.http.exchange import UpstreamExchange
     from xenoglot.backends.http.http1 import Origin
     from xenoglot.backends.http.proxies import Proxy
 
@@ -42,21 +42,21 @@ def wants_credentials(proxy: Proxy) -> ProxyError:
     return ProxyError("connect", f"the proxy {refused} (status {UNKNOWN_TO_PROXY})")
 
 
-class Forwarded(Connection):
+class ForwardProxyConnection(UpstreamConnection):
     """A connection to a proxy that carries requests to one http origin; each says the whole of its URL."""
 
-    def __init__(self, pool: Pool, origin: Origin, proxy: Proxy) -> None:
+    def __init__(self, pool: ConnectionPool, origin: Origin, proxy: Proxy) -> None:
         super().__init__(pool, origin)
         self._origin_form = f"http://{authority_of(origin, port=False)}".encode("ascii")
         known = proxy.authorization
         self._field = f"proxy-authorization: {known}\r\n".encode("ascii") if known else b""
 
-    def begin(self, request: Request, exchange: Exchange, now: float) -> None:
+    def begin(self, request: HTTPRequest, exchange: UpstreamExchange, now: float) -> None:
         """Write a request and expect its response."""
         method, _, rest = request.head.partition(b" ")
         line, _, fields = rest.partition(b"\r\n")
         head = b"%b %b%b\r\n%b%b" % (method, self._origin_form, line, self._field, fields)
-        super().begin(Request(request.method, request.origin, head, request.body), exchange, now)
+        super().begin(HTTPRequest(request.method, request.origin, head, request.body), exchange, now)
 
 
 class _Tunnel(asyncio.Protocol):
@@ -109,7 +109,7 @@ class _Tunnel(asyncio.Protocol):
             self.opened.set_exception(error)
 
 
-class Passage:
+class ProxyTunnel:
     """How connections are made through one proxy; `tls` gives what both it and the upstreams are trusted by."""
 
     def __init__(self, proxy: Proxy, tls: Callable[[], ssl.SSLContext]) -> None:
@@ -124,19 +124,19 @@ class Passage:
             error = ProxyError(*connect_problem(failure, secure=False, who="proxy"))
         raise error
 
-    async def open(self, pool: Pool, origin: Origin, address: str) -> Connection:
+    async def open(self, pool: ConnectionPool, origin: Origin, address: str) -> UpstreamConnection:
         """Make a connection to `origin`; `address` is that of the proxy.
 
         Raises:
             OSError: there is none; a `ProxyError`, where that is the proxy's doing.
         """
         if origin.scheme == "http":
-            forwarded = Forwarded(pool, origin, self.proxy)
+            forwarded = ForwardProxyConnection(pool, origin, self.proxy)
             await self._reach(pool.loop, lambda: forwarded, address)
             return forwarded
         tunnel = _Tunnel(pool.loop, origin, self.proxy)
         transport = await self._reach(pool.loop, lambda: tunnel, address)
-        connection = Connection(pool, origin)
+        connection = UpstreamConnection(pool, origin)
         try:
             await tunnel.opened
             within = await pool.loop.start_tls(transport, connection, self._tls(), server_hostname=origin.host)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.backends.callable import Callable
-from xenoglot.backends.local_models.chat_template import Template, TemplatedTokenizer
+from xenoglot.backends.local_models.chat_template import TemplatedTokenizer, TokenizerTemplate
 from xenoglot.backends.local_models.function_parameters import parameters_of, settings_for
 from xenoglot.backends.local_models.token_counts import Tokenizer, count, counted
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
@@ -47,7 +47,7 @@ class Templated:
     def __init__(self, engine: Engine, name: str | None = None) -> None:
         self.name: str = name or type(engine).__name__
         self._engine = engine
-        self._template = Template(engine.tokenizer)
+        self._template = TokenizerTemplate(engine.tokenizer)
         self._parameters = parameters_of(engine.generate_async, given=1)
         if not self._template.works:
             raise ConfigurationError(f"the tokenizer of `{self.name}` has no chat template")

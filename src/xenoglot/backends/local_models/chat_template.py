@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
-from xenoglot.backends.local_models.conversation import FORMS, Form, Turn, tools_of, turns_of
+from xenoglot.backends.local_models.conversation import FORMS, ConversationFormat, TemplateMessage, tools_of, turns_of
 from xenoglot.backends.local_models.unsupported import note_tools, note_unheard, wanted
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.loss import Losses
@@ -38,7 +38,7 @@ class TemplatedTokenizer(Protocol):
         ...
 
 
-class Rendering(Struct, frozen=True):
+class RenderedPrompt(Struct, frozen=True):
     """A prompt: `text`, and what it was made of, for whoever wants it in tokens.
 
     `opening` are the words with which the answer is begun already; they stand at the end of `text`.
@@ -50,13 +50,13 @@ class Rendering(Struct, frozen=True):
     opening: str
 
 
-def template_of(tokenizer: TemplatedTokenizer) -> Template | None:
+def template_of(tokenizer: TemplatedTokenizer) -> TokenizerTemplate | None:
     """Return the chat template of `tokenizer`; `None` where it has none, as a base model's."""
-    template = Template(tokenizer)
+    template = TokenizerTemplate(tokenizer)
     return template if template.works else None
 
 
-class Template:
+class TokenizerTemplate:
     """The chat template of `tokenizer`, tried out for what it knows."""
 
     def __init__(self, tokenizer: TemplatedTokenizer) -> None:
@@ -65,7 +65,7 @@ class Template:
         self.knows_tools = self._tells({"tools": [_PROBE_TOOL]}, {})
         self.knows_thinking = self._tells({_THINKING: True}, {_THINKING: False})
 
-    def prompt(self, request: Request, losses: Losses) -> Rendering:
+    def prompt(self, request: Request, losses: Losses) -> RenderedPrompt:
         """Return the prompt of a request, in the richest form that comes out whole.
 
         Raises:
@@ -74,7 +74,7 @@ class Template:
         note_unheard(request, losses)
         settings = self._settings(request, losses)
         request = as_turns(request, losses)
-        best: tuple[Rendering, Losses, list[str]] | None = None
+        best: tuple[RenderedPrompt, Losses, list[str]] | None = None
         for form in FORMS:
             noted = Losses()
             rendering, missing = self._attempt(request, form, settings, noted)
@@ -107,8 +107,8 @@ class Template:
         return settings
 
     def _attempt(
-        self, request: Request, form: Form, settings: dict[str, Any], losses: Losses
-    ) -> tuple[Rendering | None, list[str]]:
+        self, request: Request, form: ConversationFormat, settings: dict[str, Any], losses: Losses
+    ) -> tuple[RenderedPrompt | None, list[str]]:
         """Return what the template makes of one form, and the roles of the turns that it leaves out."""
         if form.calls and not self.knows_tools:
             return None, []
@@ -119,7 +119,7 @@ class Template:
             text = self._render(messages, settings)
         except Exception:  # noqa: BLE001  templates raise what they like for turns that they do not take
             return None, []
-        return Rendering(text + opening, messages, settings, opening), list(_missing(turns, text))
+        return RenderedPrompt(text + opening, messages, settings, opening), list(_missing(turns, text))
 
     def _renders(self, settings: dict[str, Any]) -> bool:
         try:
@@ -137,7 +137,7 @@ class Template:
         made = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **settings)
         return str(made)
 
-    def tokens(self, rendering: Rendering) -> list[int] | None:
+    def tokens(self, rendering: RenderedPrompt) -> list[int] | None:
         """Return the tokens of a prompt where the tokenizer makes them such that strangers' words control nothing.
 
         `None` where it cannot: the text is then to be read as it stands.
@@ -161,7 +161,7 @@ def _hand_over(noted: Losses, losses: Losses) -> None:
         getattr(losses, loss.how)(loss.where, loss.what, loss.why)
 
 
-def _missing(turns: Iterable[Turn], text: str) -> Iterable[str]:
+def _missing(turns: Iterable[TemplateMessage], text: str) -> Iterable[str]:
     """Yield the roles of turns whose words are not in what the template made; it may quote them as JSON."""
     for turn in turns:
         words = [turn.text.strip(), *(call.name for call in turn.calls)]

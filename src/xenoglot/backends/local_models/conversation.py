@@ -46,7 +46,7 @@ _ROLES: Final[dict[Role, str]] = {
 }
 
 
-class Form(Struct, frozen=True, kw_only=True):
+class ConversationFormat(Struct, frozen=True, kw_only=True):
     """How a conversation is told.
 
     `calls` has calls and results in fields of their own rather than in words; `system` says where system turns may
@@ -58,16 +58,16 @@ class Form(Struct, frozen=True, kw_only=True):
 
 
 FORMS: Final = (
-    Form(calls=True, system="anywhere"),
-    Form(calls=True, system="head"),
-    Form(calls=False, system="anywhere"),
-    Form(calls=False, system="head"),
-    Form(calls=False, system="nowhere"),
+    ConversationFormat(calls=True, system="anywhere"),
+    ConversationFormat(calls=True, system="head"),
+    ConversationFormat(calls=False, system="anywhere"),
+    ConversationFormat(calls=False, system="head"),
+    ConversationFormat(calls=False, system="nowhere"),
 )
 """All forms, the richest first."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class TemplateMessage(Struct, frozen=True, kw_only=True):
     """One message of a template, and the words that have to be found in what it renders."""
 
     role: str
@@ -90,7 +90,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         return message
 
 
-def turns_of(request: Request, form: Form, losses: Losses) -> list[Turn]:
+def turns_of(request: Request, form: ConversationFormat, losses: Losses) -> list[TemplateMessage]:
     """Return the turns of a request in one form; neighbours of one role are one turn, as templates want it.
 
     Raises:
@@ -136,11 +136,11 @@ _FREE_TEXT: Final[JSON] = {"type": "object", "properties": {"input": {"type": "s
 _NOTHING: Final[JSON] = {"type": "object", "properties": {}}
 
 
-def _placed(request: Request, form: Form, losses: Losses) -> Sequence[Message]:
+def _placed(request: Request, form: ConversationFormat, losses: Losses) -> Sequence[Message]:
     return request.messages if form.system == "anywhere" else fold_system(request.messages, losses)
 
 
-def _headless(turns: list[Turn], losses: Losses) -> list[Turn]:
+def _headless(turns: list[TemplateMessage], losses: Losses) -> list[TemplateMessage]:
     """Return the turns with what the system says at the head of what the user says."""
     if turns[0].role != "system":
         return turns
@@ -151,7 +151,7 @@ def _headless(turns: list[Turn], losses: Losses) -> list[Turn]:
     return [replace(head, role="user"), *rest]
 
 
-def _join(one: Turn, other: Turn) -> Turn:
+def _join(one: TemplateMessage, other: TemplateMessage) -> TemplateMessage:
     return replace(
         one,
         text="\n\n".join(text for text in (one.text, other.text) if text),
@@ -163,19 +163,19 @@ def _join(one: Turn, other: Turn) -> Turn:
 class _Reading:
     """Reads messages one after the other; remembers the names of calls, for their results may say only an id."""
 
-    def __init__(self, request: Request, form: Form, losses: Losses) -> None:
+    def __init__(self, request: Request, form: ConversationFormat, losses: Losses) -> None:
         parts = (part for message in request.messages for part in message.content)
         self._names = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
         self._form = form
         self._losses = losses
 
-    def turns(self, message: Message, index: int) -> Iterator[Turn]:
+    def turns(self, message: Message, index: int) -> Iterator[TemplateMessage]:
         """Yield the results in a message, then all else that it says."""
         where = f"$.messages[{index}]"
         self._losses.carry(message.extra, where, NAME)
         if message.name is not None:
             self._losses.dropped(where, "name", "the model's template knows roles, not names")
-        turn = Turn(role=_ROLES[message.role])
+        turn = TemplateMessage(role=_ROLES[message.role])
         words: list[str] = []
         for number, part in enumerate(message.content):
             place = f"{where}.content[{number}]"
@@ -193,16 +193,16 @@ class _Reading:
         if turn.text or turn.calls or turn.thought:
             yield turn
 
-    def _result(self, result: ToolResult, where: str) -> Turn:
+    def _result(self, result: ToolResult, where: str) -> TemplateMessage:
         name = result.name or self._names.get(result.call_id)
         text = "\n".join(text for part in result.content if (text := self._words(part, where)))
         if self._form.calls:
             if result.is_error:
                 self._losses.emulated(where, "is_error", "the text begins with `[tool error]`")
                 text = f"[tool error] {text}"
-            return Turn(role="tool", text=text, result=replace(result, name=name))
+            return TemplateMessage(role="tool", text=text, result=replace(result, name=name))
         self._losses.approximated(where, "tool result", "told in words")
-        return Turn(role="user", text=_told(name, text, failed=bool(result.is_error)))
+        return TemplateMessage(role="user", text=_told(name, text, failed=bool(result.is_error)))
 
     def _words(self, part: Part, where: str) -> str:
         match part:

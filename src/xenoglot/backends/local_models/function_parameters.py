@@ -30,7 +30,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
 _NEVER: Final = ("logprobs", "top_logprobs")
 
 
-class Parameters(Struct, frozen=True):
+class FunctionParameters(Struct, frozen=True):
     """The parameters of a function that can be given by name; `rest` says that it takes any others too."""
 
     names: frozenset[str] = frozenset()
@@ -42,11 +42,11 @@ class Parameters(Struct, frozen=True):
         return next((name for name in names if name in self.names), names[0] if self.rest else None)
 
 
-def parameters_of(function: Callable[..., Any], *, given: int) -> Parameters:
+def parameters_of(function: Callable[..., Any], *, given: int) -> FunctionParameters:
     """Return the parameters of `function` that are left when the first `given` have their values."""
     left = _left(function, given)
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return Parameters(
+    return FunctionParameters(
         frozenset(one.name for one in left if one.kind in named),
         rest=any(one.kind is inspect.Parameter.VAR_KEYWORD for one in left),
     )
@@ -69,7 +69,7 @@ def _left(function: Callable[..., Any], given: int) -> list[inspect.Parameter]:
     return [one for one in parameters if one.name not in taken]
 
 
-def settings_for(sampling: Sampling, parameters: Parameters, losses: Losses) -> dict[str, Any]:
+def settings_for(sampling: Sampling, parameters: FunctionParameters, losses: Losses) -> dict[str, Any]:
     """Return what the request says, by the function's own names; what it has no parameter for is a loss.
 
     Stop strings are left out: whoever runs the function sees to them. So is `n`.

@@ -8,8 +8,8 @@ from xenoglot.backends.callable import Callable
 from xenoglot.backends.local_models.async_engine import Templated
 from xenoglot.backends.local_models.prompt_function import Prompted
 from xenoglot.backends.local_models.transformers import Transformers
-from xenoglot.backends.wrappers.json_output import Structured
-from xenoglot.backends.wrappers.text_tools import TextPolicy, Textual
+from xenoglot.backends.wrappers.json_output import JSONBackend
+from xenoglot.backends.wrappers.text_tools import TextBackend, TextPolicy
 from xenoglot.text.registry import AUTO, OFF, get
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.wrappers.emulation_settings import Emulate
 
 
-class Read(Textual):
+class LocalTextBackend(TextBackend):
     """A model whose text is read, let go of with it."""
 
     async def aclose(self) -> None:
@@ -25,7 +25,7 @@ class Read(Textual):
         await self._backend.aclose()
 
 
-class Held(Structured):
+class LocalJSONBackend(JSONBackend):
     """A model whose answers are brought to their schema, let go of with it."""
 
     async def aclose(self) -> None:
@@ -46,8 +46,8 @@ def reading(backend: Backend, syntax: str, emulate: Emulate | None = None) -> Ba
         get(syntax)
     read = backend
     if syntax != OFF:
-        read = Read(backend, TextPolicy(syntax=syntax, tools=not _hears_of_tools(backend)))
-    return read if emulate is None or not emulate.acts else Held(read, emulate)
+        read = LocalTextBackend(backend, TextPolicy(syntax=syntax, tools=not _hears_of_tools(backend)))
+    return read if emulate is None or not emulate.acts else LocalJSONBackend(read, emulate)
 
 
 def _hears_of_tools(backend: Backend) -> bool:

@@ -35,7 +35,7 @@ DEFAULT_MAX_TOKENS: Final = 1024
 """The longest answer where neither the request nor the model's generation config says; the library's own is 20."""
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class GenerationJob(Struct, frozen=True, kw_only=True):
     """A prompt in tokens, and how to go on with it.
 
     `bounded` says that the context leaves less room than was asked for; `stop` ends the model's turn of a transcript;
@@ -152,7 +152,7 @@ class Transformers:
         with self._tokenizing:
             return self._encode(text, special=False)
 
-    def _job(self, request: Request, losses: Losses) -> Job:
+    def _job(self, request: Request, losses: Losses) -> GenerationJob:
         sampling = request.sampling
         settings = drawing(sampling, self._vocabulary, losses, self._tokens_of)
         tokens, stop = self._prompt(request, losses)
@@ -164,7 +164,7 @@ class Transformers:
             raise _overflow(len(tokens), self._context or 0)
         if room < (sampling.max_tokens or 0):
             losses.approximated("$.sampling", "max_tokens", f"the context has room for {room}")
-        return Job(
+        return GenerationJob(
             tokens=tokens,
             settings=settings,
             longest=min(longest, room),
@@ -177,7 +177,7 @@ class Transformers:
     def _default_max_tokens(self) -> int:
         return getattr(self._model.generation_config, "max_new_tokens", None) or DEFAULT_MAX_TOKENS
 
-    async def _speak(self, job: Job) -> AsyncGenerator[Said, None]:
+    async def _speak(self, job: GenerationJob) -> AsyncGenerator[Said, None]:
         """Yield the words as they come, each time after the count, for they may hold a stop string."""
         detokenizer = await asyncio.to_thread(Detokenizer, self._decode, job.before)
         generation = Generation(detokenizer, self._ends)
@@ -198,7 +198,7 @@ class Transformers:
         with self._tokenizing:
             return str(self._tokenizer.decode(tokens, skip_special_tokens=skip, clean_up_tokenization_spaces=False))
 
-    def _generate(self, job: Job, generation: Generation) -> None:
+    def _generate(self, job: GenerationJob, generation: Generation) -> None:
         """Generate, in the model's thread; the seed of one answer is no other's."""
         import torch  # noqa: PLC0415  whoever has a model of the library has it
 
@@ -216,7 +216,7 @@ class Transformers:
             )
 
 
-def _finish(generation: Generation, job: Job) -> Finish:
+def _finish(generation: Generation, job: GenerationJob) -> Finish:
     if generation.ended or generation.tokens < job.longest:
         return Finish(reason="stop")
     return Finish(reason="context" if job.bounded else "length")

@@ -11,12 +11,12 @@ from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, w
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.backends.redaction import Redactor
-from xenoglot.backends.remote.passthrough import Composed, passed
-from xenoglot.backends.remote.request_heads import JSON_TYPE, Heads
-from xenoglot.backends.remote.response_errors import Replies, request_id
+from xenoglot.backends.remote.passthrough import UpstreamRequest, passed
+from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
+from xenoglot.backends.remote.response_errors import ResponseErrors, request_id
 from xenoglot.backends.remote.target_rules import Targets
 from xenoglot.backends.remote.upstream_errors import has_no_endpoint, not_understood, unreachable
-from xenoglot.backends.stream_guard import Reader, Watch
+from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.backends.urls import endpoint
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.backends.wrappers.stop_strings import ended, stop_stage, told
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer, Call
     from xenoglot.backends.embedding import EmbeddingCall
-    from xenoglot.backends.http.client import Reply, Transport
-    from xenoglot.backends.http.exchange import Exchange
-    from xenoglot.backends.http.http1 import Request
+    from xenoglot.backends.http.client import Transport, UpstreamResponse
+    from xenoglot.backends.http.exchange import UpstreamExchange
+    from xenoglot.backends.http.http1 import HTTPRequest
     from xenoglot.codec.dialect import Dialect, Headers
     from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.codec.stage import Stage
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 OK = 200
 
 
-class Spoken(NamedTuple):
+class ExtraDialect(NamedTuple):
     """A further dialect of a server: the backend that calls it so, and for which models; without patterns, for all."""
 
     dialect: Dialect
@@ -96,7 +96,7 @@ class Remote:
         candid: bool = False,
         socket_path: str | None = None,
         most_values: int = MOST_VALUES,
-        also: Sequence[Spoken] = (),
+        also: Sequence[ExtraDialect] = (),
     ) -> None:
         self.name = name
         self._also = also
@@ -106,8 +106,10 @@ class Remote:
         self._url = endpoint(base_url, dialect.path)
         self._transport = transport
         fixed, shown = headers or {}, authorize or dialect.authorize
-        self._heads = Heads([shown(key) for key in keys or (None,)], fixed, socket_path)
-        self._replies = Replies(dialect, Redactor((*keys, *fixed.values())), candid=candid, most_values=most_values)
+        self._heads = RequestHeads([shown(key) for key in keys or (None,)], fixed, socket_path)
+        self._replies = ResponseErrors(
+            dialect, Redactor((*keys, *fixed.values())), candid=candid, most_values=most_values
+        )
 
     async def answer(self, call: Call) -> Answer:
         """Post the request, or each part that the server takes at a time; return the answer as it begins.
@@ -129,7 +131,7 @@ class Remote:
         spoken = self._spoken(dialect, model)
         return self if spoken is None else spoken.remote
 
-    def _spoken(self, dialect: str, model: str) -> Spoken | None:
+    def _spoken(self, dialect: str, model: str) -> ExtraDialect | None:
         for one in self._also:
             if one.dialect.name == dialect and (not one.models or any(matches(name, model) for name in one.models)):
                 return one
@@ -157,7 +159,7 @@ class Remote:
         asked = await offload(call.size, lambda: self.composed(call))
         return await self.answered(await self._send(asked.url, call, asked.body, asked.accept), call, asked)
 
-    def composed(self, call: Call) -> Composed:
+    def composed(self, call: Call) -> UpstreamRequest:
         """Return what the server is sent for `call`.
 
         Raises:
@@ -167,21 +169,23 @@ class Remote:
         accept = self._dialect.framing.media_type if call.request.stream else JSON_TYPE
         same = passed(call, self._dialect, self._target(call))
         if same is None:
-            return Composed(*self._encoded(call), accept=accept, verbatim=False)
+            return UpstreamRequest(*self._encoded(call), accept=accept, verbatim=False)
         verbatim = not (same.renamed and self._restoring(call))
-        return Composed(endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim)
+        return UpstreamRequest(
+            endpoint(self._base_url, same.path, same.query), same.body, accept=accept, verbatim=verbatim
+        )
 
     def takes_untouched(self, dialect: Dialect, model: str) -> bool:
         """Return whether what a client of `dialect` asks of `model`, by this name, may be sent as it is."""
         mine = self._dialect
         return dialect.name == mine.name and not has_model(mine.path) and self._targets.of(model) == Target()
 
-    def untouched(self, body: bytes, *, stream: bool) -> Composed:
+    def untouched(self, body: bytes, *, stream: bool) -> UpstreamRequest:
         """Return what the server is sent then."""
         accept = self._dialect.framing.media_type if stream else JSON_TYPE
-        return Composed(self._url, body, accept=accept, verbatim=True)
+        return UpstreamRequest(self._url, body, accept=accept, verbatim=True)
 
-    async def answered(self, reply: Reply, call: Call, asked: Composed) -> Answer:
+    async def answered(self, reply: UpstreamResponse, call: Call, asked: UpstreamRequest) -> Answer:
         """Return the answer to `call` of which `reply` is the beginning.
 
         Raises:
@@ -204,11 +208,11 @@ class Remote:
         request, target = call.request, self._target(call)
         return request.prompt is None and not target.fan_out and told(call, self._dialect, target) is call
 
-    def streams(self, reply: Reply) -> bool:
+    def streams(self, reply: UpstreamResponse) -> bool:
         """Return whether an answer comes as a stream."""
         return (reply.header("content-type") or "").lower().startswith(self._dialect.framing.media_type)
 
-    def start(self, call: Call, asked: Composed) -> Exchange | None:
+    def start(self, call: Call, asked: UpstreamRequest) -> UpstreamExchange | None:
         """Send what was composed for `call` over a kept connection, at once; `None` where there is none.
 
         Raises:
@@ -216,7 +220,7 @@ class Remote:
         """
         return self._transport.start(self._request(asked.url, call, asked.body, asked.accept))
 
-    async def dial(self, call: Call, asked: Composed, stale: Exchange | None = None) -> Exchange:
+    async def dial(self, call: Call, asked: UpstreamRequest, stale: UpstreamExchange | None = None) -> UpstreamExchange:
         """Send it over a new connection; instead of the kept one that was `stale`, if there was one.
 
         Raises:
@@ -224,11 +228,11 @@ class Remote:
         """
         return await self._transport.begin(self._request(asked.url, call, asked.body, asked.accept), stale)
 
-    def reply(self, exchange: Exchange) -> Reply:
+    def reply(self, exchange: UpstreamExchange) -> UpstreamResponse:
         """Return what was sent back, of which the head is here. Raises `TransportError` where it is none."""
         return self._transport.reply(exchange)
 
-    async def resumed(self, exchange: Exchange | None, call: Call, asked: Composed) -> Answer:
+    async def resumed(self, exchange: UpstreamExchange | None, call: Call, asked: UpstreamRequest) -> Answer:
         """Return the answer to a request that was started; without its `exchange` it is sent anew.
 
         Raises:
@@ -245,16 +249,16 @@ class Remote:
             raise FailureError(unreachable(error)) from None
         return await self.answered(reply, call, asked)
 
-    def watch(self) -> Watch:
+    def watch(self) -> PassthroughMonitor:
         """Return what sees the events in a stream's bytes that are passed on."""
-        return Watch(self._dialect, self._replies.fit_to_show)
+        return PassthroughMonitor(self._dialect, self._replies.fit_to_show)
 
-    def reader(self, call: Call) -> Reader:
+    def reader(self, call: Call) -> GuardedReader:
         """Return what makes events of a stream's bytes, for whoever sent `call`."""
         restoring = self._restoring(call)
         reading = StreamReader(self._dialect.framing, self._dialect.stream_decoder(), UniqueIds(call.request))
         stage = Pipeline(reading, *restoring) if restoring else reading
-        return Reader(stage, reading, self._replies.fit_to_show, call.losses)
+        return GuardedReader(stage, reading, self._replies.fit_to_show, call.losses)
 
     async def count(self, call: Call) -> int | None:
         """Return the prompt's tokens by the server's own endpoint; `None` where its dialect or it has none.
@@ -289,7 +293,7 @@ class Remote:
         return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
 
     def _embeddings(
-        self, data: bytes, reply: Reply, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
+        self, data: bytes, reply: UpstreamResponse, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
     ) -> Embeddings:
         """Return the vectors in a body; none of those that pass as they are, where nothing about them is unusual."""
         glimpse = (
@@ -359,23 +363,23 @@ class Remote:
         path, query, body = addressed(encoded, self._dialect)
         return endpoint(self._base_url, path, query), (encode_json if call.size < LARGE else encode_large)(body)
 
-    async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
+    async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> UpstreamResponse:
         reply = await self._send(url, call, body, accept)
         if reply.status != OK:
             raise await self._replies.refusal(reply)
         return reply
 
-    async def _send(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Reply:
+    async def _send(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> UpstreamResponse:
         try:
             return await self._transport.ask(self._request(url, call, body, accept))
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
 
-    def _request(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> Request:
+    def _request(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> HTTPRequest:
         passed = call.headers if call.dialect == self._dialect.name else ()
         return self._heads.post(url, call.key, accept, passed).request(body)
 
-    async def _whole(self, reply: Reply, call: Call, *, verbatim: bool) -> Answer:
+    async def _whole(self, reply: UpstreamResponse, call: Call, *, verbatim: bool) -> Answer:
         """Return an answer that came in one piece."""
         data = await self._replies.body(reply)
 
@@ -394,7 +398,7 @@ class Remote:
             return ByteAnswer(pieces=_once(Piece(data, told)), aclose=reply.aclose, media_type=JSON_TYPE)
         return EventAnswer(batches=_once(told), aclose=reply.aclose)
 
-    def understood(self, data: bytes, reply: Reply, losses: Losses) -> Response:
+    def understood(self, data: bytes, reply: UpstreamResponse, losses: Losses) -> Response:
         """Return what a whole answer says, whose body is `data`; a finish reason that it lacks is recorded in `losses`.
 
         Raises:
@@ -426,7 +430,7 @@ class Remote:
         names, custom = RestoreNames(call.request, limit), UnwrapCustom(call.request)
         return [*((names,) if names else ()), *((custom,) if custom else ())]
 
-    async def _chunks(self, reply: Reply) -> AsyncIterator[bytes]:
+    async def _chunks(self, reply: UpstreamResponse) -> AsyncIterator[bytes]:
         try:
             async for chunk in reply:
                 yield chunk
@@ -435,7 +439,7 @@ class Remote:
         finally:
             await reply.aclose()
 
-    async def _events(self, reply: Reply, reader: Reader) -> AsyncIterator[Sequence[Event]]:
+    async def _events(self, reply: UpstreamResponse, reader: GuardedReader) -> AsyncIterator[Sequence[Event]]:
         try:
             async for chunk in reply:
                 if events := reader.feed(chunk):
@@ -450,7 +454,7 @@ class Remote:
         finally:
             await reply.aclose()
 
-    def limits(self, reply: Reply) -> RateLimits | None:
+    def limits(self, reply: UpstreamResponse) -> RateLimits | None:
         """Return what the server says of its limits."""
         return self._replies.limits(reply)
 

@@ -25,7 +25,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _TOOLS = frozenset({"tools", "functions"})
 
 
-class Composed(NamedTuple):
+class UpstreamRequest(NamedTuple):
     """A request as a server is sent it: where to, what, and what it is to answer in.
 
     `verbatim` says that its answer may be passed to the client byte for byte.
@@ -37,7 +37,7 @@ class Composed(NamedTuple):
     verbatim: bool
 
 
-class Passed(msgspec.Struct, frozen=True):
+class PassthroughRequest(msgspec.Struct, frozen=True):
     """Where to post the client's bytes, and they; `renamed` says that the server knows tools by other names."""
 
     path: str
@@ -46,7 +46,7 @@ class Passed(msgspec.Struct, frozen=True):
     renamed: bool = False
 
 
-def passed(call: Call, dialect: Dialect, target: Target) -> Passed | None:
+def passed(call: Call, dialect: Dialect, target: Target) -> PassthroughRequest | None:
     """Return the bytes of the client for a server of `dialect`; `None` where they cannot be passed on.
 
     What `target` demands changes the top-level fields that it concerns, and no other: these keep their bytes, and all
@@ -61,22 +61,22 @@ def passed(call: Call, dialect: Dialect, target: Target) -> Passed | None:
     return _untouched(call, call.body, dialect) if target == _UNKNOWN else _rewritten(call, call.body, dialect, target)
 
 
-def _untouched(call: Call, body: bytes, dialect: Dialect) -> Passed:
+def _untouched(call: Call, body: bytes, dialect: Dialect) -> PassthroughRequest:
     """Return the bytes as they are; only the model's name is replaced, where it differs."""
     name = call.request.model
     if has_model(dialect.path):
         said = {"model": name, "stream": call.request.stream}
         path, query, _ = addressed(said, dialect)
-        return Passed(path, query, body)
+        return PassthroughRequest(path, query, body)
     fields = _members(body)
     written = encode_json(name)
     if dialect.model_field not in fields or bytes(fields[dialect.model_field]) != written:
         fields[dialect.model_field] = msgspec.Raw(written)
         body = encode_json(fields)
-    return Passed(dialect.path, "", body)
+    return PassthroughRequest(dialect.path, "", body)
 
 
-def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Passed:
+def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> PassthroughRequest:
     request = fitted(call.request, dialect.name, target, call.losses)
     encoded = dialect.encode_request(request, call.losses, target)
     call.losses.settle()
@@ -84,9 +84,11 @@ def _rewritten(call: Call, body: bytes, dialect: Dialect, target: Target) -> Pas
     fields = _members(body)
     changed = {key: value for key, value in wanted.items() if not _says(fields.get(key), value)}
     if not changed and fields.keys() == wanted.keys():
-        return Passed(path, query, body)
+        return PassthroughRequest(path, query, body)
     encode = encode_json if len(body) < SLICE_BYTES else encode_large
-    return Passed(path, query, encode(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys()))
+    return PassthroughRequest(
+        path, query, encode(_merged(fields, wanted, changed)), renamed=bool(_TOOLS & changed.keys())
+    )
 
 
 def _says(raw: msgspec.Raw | None, value: JSON) -> bool:

@@ -11,7 +11,7 @@ from xenoglot.shortcuts import shortcut
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xenoglot.backends.http.http1 import Prepared
+    from xenoglot.backends.http.http1 import PreparedRequest
     from xenoglot.codec.dialect import Headers
 
 USER_AGENT = "xenoglot"
@@ -23,7 +23,7 @@ LONGEST = 4096
 """Bytes of a head that is kept."""
 
 
-class Heads:
+class RequestHeads:
     """Writes them: the fields of the server's key first, then those that are sent to it in any case (`fixed`).
 
     With `socket_path` the server is at that unix socket.
@@ -33,9 +33,9 @@ class Heads:
         self._socket_path = socket_path
         own = {name.lower(): value for name, value in fixed.items()}
         self._shown = [{"user-agent": USER_AGENT, **dict(key), **own} for key in keys]
-        self._prepared: dict[object, Prepared] = {}
+        self._prepared: dict[object, PreparedRequest] = {}
 
-    def post(self, url: str, key: int, accept: str, passed: Headers = ()) -> Prepared:
+    def post(self, url: str, key: int, accept: str, passed: Headers = ()) -> PreparedRequest:
         """Return the head of a POST of JSON, with the fields of the client that are `passed` on.
 
         Raises:
@@ -50,13 +50,13 @@ class Heads:
             self._keep(kind, found)
         return found
 
-    def get(self, url: str) -> Prepared:
+    def get(self, url: str) -> PreparedRequest:
         """Return the head of a GET of JSON, with the first key."""
         fields = {**self._shown[0], "accept": JSON_TYPE}
         return prepare("GET", url, (*fields.items(), (hop_count.HEADER, hop_count.onward())), self._socket_path)
 
     @shortcut("heads")
-    def _keep(self, kind: object, prepared: Prepared) -> None:
+    def _keep(self, kind: object, prepared: PreparedRequest) -> None:
         if len(prepared.start) > LONGEST:
             return
         if len(self._prepared) >= MOST:

@@ -16,7 +16,7 @@ from xenoglot.errors import FailureError, WireError
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
-    from xenoglot.backends.http.client import Reply
+    from xenoglot.backends.http.client import UpstreamResponse
     from xenoglot.backends.redaction import Redactor
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
@@ -33,7 +33,7 @@ _IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 """In which of its headers a server says what it calls a request: OpenAI and most others, Anthropic, AWS, Azure."""
 
 
-class Replies:
+class ResponseErrors:
     """Reads the replies of one server; of what it says in its own words, `redact` takes the secrets out.
 
     Where it is `candid`, nothing else is: whoever asks is the one whose key the server knows.
@@ -47,7 +47,7 @@ class Replies:
         self._candid = candid
         self._most = most_values
 
-    async def body(self, reply: Reply) -> bytes:
+    async def body(self, reply: UpstreamResponse) -> bytes:
         """Return the whole body. Raises `FailureError` where it does not all come."""
         try:
             return await reply.read()
@@ -56,7 +56,7 @@ class Replies:
         finally:
             reply.close()
 
-    async def json(self, reply: Reply) -> JSON:
+    async def json(self, reply: UpstreamResponse) -> JSON:
         """Return the whole body as JSON. Raises `FailureError` where it does not all come, or is none."""
         return self.parsed(await self.body(reply))
 
@@ -78,7 +78,7 @@ class Replies:
             return False
         return True
 
-    async def refusal(self, reply: Reply) -> FailureError:
+    async def refusal(self, reply: UpstreamResponse) -> FailureError:
         """Return what a status other than 200 says. No redirect is followed, least of all with our key (U42)."""
         if reply.status < REFUSED:
             reply.close()
@@ -92,7 +92,7 @@ class Replies:
         error = self.failure(body, reply)
         return self._with_body(error, data, reply) if self._candid else error
 
-    def _with_body(self, error: FailureError, data: bytes, reply: Reply) -> FailureError:
+    def _with_body(self, error: FailureError, data: bytes, reply: UpstreamResponse) -> FailureError:
         """Return the error with the beginning of its body, where its dialect found no message in that."""
         failure, unread = error.failure, self._dialect.decode_error(reply.status, None)
         if failure.details is not None or failure.message != unread.message:
@@ -100,7 +100,7 @@ class Replies:
         text = self._redact(data[:_READ_OF_BODY].decode("utf-8", "replace")).strip()[:MOST_KEPT]
         return FailureError(replace(failure, details=text), error.limits) if text else error
 
-    def failure(self, body: JSON, reply: Reply) -> FailureError:
+    def failure(self, body: JSON, reply: UpstreamResponse) -> FailureError:
         """Return what an error says whose body this is."""
         failure = self.fit_to_show(self._dialect.decode_error(reply.status, body))
         headers, now = headers_in(body) | dict(reply.headers), time.time()
@@ -113,13 +113,13 @@ class Replies:
         """Return what a client may know of a failure."""
         return redacted(failure, self._redact) if self._candid else fit_to_show(failure, self._redact)
 
-    def limits(self, reply: Reply) -> RateLimits | None:
+    def limits(self, reply: UpstreamResponse) -> RateLimits | None:
         """Return what the headers say of the server's limits."""
         prefix = self._dialect.limits_prefix
         said = None if prefix is None else reply.beginning(prefix)
         return self._dialect.decode_limits(said, time.time()) if said else None
 
 
-def request_id(reply: Reply) -> str | None:
+def request_id(reply: UpstreamResponse) -> str | None:
     """Return what the server calls the request that it replies to; `None` where it does not say."""
     return next((said for name in _IDS if (said := reply.header(name))), None)

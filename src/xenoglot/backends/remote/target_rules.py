@@ -18,7 +18,7 @@ _MOST, _LONGEST = 1024, 256
 client, there is no end of them."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class TargetRule(Struct, frozen=True, kw_only=True):
     """The facts of those models whose names fit one of `names`, in which `*` is any number of characters."""
 
     names: tuple[str, ...]
@@ -28,7 +28,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 class Targets:
     """The facts that hold for each model: those of the first rule that its name fits, else the usual ones."""
 
-    def __init__(self, usual: Target, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, usual: Target, rules: Sequence[TargetRule] = ()) -> None:
         self.usual = usual
         self._rules = rules
         self._known: dict[str, Target] = {}

@@ -16,15 +16,15 @@ def read_as(backend: Backend, text_syntax: str, emulate: Emulation) -> Backend:
     textual = _textual(backend, text_syntax, emulate)
     if not emulate.acts:
         return textual
-    from xenoglot.backends.wrappers.json_output import Structured  # noqa: PLC0415  few need it
+    from xenoglot.backends.wrappers.json_output import JSONBackend  # noqa: PLC0415  few need it
 
-    return Structured(textual, emulate)
+    return JSONBackend(textual, emulate)
 
 
 def _textual(backend: Backend, text_syntax: str, emulate: Emulation) -> Backend:
     syntax = AUTO if text_syntax == OFF and emulate.tools else text_syntax
     if syntax == OFF:
         return backend
-    from xenoglot.backends.wrappers.text_tools import TextPolicy, Textual  # noqa: PLC0415  as above
+    from xenoglot.backends.wrappers.text_tools import TextBackend, TextPolicy  # noqa: PLC0415  as above
 
-    return Textual(backend, TextPolicy(syntax=syntax, tools=emulate.tools, repair=emulate.repair))
+    return TextBackend(backend, TextPolicy(syntax=syntax, tools=emulate.tools, repair=emulate.repair))

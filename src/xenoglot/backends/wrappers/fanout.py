@@ -48,7 +48,7 @@ _COUNTS: Final = (
 _REFUSALS: Final = (FailureError, WireError, LossError)
 
 
-class Share(Struct, frozen=True, kw_only=True):
+class CallShare(Struct, frozen=True, kw_only=True):
     """A part of a request; `first` is the number that its first candidate has in the whole."""
 
     call: Call
@@ -62,7 +62,7 @@ _BEGUN: Final[_Item] = (0, ())
 """That a worker has its first answer: no events, of whichever share."""
 
 
-def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[Share]:
+def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[CallShare]:
     """Return the parts of a request: one for each of its `texts`, one for each of its `candidates`, or the whole.
 
     Raises:
@@ -80,9 +80,9 @@ def shares_of(call: Call, *, texts: bool, candidates: bool) -> list[Share]:
         requests = [one for request in requests for one in _one_by_one(request, each)]
         each = 1
     if len(requests) == 1:
-        return [Share(call=call, first=0)]
+        return [CallShare(call=call, first=0)]
     whole = replace(call, body=None)
-    return [Share(call=replace(whole, request=one), first=place * each) for place, one in enumerate(requests)]
+    return [CallShare(call=replace(whole, request=one), first=place * each) for place, one in enumerate(requests)]
 
 
 def _check_size(request: Request, each: int) -> None:
@@ -101,7 +101,7 @@ def _one_by_one(request: Request, count: int) -> Iterator[Request]:
         yield replace(request, sampling=replace(sampling, n=None, seed=seed))
 
 
-async def fan_out(shares: Sequence[Share], ask: Callable[[Call], Awaitable[Answer]]) -> EventAnswer:
+async def fan_out(shares: Sequence[CallShare], ask: Callable[[Call], Awaitable[Answer]]) -> EventAnswer:
     """Ask for all `shares` and return their one answer, when those that run first have begun, or enough has come.
 
     Raises:
@@ -127,7 +127,7 @@ async def _ask(ask: Callable[[Call], Awaitable[Answer]], call: Call) -> EventAns
 class _Merger:
     """The workers, and what they bring."""
 
-    def __init__(self, shares: Sequence[Share], ask: Callable[[Call], Awaitable[Answer]]) -> None:
+    def __init__(self, shares: Sequence[CallShare], ask: Callable[[Call], Awaitable[Answer]]) -> None:
         self.limits: RateLimits | None = None
         self._shares = shares
         self._ask = ask
@@ -209,7 +209,7 @@ class _Merge:
         self._firsts = firsts
         self._losses = losses
         self._started = False
-        self._counts = Counts()
+        self._counts = UsageSum()
 
     def feed(self, number: int, batch: Iterable[Event]) -> list[Event]:
         """Take events of the answer `number`; return them as events of the whole."""
@@ -239,7 +239,7 @@ class _Merge:
                 return (replace(event, candidate=first + event.candidate),) if first else (event,)
 
 
-class Counts:
+class UsageSum:
     """The counts of all answers together; what nobody said is not said."""
 
     def __init__(self) -> None:

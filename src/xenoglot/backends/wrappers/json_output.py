@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer
 from xenoglot.backends.wrappers.emulation_settings import Emulate
-from xenoglot.backends.wrappers.json_retry import Insisting
+from xenoglot.backends.wrappers.json_retry import JSONRetry
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.events import Failed
 from xenoglot.model.failure import Failure
-from xenoglot.text.json.check import Check
-from xenoglot.text.json.prompting import WHERE, Asked, as_prompt, as_tool, check_depth, wants_json
-from xenoglot.text.json.schema import Schema, require
+from xenoglot.text.json.check import JSONCheck
+from xenoglot.text.json.prompting import WHERE, JSONPrompt, as_prompt, as_tool, check_depth, wants_json
+from xenoglot.text.json.schema import JSONSchema, require
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from xenoglot.model.events import Event
     from xenoglot.model.request import OutputFormat, Request
 
-__all__ = ["Emulate", "Structured"]
+__all__ = ["Emulate", "JSONBackend"]
 
 
-class Structured:
+class JSONBackend:
     """A backend whose answers in JSON are what was asked for. Other requests pass through it untouched."""
 
     def __init__(self, backend: Backend, policy: Emulate) -> None:
@@ -63,11 +63,11 @@ class Structured:
         if schema is None or not asked.judged:
             return _read(answer, asked.reading(call.losses))
         if self._policy.retries and call.request.prompt is None:
-            insisting = Insisting(answer, shaped, asked, schema, self._ask, self._policy.retries, self._policy.lenient)
+            insisting = JSONRetry(answer, shaped, asked, schema, self._ask, self._policy.retries, self._policy.lenient)
             return EventAnswer(
                 batches=insisting.batches, aclose=insisting.aclose, limits=answer.limits, request_id=answer.request_id
             )
-        check = Check(schema, call.losses, lenient=self._policy.lenient)
+        check = JSONCheck(schema, call.losses, lenient=self._policy.lenient)
         return _read(answer, Pipeline(asked.reading(call.losses), check))
 
     async def count(self, call: Call) -> int | None:
@@ -86,12 +86,12 @@ class Structured:
     def _concerns(self, request: Request) -> bool:
         return self._policy.acts and wants_json(request)
 
-    def _asked(self, call: Call) -> Asked:
+    def _asked(self, call: Call) -> JSONPrompt:
         match self._policy.schema:
             case "tool" if call.request.prompt is None:
                 return as_tool(call.request, call.losses)
             case "none":
-                return Asked(request=call.request)
+                return JSONPrompt(request=call.request)
             case _:  # a text that is to be continued has no turns for calls, but it may have a system turn
                 return as_prompt(call.request, call.losses)
 
@@ -103,17 +103,21 @@ class Structured:
         return answer
 
 
-def _schema(output: OutputFormat | None, *, compiled: bool) -> Schema | None:
+Structured = JSONBackend
+"""Its name in the last release: an alias for one release."""
+
+
+def _schema(output: OutputFormat | None, *, compiled: bool) -> JSONSchema | None:
     """Return the schema that the answer is held against, if it is."""
     schema = None if output is None else output.schema
     try:
         check_depth(schema)
-        return Schema(schema, f"{WHERE}.schema") if compiled else None
+        return JSONSchema(schema, f"{WHERE}.schema") if compiled else None
     except WireError as error:
         raise FailureError(Failure(kind="invalid_request", message=str(error), param=error.path)) from None
 
 
-def _shaped(call: Call, asked: Asked) -> Call:
+def _shaped(call: Call, asked: JSONPrompt) -> Call:
     """Return the call as the model is asked; nothing passes untouched, for somebody has to look at the answer."""
     losses = call.losses.moved(asked.moved) if asked.moved else call.losses
     return replace(call, request=asked.request, losses=losses, body=None)

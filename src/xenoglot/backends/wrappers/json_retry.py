@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from xenoglot.backends.wrappers.fanout import Counts, failure_of
+from xenoglot.backends.wrappers.fanout import UsageSum, failure_of
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.content import Text, ToolCall, ToolResult
@@ -18,7 +18,7 @@ from xenoglot.model.events import Event, Failed, Finished, Ping, Started, UsageR
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import Folder, merge_usage
 from xenoglot.model.request import Message
-from xenoglot.text.json.check import Judge, Verdict, let_pass
+from xenoglot.text.json.check import JSONFault, JSONFaultMonitor, let_pass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Call, EventAnswer
     from xenoglot.model.content import Part
     from xenoglot.model.response import Usage
-    from xenoglot.text.json.prompting import Asked
-    from xenoglot.text.json.schema import Schema
+    from xenoglot.text.json.prompting import JSONPrompt
+    from xenoglot.text.json.schema import JSONSchema
 
 LARGEST: Final = 33_554_432
 """The most that is held of one try, in characters and what stands around them."""
@@ -37,7 +37,7 @@ _REFUSALS: Final = (FailureError, WireError, LossError)
 _Outcome: TypeAlias = "list[Event] | Failed"
 
 
-class Insisting:
+class JSONRetry:
     """An answer in the making: `first` is the model's first try, to `call`, which is what `asked` makes of a request.
 
     `ask` asks again, up to `retries` times for each candidate; `lenient` passes the last try on, whatever it is.
@@ -47,8 +47,8 @@ class Insisting:
         self,
         first: EventAnswer,
         call: Call,
-        asked: Asked,
-        schema: Schema,
+        asked: JSONPrompt,
+        schema: JSONSchema,
         ask: Callable[[Call], Awaitable[EventAnswer]],
         retries: int,
         lenient: bool,  # noqa: FBT001
@@ -61,7 +61,7 @@ class Insisting:
         self._ask = ask
         self._retries = retries
         self._lenient = lenient
-        self._counts = Counts()
+        self._counts = UsageSum()
         self._total: Usage | None = None
         self._tries = 0
 
@@ -98,7 +98,7 @@ class Insisting:
     def _usage(self) -> Sequence[Event]:
         return () if self._total is None else (UsageReported(usage=self._total),)
 
-    async def _mended(self, taken: _Try, index: int, verdict: Verdict) -> _Outcome:
+    async def _mended(self, taken: _Try, index: int, verdict: JSONFault) -> _Outcome:
         """Ask again until the candidate is valid; return its events, or why there are none."""
         turns: list[Message] = []
         place, tries = index, 1
@@ -174,9 +174,9 @@ async def _events(answer: EventAnswer) -> AsyncGenerator[Event]:
 class _Try:
     """One answer of the model, as it came and as it is read."""
 
-    def __init__(self, asked: Asked, schema: Schema) -> None:
+    def __init__(self, asked: JSONPrompt, schema: JSONSchema) -> None:
         self.events: list[Event] = []
-        self.verdicts: dict[int, Verdict] = {}
+        self.verdicts: dict[int, JSONFault] = {}
         self.failed: Failed | None = None
         self.finished = False
         self.usage: Usage | None = None
@@ -184,7 +184,7 @@ class _Try:
         self.losses = Losses()  # of a try that nobody may ever see
         self._came = Folder()
         self._reading = asked.reading(self.losses)
-        self._judge = Judge(schema)
+        self._judge = JSONFaultMonitor(schema)
         self._size = 0
 
     def feed(self, event: Event) -> None:
@@ -230,7 +230,7 @@ class _Try:
                 pass
 
 
-def _told(content: tuple[Part, ...], verdict: Verdict) -> list[Message]:
+def _told(content: tuple[Part, ...], verdict: JSONFault) -> list[Message]:
     """Return the turns behind an answer that is not valid: itself, and what is wrong with it."""
     said = Text(text=verdict.told())
     calls = [part for part in content if isinstance(part, ToolCall)]

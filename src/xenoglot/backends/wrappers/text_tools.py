@@ -16,7 +16,7 @@ from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.failure import Failure
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.registry import AUTO, chosen, get, marked
 from xenoglot.text.stage import TextStage
 from xenoglot.text.strip_control_tokens import ending
@@ -45,7 +45,7 @@ class TextPolicy(Struct, frozen=True, kw_only=True):
     repair: Mending = "off"
 
 
-class Textual:
+class TextBackend:
     """A backend whose answers are read by `policy`. `identify` makes the id of a call."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Textual:
     def _stage(self, call: Call, syntax: Syntax) -> Stage[Event, Event]:
         stage = TextStage(
             syntax,
-            Declared.by(call.request),
+            DeclaredTools.by(call.request),
             lambda _candidate, _number: self._identify(),
             call.losses,
             repair=_repair() if self._policy.repair != "off" else None,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Backend
-from xenoglot.backends.remote.target_rules import Rule, Targets
+from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.client.call.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
 from xenoglot.codec.glob import matches
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from xenoglot.engine.backend import Engine
     from xenoglot.engine.embedding import EmbeddingEngine
     from xenoglot.model.catalog import ModelInfo
-    from xenoglot.providers.provider import Face, Provider
+    from xenoglot.providers.provider import Provider, ProviderEndpoint
 
 Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Backend]]
 """Gives a backend, and lets go of it."""
@@ -57,7 +57,7 @@ class Address(Struct, frozen=True, kw_only=True):
     socket_path: str | None = None
     keys: tuple[str, ...] = ()
     headers: dict[str, str] = {}
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[TargetRule, ...] = ()
     target: Target = Target()
     authorize: Callable[[str | None], Headers] | None = None
     provider: str | None = None
@@ -151,7 +151,7 @@ def _of_url(url: str, naming: Naming, environ: Mapping[str, str]) -> Address:
     )
 
 
-def _of_row(row: Provider, face: Face, naming: Naming, environ: Mapping[str, str]) -> Address:
+def _of_row(row: Provider, face: ProviderEndpoint, naming: Naming, environ: Mapping[str, str]) -> Address:
     settings = naming.settings or {}
     unknown = settings.keys() - row.settings.keys()
     if unknown:
@@ -164,7 +164,8 @@ def _of_row(row: Provider, face: Face, naming: Naming, environ: Mapping[str, str
     dialect = _dialect(face)
     told = [models for models in row.models if face.dialect in (models.dialects or face.dialect)]
     rules = [
-        Rule(names=models.names, target=catalog.target_of(row.quirks, face.quirks, models.quirks)) for models in told
+        TargetRule(names=models.names, target=catalog.target_of(row.quirks, face.quirks, models.quirks))
+        for models in told
     ]
     return Address(
         name=row.name,
@@ -182,7 +183,7 @@ def _of_row(row: Provider, face: Face, naming: Naming, environ: Mapping[str, str
     )
 
 
-def _dialect(face: Face) -> Dialect:
+def _dialect(face: ProviderEndpoint) -> Dialect:
     own = {"path": face.path, "models_path": face.models_path}
     told = {key: value for key, value in own.items() if value is not None}
     return replace(get(face.dialect), **told) if told else get(face.dialect)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from xenoglot.errors import FailureError, WireError, failure_error
 from xenoglot.model.failure import Failure
 from xenoglot.policy.failure_policy import judge
-from xenoglot.policy.retry import Budget, Retry, delay
+from xenoglot.policy.retry import Retry, RetryBudget, delay
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Tries:
     def __init__(self, retry: Retry, world: World) -> None:
         self._retry = retry
         self._world = world
-        self._budget = Budget(self._retry.budget, self._retry.budget_floor)
+        self._budget = RetryBudget(self._retry.budget, self._retry.budget_floor)
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return what `attempt` gives, the first time that it gives something.

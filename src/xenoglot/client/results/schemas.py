@@ -17,7 +17,7 @@ from xenoglot.client.results.strict_schema import VALUE, closed, holds_strictly
 from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError, XenoglotError
 from xenoglot.model.request import OutputFormat
-from xenoglot.text.json.code_fence import Fence
+from xenoglot.text.json.code_fence import StripFence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ class Shape(Generic[T]):
         Raises:
             MismatchError: it is no JSON, or none of this type.
         """
-        fence = Fence()
+        fence = StripFence()
         text = fence.feed(text) + fence.close()
         if not text.strip():
             raise MismatchError([Mismatch("$", "expected JSON, found nothing")])

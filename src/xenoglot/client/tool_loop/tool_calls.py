@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from xenoglot.backends.thread_iterator import CrowdedError, Steps
+from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
 from xenoglot.tools.context import ToolContext
@@ -159,7 +159,7 @@ class Execution:
         try:
             made = await self._called(ready, partial(_step, ready, context, self._limit))
             return made if isinstance(made, ToolOutput) else as_output(await made, self._limit)
-        except CrowdedError:
+        except ThreadLimitError:
             return failed("not run: too many tools are running")
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -178,7 +178,7 @@ class Execution:
         if self._here is not None and self._alone(ready):
             made: ToolOutput | Awaitable[object] = await self._here(step)
             return made
-        steps = Steps()
+        steps = ThreadRunner()
         try:
             return await steps.run(step)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
+from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, RateBudget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ def decode_limits(headers: Mapping[str, str], now: float) -> RateLimits | None:
     return RateLimits(**budgets) if any(budgets.values()) else None
 
 
-def _decode_budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> Budget | None:
+def _decode_budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> RateBudget | None:
     limit, remaining, reset = map(headers.get, names)
     if limit is remaining is reset is None:
         return None
-    budget = Budget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset, now))
+    budget = RateBudget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset, now))
     return None if budget.limit is budget.remaining is budget.reset is None else budget
 
 
@@ -73,7 +73,7 @@ def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:
     """Return the headers that tell `limits` at `now` (Unix seconds)."""
     headers = []
     for field, word in BUDGETS.items():
-        budget: Budget | None = getattr(limits, field)
+        budget: RateBudget | None = getattr(limits, field)
         if budget is None:
             continue
         if budget.limit is not None:

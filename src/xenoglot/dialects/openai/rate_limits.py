@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, Budget, RateLimits
+from xenoglot.model.limits import LONGEST_RESET, MOST_DIGITS, RateBudget, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,11 +41,11 @@ def encode_limits(limits: RateLimits, now: float) -> list[tuple[str, str]]:  # n
     return [*_headers("requests", limits.requests), *_headers("tokens", tokens)]
 
 
-def _budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> Budget | None:
+def _budget(headers: Mapping[str, str], names: Sequence[str], now: float) -> RateBudget | None:
     limit, remaining, reset = map(headers.get, names)
     if limit is remaining is reset is None:
         return None
-    budget = Budget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset or "", now))
+    budget = RateBudget(limit=_count(limit), remaining=_count(remaining), reset=_seconds(reset or "", now))
     return None if budget.limit is budget.remaining is budget.reset is None else budget
 
 
@@ -72,11 +72,11 @@ def _duration_or_moment(text: str, now: float) -> float | None:
     return max(0.0, (number / 1000 if number > _MILLISECONDS else number) - now)
 
 
-def _remaining(budget: Budget) -> float:
+def _remaining(budget: RateBudget) -> float:
     return math.inf if budget.remaining is None else budget.remaining
 
 
-def _headers(name: str, budget: Budget | None) -> Iterator[tuple[str, str]]:
+def _headers(name: str, budget: RateBudget | None) -> Iterator[tuple[str, str]]:
     if budget is None:
         return
     if budget.limit is not None:

@@ -12,7 +12,7 @@ from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.model.content import ToolCall
 from xenoglot.model.events import BlockStarted, Finished
 from xenoglot.model.request import Tool
-from xenoglot.text.declared_tools import Declared
+from xenoglot.text.declared_tools import DeclaredTools
 from xenoglot.text.stage import TextStage
 from xenoglot.text.syntax import Syntax
 
@@ -82,6 +82,6 @@ def _syntax(manner: ModelTraits, request: Request) -> Syntax:
     return row if request.tools else replace(row, calls=(), slips=())
 
 
-def _declared(request: Request) -> Declared:
+def _declared(request: Request) -> DeclaredTools:
     tools = [tool for tool in request.tools if isinstance(tool, Tool)]
-    return Declared.of([replace(tool, parameters=PARAMETERS) if tool.kind == "custom" else tool for tool in tools])
+    return DeclaredTools.of([replace(tool, parameters=PARAMETERS) if tool.kind == "custom" else tool for tool in tools])

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from xenoglot.engine.grammar.free_json import written
 from xenoglot.model.request import Tool
-from xenoglot.text.declared_tools import Declared
-from xenoglot.text.output_pieces import Arguments, Words
+from xenoglot.text.declared_tools import DeclaredTools
+from xenoglot.text.output_pieces import ArgumentsPiece, TextPiece
 from xenoglot.text.parser.text_parser import parser
 from xenoglot.text.syntax import Place, Syntax
 
 if TYPE_CHECKING:
-    from xenoglot.text.syntax import Calls
+    from xenoglot.text.syntax import CallSyntax
 
 _NAMES: Final = ("a", "b")
 _ARGUMENTS: Final = '{"@": 0}'
@@ -47,7 +47,7 @@ PLAIN: Final = CallFormat(lead=(), joint=("\n",), tail=(), spell=_plain)
 """Calls of a model that knows none: one JSON object in a line."""
 
 
-def form_of(calls: Calls) -> CallFormat | None:
+def form_of(calls: CallSyntax) -> CallFormat | None:
     """Return the form that `calls` is; `None` where a grammar cannot hold a model to it.
 
     The family's own writer is asked for one call and for two; how they differ tells where the parts begin and end.
@@ -66,17 +66,17 @@ def form_of(calls: Calls) -> CallFormat | None:
     return CallFormat(before, joint, after, lambda name: _around(calls, name), marker, calls.place)
 
 
-def _is_read(calls: Calls, text: str) -> bool:
+def _is_read(calls: CallSyntax, text: str) -> bool:
     """Return whether the family's reader finds the call that its writer wrote."""
     row = Syntax(name="", title="", source="", calls=(calls,))
-    stage = parser(row, Declared.of([Tool(name=_NAMES[0])]))
+    stage = parser(row, DeclaredTools.of([Tool(name=_NAMES[0])]))
     around = "".join([*calls.begin[:1], *calls.open[:1], text, *calls.close[:1], *calls.end[:1]])
     pieces = [*stage.feed(around), *stage.close()]
-    said = "".join(piece.text for piece in pieces if isinstance(piece, Arguments))
-    return said == _ARGUMENTS and not any(isinstance(piece, Words) for piece in pieces)
+    said = "".join(piece.text for piece in pieces if isinstance(piece, ArgumentsPiece))
+    return said == _ARGUMENTS and not any(isinstance(piece, TextPiece) for piece in pieces)
 
 
-def texts_around(calls: Calls) -> list[str]:
+def texts_around(calls: CallSyntax) -> list[str]:
     """Return what the family writes around the name and the arguments of a call."""
     name, argument = "a_name", "an_argument"
     (text,) = calls.payload.write([(name, f'{{"{argument}": 0}}')])
@@ -84,7 +84,7 @@ def texts_around(calls: Calls) -> list[str]:
 
 
 def _listed(
-    calls: Calls, before: tuple[str, ...], after: tuple[str, ...], marker: str, texts: tuple[str, str]
+    calls: CallSyntax, before: tuple[str, ...], after: tuple[str, ...], marker: str, texts: tuple[str, str]
 ) -> CallFormat:
     """Return the form of calls that stand in one list."""
     one, two = texts
@@ -113,7 +113,7 @@ def _and(before: tuple[str, ...], lead: str) -> tuple[str, ...]:
     return (*before, lead) if lead else before
 
 
-def _around(calls: Calls, name: str) -> tuple[str, str]:
+def _around(calls: CallSyntax, name: str) -> tuple[str, str]:
     (text,) = calls.payload.write([(name, _ARGUMENTS)])
     head, _, foot = text.rpartition(_ARGUMENTS)
     return head, foot

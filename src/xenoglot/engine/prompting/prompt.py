@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.engine.server.runtime import Runtime
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.text.syntax import Thoughts
+    from xenoglot.text.syntax import ReasoningSyntax
 
 _MARK: Final = re.compile(r"xeno(\d+)(?=x)")
 
@@ -37,7 +37,9 @@ class Prompt:
         self._said = [{**message, "content": self._of(index)} for index, message in enumerate(said)]
         self._tools = list(tools)
 
-    async def tokens(self, losses: Losses, *, wanted: bool | None = None, ended: Thoughts | None = None) -> list[int]:
+    async def tokens(
+        self, losses: Losses, *, wanted: bool | None = None, ended: ReasoningSyntax | None = None
+    ) -> list[int]:
         """Return the prompt. A last turn of the assistant is left open for the model to go on.
 
         `wanted` is whether the model is told to think, `ended` the tags of a thought that is over before it begins.
@@ -81,7 +83,7 @@ class Prompt:
         return as_template == await self._runtime.tokens_of_content(text)
 
 
-def over(prompt: str, tags: Thoughts) -> str:
+def over(prompt: str, tags: ReasoningSyntax) -> str:
     """Return what has to be added to a prompt so that the model's thought is over before it begins."""
     end = prompt.rstrip()
     if end.endswith(tags.close):

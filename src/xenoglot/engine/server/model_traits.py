@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from xenoglot.engine.prompting.call_formats import CallFormat, form_of, texts_around
 from xenoglot.text import registry
 from xenoglot.text.registry import AUTO, OFF
-from xenoglot.text.syntax import Calls, Syntax, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ class ModelTraits(Struct, frozen=True, kw_only=True):
     tools: bool = False
     syntax: Syntax | None = None
     form: CallFormat | None = None
-    thoughts: Thoughts | None = None
+    thoughts: ReasoningSyntax | None = None
 
     @property
     def otherwise(self) -> bool:
@@ -71,7 +71,7 @@ def manner_of(template: ChatTemplate, model: str, policy: str = AUTO) -> ModelTr
     )
 
 
-def thinks(manner: ModelTraits, template: ChatTemplate, *, wanted: bool | None) -> Thoughts | None:
+def thinks(manner: ModelTraits, template: ChatTemplate, *, wanted: bool | None) -> ReasoningSyntax | None:
     """Return the tags of the thoughts of an answer; `wanted` is whether the model is told to think, or not told."""
     tags = manner.thoughts
     return None if tags is None else replace(tags, implied=template.ends.get(wanted, "").rstrip().endswith(tags.open))
@@ -105,20 +105,20 @@ def _likeliest(text: str) -> Syntax:
     return best[1]
 
 
-def _in(template: ChatTemplate, row: Syntax) -> list[Calls]:
+def _in(template: ChatTemplate, row: Syntax) -> list[CallSyntax]:
     """Return the forms of the row, those of which the template speaks first."""
     return sorted(row.calls, key=lambda calls: not any(marker in template.text for marker in calls.markers))
 
 
-def _thoughts(template: ChatTemplate, row: Syntax | None) -> Thoughts | None:
+def _thoughts(template: ChatTemplate, row: Syntax | None) -> ReasoningSyntax | None:
     """Return how a model of this template thinks: as its row says, or as the template does."""
     known = [*(row.thoughts if row is not None else ()), *_all_thoughts()]
     return next((tags for tags in known if _both(template.text, tags)), None)
 
 
-def _both(text: str, tags: Thoughts) -> bool:
+def _both(text: str, tags: ReasoningSyntax) -> bool:
     return any(tag in text for tag in tags.open) and any(tag in text for tag in tags.close)
 
 
-def _all_thoughts() -> Iterable[Thoughts]:
+def _all_thoughts() -> Iterable[ReasoningSyntax]:
     return (tags for name in registry.names() for tags in registry.get(name).thoughts)

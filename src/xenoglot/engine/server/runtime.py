@@ -18,7 +18,7 @@ from xenoglot.errors import FailureError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.backends.http.client import Reply, Transport
+    from xenoglot.backends.http.client import Transport, UpstreamResponse
     from xenoglot.engine.server.server_process import EngineEndpoint
     from xenoglot.model.json import JSON, JSONObject
 
@@ -269,7 +269,7 @@ class Runtime:
         found = (await self._ask("POST", "/v1/embeddings", body, _Vectors)).data
         return [one.embedding for one in sorted(found, key=lambda one: one.index)]
 
-    async def complete(self, fields: JSONObject) -> Reply:
+    async def complete(self, fields: JSONObject) -> UpstreamResponse:
         """Start a completion and return the stream that it comes in."""
         return await self._send("POST", "/completion", fields)
 
@@ -288,7 +288,7 @@ class Runtime:
         except msgspec.DecodeError:
             raise FailureError(BROKEN) from None
 
-    async def _send(self, method: str, path: str, body: JSON) -> Reply:
+    async def _send(self, method: str, path: str, body: JSON) -> UpstreamResponse:
         data = b"" if body is None else encode_json(body)
         endpoint = await self._ready()
         try:
@@ -311,7 +311,7 @@ class Runtime:
         if error.kind == "timeout" and error.stage != "connect":
             self._process.hung()
 
-    async def _send_to(self, endpoint: EngineEndpoint, method: str, path: str, data: bytes) -> Reply:
+    async def _send_to(self, endpoint: EngineEndpoint, method: str, path: str, data: bytes) -> UpstreamResponse:
         headers = [("authorization", f"Bearer {endpoint.key}"), ("content-type", "application/json")]
         return await self._transport.send(method, endpoint.url + path, headers, data, socket_path=endpoint.socket_path)
 

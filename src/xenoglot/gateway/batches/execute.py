@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.batch_lines import Outcome, encode_output, encode_result, written
+from xenoglot.backends.batch_lines import LineOutcome, encode_output, encode_result, written
 from xenoglot.backends.offload import offload
 from xenoglot.codec.invalid_request import invalid
 from xenoglot.codec.json.json_io import MOST_NUMBERS, decode_answer
@@ -151,19 +151,19 @@ async def ask(services: BatchServices, batch: Batch, request: Request) -> Told:
     exchange = LineExchange(batch.endpoint, [("content-type", "application/json"), *batch.headers], request.body)
     try:
         outcome = await _answered(services, row, RequestContext(exchange, dialect, record), exchange, batch.owner)
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, LineOutcome):
             size = sum(map(len, exchange.written))
             told = await offload(size, lambda: line(batch, request.number, request.name, outcome))
             return Told(line=told, usage=record.usage or Usage())
         status, body = dialect.encode_error(replace(outcome, request_id=record.request_id))
         record.begin(status)
-        said = Outcome(status=status, body=body, request_id=record.request_id)
+        said = LineOutcome(status=status, body=body, request_id=record.request_id)
         return Told(line=line(batch, request.number, request.name, said), failure=outcome, asked=record.tries > 0)
     finally:
         services.observer.write(record)
 
 
-def line(batch: Batch, number: int, name: str, outcome: Outcome) -> bytes:
+def line(batch: Batch, number: int, name: str, outcome: LineOutcome) -> bytes:
     """Return the line of a result, its end included."""
     batching = dialects.get(batch.kind).batching
     if batching is not None and batching.files_path is not None:
@@ -175,17 +175,17 @@ def line(batch: Batch, number: int, name: str, outcome: Outcome) -> bytes:
 
 def left(batch: Batch, number: int, name: str, why: Unanswered) -> bytes:
     """Return the line of a request that was not asked before its batch was over."""
-    return line(batch, number, name, Outcome(unanswered=why))
+    return line(batch, number, name, LineOutcome(unanswered=why))
 
 
 async def _answered(
     services: BatchServices, row: EndpointRow | None, ctx: RequestContext, exchange: LineExchange, owner: str
-) -> Outcome | Failure:
+) -> LineOutcome | Failure:
     """Have an endpoint answer; return the answer, or why there is none."""
     record = ctx.record
     try:
         await _answer(services, row, ctx, owner)
-        return Outcome(status=exchange.status, body=await exchange.answer(), request_id=record.request_id)
+        return LineOutcome(status=exchange.status, body=await exchange.answer(), request_id=record.request_id)
     except FailureError as error:
         failure = error.failure
     except WireError as error:

@@ -20,7 +20,7 @@ from xenoglot.store.batches import Request
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
-    from xenoglot.backends.batch_lines import Line
+    from xenoglot.backends.batch_lines import BatchLine
     from xenoglot.codec.features.batch import Batch
     from xenoglot.gateway.store_service import Keeper
 
@@ -63,7 +63,7 @@ class Inputs:
             return None
         return Request(number, line.custom_id, encode_json(line.body))
 
-    def _decode(self, text: bytes, number: int) -> Line:
+    def _decode(self, text: bytes, number: int) -> BatchLine:
         """Return what a line asks, if that belongs into this batch.
 
         Raises:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.config.schema import Problems
     from xenoglot.model.json import JSON
-    from xenoglot.providers.provider import Face, Provider
+    from xenoglot.providers.provider import Provider, ProviderEndpoint
 
 
 class ModelOverrides(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ def tables(said: list[JSON]) -> list[JSON]:
     return [{"dialect": one} if isinstance(one, str) else one for one in said]
 
 
-def moved(address: str, main: Face, other: Face) -> str:
+def moved(address: str, main: ProviderEndpoint, other: ProviderEndpoint) -> str:
     """Return where the `other` face of a provider is, whose `main` face is at this address and not that of its row."""
     scheme, host, path, query, _ = urlsplit(address)
     ours, theirs = (urlsplit(face.base_url).path for face in (main, other))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from xenoglot import dialect_registry as dialects
-from xenoglot.backends.remote.target_rules import Rule, Targets
+from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.codec.glob import matches
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.emulate import check_syntax
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.schema import Problems
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.providers.provider import Face, Models, Provider
+    from xenoglot.providers.provider import ModelRule, Provider, ProviderEndpoint
 
 _PATH = re.compile(r"/[!-\"$->@-~]*")
 _NOWHERE = {"dialect": "chat", "base_url": "http://127.0.0.1"}
@@ -80,7 +80,7 @@ class _Table(NamedTuple):
     problems: Problems
 
 
-def _spoken(said: JSONObject, table: _Table, main: Face) -> JSONObject:
+def _spoken(said: JSONObject, table: _Table, main: ProviderEndpoint) -> JSONObject:
     """Return a further dialect of an upstream, filled from the row where the file does not set it."""
     upstream, row = table.said, table.row
     face = next((face for face in row.faces if face.dialect == said.get("dialect")), None)
@@ -101,7 +101,7 @@ def _spoken(said: JSONObject, table: _Table, main: Face) -> JSONObject:
     }
 
 
-def _address(table: _Table, face: Face) -> JSON:
+def _address(table: _Table, face: ProviderEndpoint) -> JSON:
     said, row, path, environ, problems = table
     settings = said.get("settings", {})
     if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
@@ -120,7 +120,7 @@ def _address(table: _Table, face: Face) -> JSON:
     return base_url(face, values) if values.keys() >= {*needed(face)} else _NOWHERE["base_url"]
 
 
-def _filled(said: JSONObject, row: Provider, face: Face, address: JSON) -> JSONObject:
+def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JSON) -> JSONObject:
     told = _table(said, "target")
     usual: JSONObject = {
         "key_env": row.key_env,
@@ -140,13 +140,13 @@ def _filled(said: JSONObject, row: Provider, face: Face, address: JSON) -> JSONO
     }
 
 
-def _facts_of(row: Provider, face: Face, told: JSONObject) -> list[JSON]:
+def _facts_of(row: Provider, face: ProviderEndpoint, told: JSONObject) -> list[JSON]:
     return [
         _facts(models, row, face, told) for models in row.models if face.dialect in (models.dialects or face.dialect)
     ]
 
 
-def _facts(models: Models, row: Provider, face: Face, told: JSONObject) -> JSONObject:
+def _facts(models: ModelRule, row: Provider, face: ProviderEndpoint, told: JSONObject) -> JSONObject:
     quirks = catalog.merged(row.quirks, face.quirks, models.quirks) | told
     fields: JSONObject = {"context": models.context, "text_syntax": models.text_syntax}
     known = {key: value for key, value in fields.items() if value is not None}
@@ -229,7 +229,7 @@ def dialect_of(upstream: UpstreamSettings) -> Dialect:
 
 def targets_of(upstream: UpstreamSettings) -> Targets:
     """Return what is known of a server and of its models."""
-    return Targets(upstream.target, [Rule(names=facts.names, target=facts.target) for facts in upstream.facts])
+    return Targets(upstream.target, [TargetRule(names=facts.names, target=facts.target) for facts in upstream.facts])
 
 
 def syntax_of(facts: Iterable[ModelOverrides], model: str, usual: str) -> str:

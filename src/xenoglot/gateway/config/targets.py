@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from xenoglot.gateway.config.schema import join, shown, unknown
 from xenoglot.model.request import Sampling
-from xenoglot.policy.capabilities import When
+from xenoglot.policy.capabilities import RequestCondition
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -66,7 +66,7 @@ class ModelTarget(Struct, frozen=True, kw_only=True):
     model: str | None = None
     weight: Annotated[float, Meta(ge=0, le=1_000_000)] = 1.0
     tier: Annotated[int, Meta(ge=0, le=100)] = 0
-    when: When = When()
+    when: RequestCondition = RequestCondition()
     defaults: Sampling = Sampling()
     caps: Caps = Caps()
 

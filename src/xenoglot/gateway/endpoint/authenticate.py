@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from xenoglot.gateway.auth.keys import KEY_HEADERS, WRONG, Principal
 from xenoglot.model.failure import Failure
-from xenoglot.policy.auth_throttle import Throttle, source_of
+from xenoglot.policy.auth_throttle import AuthThrottle, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class AuthService:
 
     def __init__(self, keyring: Keyring, clock: Callable[[], float]) -> None:
         self.keyring = keyring
-        self.throttle = Throttle()
+        self.throttle = AuthThrottle()
         self.clock = clock
 
     def admitted(self, exchange: Exchange, policy: Policy) -> Principal | Failure:

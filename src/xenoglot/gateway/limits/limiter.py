@@ -11,14 +11,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.errors import FailureError
-from xenoglot.policy.limits.admission_queue import Applicant, WaitingRoom
+from xenoglot.policy.limits.admission_queue import AdmissionQueue, QueueEntry
 from xenoglot.policy.limits.scope import Scope
 from xenoglot.policy.limits.sliding_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from xenoglot.policy.limits.usage_ledger import Lack, Taken
+    from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage
 
 __all__ = ["Lease", "Limiter", "MemoryLimiter", "Scope", "Window"]
 
@@ -93,7 +93,7 @@ class MemoryLease:
 
     __slots__ = ("_limiter", "_taken")
 
-    def __init__(self, limiter: MemoryLimiter, taken: Taken) -> None:
+    def __init__(self, limiter: MemoryLimiter, taken: ScopeReservation) -> None:
         self._limiter = limiter
         self._taken = taken
 
@@ -111,7 +111,7 @@ class MemoryLimiter:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._room = WaitingRoom()
+        self._room = AdmissionQueue()
         self._futures: dict[int, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._refused: Counter[tuple[str, str]] = Counter()
@@ -132,13 +132,13 @@ class MemoryLimiter:
         taken = self._room.come_at_once(scopes, tokens, self.clock())
         return None if taken is None else MemoryLease(self, taken)
 
-    def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> Applicant:
+    def applicant(self, scopes: Sequence[Scope], owner: str, tokens: int, patience: float | None) -> QueueEntry:
         """Return somebody who wants in, from now on."""
         waits = [scope.queue_seconds for scope in scopes]
         seconds = min(waits if patience is None else [*waits, patience])
-        return Applicant(scopes=tuple(scopes), owner=owner, tokens=tokens, until=self.clock() + seconds)
+        return QueueEntry(scopes=tuple(scopes), owner=owner, tokens=tokens, until=self.clock() + seconds)
 
-    async def admit(self, one: Applicant) -> Taken:
+    async def admit(self, one: QueueEntry) -> ScopeReservation:
         """Let somebody in.
 
         Raises:
@@ -147,7 +147,7 @@ class MemoryLimiter:
         self._tell(self._room.come(one, self.clock()))
         return await self._decided(one)
 
-    async def admit_again(self, one: Applicant, lacks: Sequence[Lack]) -> Taken:
+    async def admit_again(self, one: QueueEntry, lacks: Sequence[Shortage]) -> ScopeReservation:
         """Let somebody in who was in, and for whom there is no room elsewhere.
 
         Raises:
@@ -156,7 +156,7 @@ class MemoryLimiter:
         self._tell(self._room.send_back(one, lacks, self.clock()))
         return await self._decided(one)
 
-    def give_back(self, taken: Taken, used: int | None, *, asked: bool) -> None:
+    def give_back(self, taken: ScopeReservation, used: int | None, *, asked: bool) -> None:
         """Give back what a request held, once."""
         decided = self._room.leave(taken, used, self.clock(), asked=asked)
         if decided or self._futures or self._timer is not None:
@@ -173,7 +173,7 @@ class MemoryLimiter:
             self._timer.cancel()
             self._timer = None
 
-    async def _decided(self, one: Applicant) -> Taken:
+    async def _decided(self, one: QueueEntry) -> ScopeReservation:
         if not one.is_decided:
             await self._wait(one)
         if one.taken is not None:
@@ -183,7 +183,7 @@ class MemoryLimiter:
         self._refused[one.refused_by, failure.kind] += 1
         raise FailureError(failure)
 
-    async def _wait(self, one: Applicant) -> None:
+    async def _wait(self, one: QueueEntry) -> None:
         turn = self._futures[one.number] = asyncio.get_running_loop().create_future()
         self._arm()
         try:
@@ -197,7 +197,7 @@ class MemoryLimiter:
         finally:
             del self._futures[one.number]
 
-    def _tell(self, decided: Iterable[Applicant]) -> None:
+    def _tell(self, decided: Iterable[QueueEntry]) -> None:
         """Wake those whose fate is decided, and see when to look again."""
         for one in decided:
             turn = self._futures.get(one.number)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.limits.limiter import Lease, LimiterMetrics
     from xenoglot.gateway.limits.redis_scripts import LimitRequest
-    from xenoglot.policy.limits.admission_queue import Applicant
+    from xenoglot.policy.limits.admission_queue import QueueEntry
     from xenoglot.policy.limits.scope import Scope
-    from xenoglot.policy.limits.usage_ledger import Lack, Taken
+    from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage
 
 T = TypeVar("T")
 
@@ -57,7 +57,9 @@ class RedisLease:
 
     __slots__ = ("asked", "limiter", "name", "since", "taken", "tokens")
 
-    def __init__(self, limiter: RedisLimiter, name: str, one: Applicant, asked: LimitRequest, taken: Taken) -> None:
+    def __init__(
+        self, limiter: RedisLimiter, name: str, one: QueueEntry, asked: LimitRequest, taken: ScopeReservation
+    ) -> None:
         self.limiter = limiter
         self.name = name
         self.asked = asked
@@ -168,7 +170,7 @@ class RedisLimiter:
         await self._local.aclose()
         await self._server.aclose()
 
-    async def _ask(self, lease: RedisLease, one: Applicant) -> list[Lack]:
+    async def _ask(self, lease: RedisLease, one: QueueEntry) -> list[Shortage]:
         """Ask the server for what was taken here; nothing is lacking where it grants it, or is lost."""
         asking = self._start(self._server.enter(lease.asked.enter(lease.name, self._server_clock(), self._lasts)))
         try:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, json
 
 from xenoglot.policy.limits.sliding_window import MOST_ENTRIES
-from xenoglot.policy.limits.usage_ledger import Lack
+from xenoglot.policy.limits.usage_ledger import Shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from xenoglot.policy.limits.admission_queue import Applicant
+    from xenoglot.policy.limits.admission_queue import QueueEntry
     from xenoglot.policy.limits.scope import Scope
     from xenoglot.policy.limits.sliding_window import Window
 
@@ -238,21 +238,23 @@ def renew(leases: Sequence[tuple[str, str]], now: int, lasts: int) -> tuple[Sequ
     return [key for key, _ in leases], json.encode({"now": now, "lasts": lasts, "ids": names})
 
 
-def read_shortages(answer: Sequence[Any], one: Applicant, now: float, poll: float) -> list[Lack]:
+def read_shortages(answer: Sequence[Any], one: QueueEntry, now: float, poll: float) -> list[Shortage]:
     """Return what `ENTER` says is missing; `now` is ours. After `poll` seconds others may have given back something."""
-    found: dict[int, Lack] = {}
+    found: dict[int, Shortage] = {}
     for index, why, wait in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
         scope, until = one.scopes[int(index)], now + int(wait) / MICROSECONDS
         lack = {
-            b"places": Lack(scope, "places", again=now + poll),
-            b"tokens": Lack(scope, "window", until, returnable=True, again=min(until, now + poll), tokens=one.tokens),
-            b"requests": Lack(scope, "window", until),
+            b"places": Shortage(scope, "places", again=now + poll),
+            b"tokens": Shortage(
+                scope, "window", until, returnable=True, again=min(until, now + poll), tokens=one.tokens
+            ),
+            b"requests": Shortage(scope, "window", until),
         }[why]
         found[int(index)] = _worse(lack, found.get(int(index)))
     return list(found.values())
 
 
-def _worse(lack: Lack, other: Lack | None) -> Lack:
+def _worse(lack: Shortage, other: Shortage | None) -> Shortage:
     """Return the one that lasts longer; that of a window tells more than that of places, and surely comes to an end."""
     if other is None or other.why == "places":
         return lack

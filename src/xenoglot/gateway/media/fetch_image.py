@@ -6,8 +6,8 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.backends.http.client import Deadlines, Limits, Transport, TransportError
-from xenoglot.backends.http.dns import Lookup
+from xenoglot.backends.http.client import Deadlines, Transport, TransportError, TransportLimits
+from xenoglot.backends.http.dns import AddressLookup
 from xenoglot.errors import FailureError
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
 from xenoglot.model.content import Inline
@@ -37,10 +37,10 @@ class Fetcher:
         transport: Callable[..., Transport] = Transport,
     ) -> None:
         self._settings = settings
-        self._resolve = resolve or Lookup()
+        self._resolve = resolve or AddressLookup()
         self._transport = transport(
             deadlines=Deadlines(connect=settings.seconds, first_byte=settings.seconds, total=settings.seconds),
-            limits=Limits(body_bytes=settings.max_bytes, idle_connections=1, idle_seconds=1.0),
+            limits=TransportLimits(body_bytes=settings.max_bytes, idle_connections=1, idle_seconds=1.0),
             resolve=self._public,
         )
 

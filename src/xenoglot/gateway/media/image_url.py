@@ -16,7 +16,7 @@ from xenoglot.backends.http.timeouts import TransportError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from xenoglot.backends.http.http1 import Location
+    from xenoglot.backends.http.http1 import RequestURL
 
     Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -48,7 +48,7 @@ class BlockedError(Exception):
     """The URL is not to be opened; the text says why, without any of it."""
 
 
-def checked(url: str, ports: Collection[int]) -> Location:
+def checked(url: str, ports: Collection[int]) -> RequestURL:
     """Return where `url` leads, in the parts that the transport asks for.
 
     Raises:

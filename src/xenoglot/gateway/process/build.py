@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from xenoglot.backends.http.client import Transport
-from xenoglot.backends.remote.backend import Remote, Spoken
+from xenoglot.backends.remote.backend import ExtraDialect, Remote
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded
@@ -133,8 +133,8 @@ def build_remote(name: str, upstream: UpstreamSettings, transport: Transport, co
 
 def _spoken(
     name: str, upstream: UpstreamSettings, transport: Transport, config: Config, models: tuple[str, ...]
-) -> Spoken:
-    return Spoken(dialect_of(upstream), build_remote(name, upstream, transport, config), models)
+) -> ExtraDialect:
+    return ExtraDialect(dialect_of(upstream), build_remote(name, upstream, transport, config), models)
 
 
 def without_deadline(deadlines: Deadlines) -> Deadlines:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.backends.http.client import Reply
-    from xenoglot.backends.http.exchange import Exchange as Asked
+    from xenoglot.backends.http.client import UpstreamResponse
+    from xenoglot.backends.http.exchange import UpstreamExchange as Asked
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.relay.push_sink import Attempt
@@ -96,7 +96,7 @@ class Passage:
         self.asking = asking
         self.telling = Telling(asking)
         self.loop = asyncio.get_running_loop()
-        self.reply: Reply | None = None
+        self.reply: UpstreamResponse | None = None
         self._ctx = ctx
         self._relay, self._requests = services
         self._attempt = attempt

@@ -12,7 +12,7 @@ from xenoglot.gateway.relay.envelope import JSON_TYPE, OK
 from xenoglot.model.fold import Folder, unfold
 
 if TYPE_CHECKING:
-    from xenoglot.backends.http.client import Reply
+    from xenoglot.backends.http.client import UpstreamResponse
     from xenoglot.gateway.relay.push_sink import Attempt, Sink
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
@@ -23,7 +23,7 @@ class WholePassing:
 
     begun = False
 
-    def __init__(self, passage: Sink, attempt: Attempt, reply: Reply, limits: RateLimits | None) -> None:
+    def __init__(self, passage: Sink, attempt: Attempt, reply: UpstreamResponse, limits: RateLimits | None) -> None:
         self._passage = passage
         self._remote = attempt.remote
         self._dialect = passage.dialect

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from xenoglot.backends.backend import Call
 from xenoglot.backends.remote.backend import Remote
-from xenoglot.backends.remote.passthrough import Composed
+from xenoglot.backends.remote.passthrough import UpstreamRequest
 from xenoglot.gateway.routing.reservation import Hold
 from xenoglot.gateway.upstream.preserve_reasoning import Recorder
 
@@ -30,7 +30,7 @@ class Attempt(Struct):
     hold: Hold
     remote: Remote
     call: Call
-    composed: Composed
+    composed: UpstreamRequest
     recorder: Recorder | None = None
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from xenoglot.backends.remote.upstream_errors import unreachable
-from xenoglot.backends.stream_guard import Reader, Watch
+from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.relay.envelope import OK
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from xenoglot.backends.http.client import Reply, TransportError
+    from xenoglot.backends.http.client import TransportError, UpstreamResponse
     from xenoglot.gateway.relay.push_sink import Sink
     from xenoglot.gateway.upstream.preserve_reasoning import Recorder
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.limits import RateLimits
 
-Stage_ = TypeVar("Stage_", Reader, Watch)
+Stage_ = TypeVar("Stage_", GuardedReader, PassthroughMonitor)
 
 _REFUSED = (FailureError, LossError, WireError, RecursionError)
 """What says that an answer cannot be told."""
@@ -38,7 +38,7 @@ class _StreamPassing(Generic[Stage_]):
     _tells_events: ClassVar[bool]
     """Whether the client is told the events; else the bytes that they are seen in, which begin by themselves."""
 
-    def __init__(self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Stage_) -> None:
+    def __init__(self, passage: Sink, reply: UpstreamResponse, limits: RateLimits | None, stage: Stage_) -> None:
         self.begun: bool = False
         """Whether the answer has begun; from then on it is consumed."""
         self._passage: Sink = passage
@@ -178,7 +178,7 @@ class _StreamPassing(Generic[Stage_]):
         return self._encoder.write((Ping(),))
 
 
-class EventsPassing(_StreamPassing[Reader]):
+class EventsPassing(_StreamPassing[GuardedReader]):
     """The answer of a server of another dialect, or one whose bytes must change.
 
     A `recorder` stores what the client may strip of it.
@@ -187,7 +187,12 @@ class EventsPassing(_StreamPassing[Reader]):
     _tells_events = True
 
     def __init__(
-        self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Reader, recorder: Recorder | None = None
+        self,
+        passage: Sink,
+        reply: UpstreamResponse,
+        limits: RateLimits | None,
+        stage: GuardedReader,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(passage, reply, limits, stage)
         self._recording = None if recorder is None else Recording(recorder)
@@ -226,12 +231,14 @@ class EventsPassing(_StreamPassing[Reader]):
         self._passage.over()
 
 
-class BytesPassing(_StreamPassing[Watch]):
+class BytesPassing(_StreamPassing[PassthroughMonitor]):
     """The answer of a server of the client's own dialect: its bytes, and somebody who watches."""
 
     _tells_events = False
 
-    def __init__(self, passage: Sink, reply: Reply, limits: RateLimits | None, stage: Watch) -> None:
+    def __init__(
+        self, passage: Sink, reply: UpstreamResponse, limits: RateLimits | None, stage: PassthroughMonitor
+    ) -> None:
         super().__init__(passage, reply, limits, stage)
         self._ends = self._telling.framing.ends
         self._told = False

@@ -22,9 +22,9 @@ from xenoglot.gateway.routing.reservation import Hold
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
 from xenoglot.policy.capabilities import matches_when, needs_of
-from xenoglot.policy.failure_policy import CROWDED, Verdict, judge
+from xenoglot.policy.failure_policy import CROWDED, FailureAction, judge
 from xenoglot.policy.retry import delay
-from xenoglot.policy.target_order import Candidate, order
+from xenoglot.policy.target_order import TargetCandidate, order
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.routing.router import Plan, Route
     from xenoglot.model.request import Request
     from xenoglot.policy.capabilities import Need
-    from xenoglot.policy.retry import Budget
+    from xenoglot.policy.retry import RetryBudget
 
 Answered = TypeVar("Answered")
 
@@ -193,7 +193,7 @@ class Dispatch(Generic[Answered]):
         if self._asked is not None:
             self._record.routed(self._asked)
 
-    def _wait(self, failure: Failure, verdict: Verdict, attempt: int, hold: Hold, *, last: bool) -> float | None:
+    def _wait(self, failure: Failure, verdict: FailureAction, attempt: int, hold: Hold, *, last: bool) -> float | None:
         """Return the seconds until the same target is tried again, `None` where it is not.
 
         It is tried at once with another key; else, as long as there are other targets, these are asked instead.
@@ -215,7 +215,7 @@ class Dispatch(Generic[Answered]):
         return self._plan.patience - (self._dispatcher.clock() - self._began)
 
     @property
-    def _budget(self) -> Budget:
+    def _budget(self) -> RetryBudget:
         return self._dispatcher.ward.budget(self._plan)
 
     def _worth_another(self) -> bool:
@@ -228,7 +228,7 @@ class Dispatch(Generic[Answered]):
         self._spent = self._left < 0 or not self._budget.spend(self._dispatcher.clock())
         return not self._spent
 
-    def _judged(self, failure: Failure, hold: Hold) -> Verdict:
+    def _judged(self, failure: Failure, hold: Hold) -> FailureAction:
         """Return what a failure means; where the target was not even asked, it was in nobody's power."""
         return judge(failure, hold.retry, fallback_on=self._plan.fallback_on) if hold.asked else CROWDED
 
@@ -295,7 +295,7 @@ def ordered(dispatcher: Dispatcher, plan: Plan, routes: Sequence[Route], group: 
     if len(routes) == 1:
         return routes
     candidates = [
-        Candidate(index=index, name=route.name, weight=route.weight, tier=route.tier)
+        TargetCandidate(index=index, name=route.name, weight=route.weight, tier=route.tier)
         for index, route in enumerate(routes)
     ]
     loads = {index: dispatcher.ward.of(route).load for index, route in enumerate(routes)}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import Lease, Scope
     from xenoglot.gateway.routing.router import Route
     from xenoglot.gateway.routing.target_health import Health
-    from xenoglot.policy.failure_policy import Verdict
+    from xenoglot.policy.failure_policy import FailureAction
     from xenoglot.policy.retry import Retry
 
 _logger = logging.getLogger("xenoglot.gateway")
@@ -170,7 +170,7 @@ class Hold:
         """The tokens that were used so far, as far as that was told."""
         return _used(self._record) or 0
 
-    def failed(self, failure: Failure, verdict: Verdict, used: int = 0) -> None:
+    def failed(self, failure: Failure, verdict: FailureAction, used: int = 0) -> None:
         """Note how the target failed, and give back what it had; `used` tokens were used there all the same."""
         health = self._health
         if verdict.blames == "key" and health is not None and health.breaker is not None:

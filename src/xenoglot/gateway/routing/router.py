@@ -14,7 +14,7 @@ from xenoglot.gateway.config.provider_defaults import syntax_of
 from xenoglot.gateway.config.settings import ModelSettings, OnLoss, Preserve, UpstreamSettings
 from xenoglot.gateway.config.targets import Affinity, Caps, ModelTarget, StreamBuffer
 from xenoglot.model.request import Sampling
-from xenoglot.policy.capabilities import When
+from xenoglot.policy.capabilities import RequestCondition
 from xenoglot.policy.failure_policy import Reason
 from xenoglot.policy.target_order import Strategy
 from xenoglot.text.registry import OFF
@@ -66,7 +66,7 @@ class Route(Struct, frozen=True, kw_only=True):
     substituted: bool = False
     weight: float = 1.0
     tier: int = 0
-    when: When = When()
+    when: RequestCondition = RequestCondition()
     named: bool = False
     """Whether the client's name went through, so that there may be any number of these."""
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from xenoglot.policy.breaker import Breaker
 from xenoglot.policy.keys import KeyPool
-from xenoglot.policy.retry import Budget, Retry
-from xenoglot.policy.target_order import Load, averaged
+from xenoglot.policy.retry import Retry, RetryBudget
+from xenoglot.policy.target_order import TargetLoad, averaged
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
@@ -49,9 +49,9 @@ class Health:
         """What came of asking it: `answered`, or the kind of the failure."""
 
     @property
-    def load(self) -> Load:
+    def load(self) -> TargetLoad:
         """What the choice of a target goes by."""
-        return Load(self.running, self.latency)
+        return TargetLoad(self.running, self.latency)
 
     def began(self, seconds: float) -> None:
         """Note how long a first byte took."""
@@ -66,7 +66,7 @@ class Ward:
         self._config = config
         self._health: dict[tuple[str, str], Health] = {}
         """By backend and model; by backend alone where any name goes through."""
-        self._budgets: dict[str, Budget] = {}
+        self._budgets: dict[str, RetryBudget] = {}
 
     def of(self, route: Route) -> Health:
         """Return the health of the target of `route`."""
@@ -84,12 +84,12 @@ class Ward:
         self._health[place] = found
         return found
 
-    def budget(self, plan: Plan) -> Budget:
+    def budget(self, plan: Plan) -> RetryBudget:
         """Return what further tries of requests by `plan` may cost."""
         found = self._budgets.get(plan.name)
         if found is None:
             retry = self.of(plan.route).retry
-            found = self._budgets[plan.name] = Budget(retry.budget, retry.budget_floor)
+            found = self._budgets[plan.name] = RetryBudget(retry.budget, retry.budget_floor)
         return found
 
     def inherit(self, other: Ward) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.backends.backend import Call, Continuer, EventAnswer, Lacking
+from xenoglot.backends.backend import Call, EventAnswer, LimitedBackend, ResumableBackend
 from xenoglot.backends.offload import LARGE, offload
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.loss import Losses
@@ -201,7 +201,7 @@ class Asking(Struct):
     def _goes_on(self, route: Route) -> bool:
         backend = self.services.models.backend(route)
         plain = reading(backend, route) is backend
-        return plain and isinstance(backend, Continuer) and backend.continues(route.model)
+        return plain and isinstance(backend, ResumableBackend) and backend.continues(route.model)
 
     async def _ask(self, route: Route, key: int) -> Answer:
         self.losses.rewind(self._kept_losses)
@@ -275,7 +275,7 @@ def routes_for(
 def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
     """Return what the target of `route` cannot do, by itself or with what is done for it here."""
     backend = services.models.backend(route)
-    if not isinstance(backend, Lacking):
+    if not isinstance(backend, LimitedBackend):
         return frozenset()
     emulated = {"tools": route.emulate.tools, "structured": route.emulate.acts}
     return frozenset(need for need in backend.lacks(route.model) if not emulated.get(need))

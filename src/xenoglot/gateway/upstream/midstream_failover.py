@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer
-from xenoglot.backends.wrappers.fanout import Counts
+from xenoglot.backends.wrappers.fanout import UsageSum
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import (
@@ -102,7 +102,7 @@ class Splice:
         """What the open block held before."""
         self._cut = 0
         """How many characters of it are trimmed."""
-        self._counts = Counts()
+        self._counts = UsageSum()
         self._held = ""
         self._trimming = True
         if said.usage is not None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.model.failure import Failure
-from xenoglot.policy.limits.fair_queue import Turns
+from xenoglot.policy.limits.fair_queue import FairQueue
 from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.usage_ledger import Lack, Ledger, Taken
+from xenoglot.policy.limits.usage_ledger import ScopeReservation, Shortage, UsageLedger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ NEVER: Final = "limit_exceeded"
 """The `code` of a failure that no waiting will help."""
 
 
-class Applicant(Struct, eq=False, kw_only=True):
+class QueueEntry(Struct, eq=False, kw_only=True):
     """A request that wants in before `until`; then it has `taken` something, or there was a `failure`."""
 
     scopes: tuple[Scope, ...]
@@ -41,7 +41,7 @@ class Applicant(Struct, eq=False, kw_only=True):
     number: int = 0
     passed: int = 0
     lacking: frozenset[str] = frozenset()
-    taken: Taken | None = None
+    taken: ScopeReservation | None = None
     failure: Failure | None = None
     refused_by: str = ""
 
@@ -56,21 +56,21 @@ class Applicant(Struct, eq=False, kw_only=True):
         return self.taken is not None or self.failure is not None
 
 
-class WaitingRoom:
+class AdmissionQueue:
     """Those who want in. Methods return whose fate they decided beside that of whoever they were called for."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
-        self._turns: Turns[Applicant] = Turns()
+        self.ledger = UsageLedger()
+        self._turns: FairQueue[QueueEntry] = FairQueue()
         self._number = 0
 
     def __len__(self) -> int:
         return len(self._turns)
 
-    def __iter__(self) -> Iterator[Applicant]:
+    def __iter__(self) -> Iterator[QueueEntry]:
         return iter(self._turns)
 
-    def come(self, one: Applicant, now: float) -> list[Applicant]:
+    def come(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Come in, wait, or be refused: see its `is_decided`."""
         self._number += 1
         one.number = self._number
@@ -78,7 +78,7 @@ class WaitingRoom:
         decided = self._call(now, one.lane)
         return decided if one.is_decided else decided + self._seat(one, now)
 
-    def come_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken | None:
+    def come_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
         """Come in if there is room, and nobody waits who wants into one of `scopes`; else nothing happened."""
         if self._turns:
             names = {scope.name for scope in scopes}
@@ -86,13 +86,13 @@ class WaitingRoom:
                 return None
         return self.ledger.take_at_once(scopes, tokens, now)
 
-    def leave(self, taken: Taken, used: int | None, now: float, *, asked: bool = True) -> list[Applicant]:
-        """Give back what was taken, as `Ledger.give` has it; who was let in by that is returned."""
+    def leave(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> list[QueueEntry]:
+        """Give back what was taken, as `UsageLedger.give` has it; who was let in by that is returned."""
         if not self.ledger.give(taken, used, now, asked=asked) or not self._turns:
             return []
         return self._call(now, [scope.name for scope in taken.scopes])
 
-    def give_up(self, one: Applicant, now: float) -> list[Applicant]:
+    def give_up(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Want in no more: what came in the meantime is given back."""
         if one.taken is not None:
             return self.leave(one.taken, 0, now, asked=False)
@@ -101,7 +101,7 @@ class WaitingRoom:
         self._turns.leave(one)
         return self._call(now, one.lane)
 
-    def expire(self, one: Applicant, now: float) -> list[Applicant]:
+    def expire(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Have waited too long: unless its turn came at the last moment, it is refused."""
         decided = self._call(now, one.lane)
         if one.is_decided:
@@ -109,7 +109,7 @@ class WaitingRoom:
         self._refuse(one, self.ledger.lacks(one.scopes, one.tokens, now), now)
         return decided + self._call(now, one.lane)
 
-    def send_back(self, one: Applicant, lacks: Sequence[Lack], now: float) -> list[Applicant]:
+    def send_back(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> list[QueueEntry]:
         """Wait again, in front of the others: somebody who sees more said that there is no room."""
         if one.taken is not None:
             self.ledger.give(one.taken, 0, now, asked=False)
@@ -123,7 +123,7 @@ class WaitingRoom:
         decided = self._call(now, one.lane)
         return decided if one.is_decided else decided + self._seat(one, now)
 
-    def advance(self, now: float) -> list[Applicant]:
+    def advance(self, now: float) -> list[QueueEntry]:
         """Let in who can come in now."""
         return self._call(now, None)
 
@@ -137,7 +137,7 @@ class WaitingRoom:
         soonest = min(times, default=inf)
         return None if soonest == inf else soonest
 
-    def refusal(self, lacks: Sequence[Lack], now: float) -> Failure:
+    def refusal(self, lacks: Sequence[Shortage], now: float) -> Failure:
         """Return what to say to a request that has to go."""
         for lack in lacks:
             if lack.why == "never":
@@ -151,14 +151,14 @@ class WaitingRoom:
         message = f"overloaded: too many requests{where} are under way, and none of them made room in time"
         return Failure(kind="overloaded", message=message, retry_after=self._pace(lacks))
 
-    def _seat(self, one: Applicant, now: float) -> list[Applicant]:
+    def _seat(self, one: QueueEntry, now: float) -> list[QueueEntry]:
         """Have somebody wait who could not come in, or refuse it; return whom else that decided."""
         lacks = self.ledger.lacks(one.scopes, one.tokens, now)
         if one.until <= now or any(_is_hopeless(lack, one) for lack in lacks):
             self._refuse(one, lacks, now)
             return self._call(now, one.lane)
         one.lacking = frozenset(lack.scope.name for lack in lacks) or frozenset(one.lane)
-        decided: list[Applicant] = []
+        decided: list[QueueEntry] = []
         for scope in one.scopes:
             if scope.name in one.lacking and (crowded := self._crowded_out(one, scope)) is not None:
                 self._refuse(crowded, [lack for lack in lacks if lack.scope.name == scope.name] or lacks, now)
@@ -167,7 +167,7 @@ class WaitingRoom:
                 break
         return decided
 
-    def _crowded_out(self, one: Applicant, scope: Scope) -> Applicant | None:
+    def _crowded_out(self, one: QueueEntry, scope: Scope) -> QueueEntry | None:
         """Return who has to go where too many wait in a scope: the newcomer, if its owner has as many as any."""
         waiting = [other for other in self._turns if scope.name in other.lacking]
         if len(waiting) <= scope.queue:
@@ -177,25 +177,25 @@ class WaitingRoom:
         most = sum(other.owner == latest.owner for other in waiting) if latest is not None else 0
         return latest if most > ours else one
 
-    def _refuse(self, one: Applicant, lacks: Sequence[Lack], now: float) -> None:
+    def _refuse(self, one: QueueEntry, lacks: Sequence[Shortage], now: float) -> None:
         one.lacking = frozenset()
         one.failure = self.refusal(lacks, now)
         one.refused_by = (lacks[0].scope if lacks else one.scopes[0]).kind
         self._turns.leave(one)
 
-    def _call(self, now: float, names: Iterable[str] | None) -> list[Applicant]:
+    def _call(self, now: float, names: Iterable[str] | None) -> list[QueueEntry]:
         """Let in who can come in, as long as anybody can; if scopes are named, only who wants into one."""
         among = None if names is None else frozenset(names)
-        called: list[Applicant] = []
+        called: list[QueueEntry] = []
         while self._turns and (round_ := self._round(now, among)):
             called += round_
         return called
 
-    def _round(self, now: float, among: frozenset[str] | None) -> list[Applicant]:
+    def _round(self, now: float, among: frozenset[str] | None) -> list[QueueEntry]:
         """Ask each head once, in the order of turns."""
-        called: list[Applicant] = []
+        called: list[QueueEntry] = []
         closed: set[str] = set()
-        stuck: list[tuple[Applicant, set[str]]] = []
+        stuck: list[tuple[QueueEntry, set[str]]] = []
         for one in self._turns.heads():
             if among is not None and among.isdisjoint(one.lane):
                 continue
@@ -211,7 +211,7 @@ class WaitingRoom:
                     other.passed += not missing.isdisjoint(one.lane)
         return called
 
-    def _pace(self, lacks: Sequence[Lack]) -> float:
+    def _pace(self, lacks: Sequence[Shortage]) -> float:
         """Return the seconds after which whoever waits now has had its turn, if all goes on as it has lately."""
         seconds = SHORTEST_RETRY
         for lack in lacks:
@@ -221,12 +221,12 @@ class WaitingRoom:
         return min(LONGEST_RETRY, seconds)
 
 
-def _is_hopeless(lack: Lack, one: Applicant) -> bool:
+def _is_hopeless(lack: Shortage, one: QueueEntry) -> bool:
     """Whether waiting does not help: what is missing cannot be there in time."""
     return lack.why == "never" or (lack.why == "window" and lack.until > one.until and not lack.returnable)
 
 
-def _impossible(lack: Lack) -> Failure:
+def _impossible(lack: Shortage) -> Failure:
     scope = lack.scope
     most = min((window.amount for window in scope.tokens), default=0)
     closed = scope.concurrency == 0 or any(window.amount < 1 for window in scope.requests)

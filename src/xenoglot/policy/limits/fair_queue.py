@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
 
-class Waiting(Protocol):
+class QueuedItem(Protocol):
     """Somebody who waits; a `number` is nobody else's, and larger than those of all who came before."""
 
     @property
@@ -32,10 +32,10 @@ class Waiting(Protocol):
         ...
 
 
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=QueuedItem)
 
 
-class Turns(Generic[W]):
+class FairQueue(Generic[W]):
     """Those who wait, in the order of their turns."""
 
     def __init__(self) -> None:

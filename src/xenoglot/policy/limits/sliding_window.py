@@ -26,7 +26,7 @@ class Window(Struct, frozen=True):
     seconds: float
 
 
-class Entry(Struct, eq=False):
+class WindowEntry(Struct, eq=False):
     """What was used between `since` and `at`; it counts from `at` on, and is 0 once it does not count any more."""
 
     since: float
@@ -34,7 +34,7 @@ class Entry(Struct, eq=False):
     amount: int
 
 
-class Log:
+class WindowUsage:
     """What was used of one window."""
 
     __slots__ = ("_entries", "_grain", "_latest", "_seconds", "_used", "window")
@@ -42,7 +42,7 @@ class Log:
     def __init__(self, window: Window) -> None:
         self.window = window
         self._seconds = window.seconds
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[WindowEntry] = deque()
         self._used = 0
         self._latest = -inf
         self._grain = 0.0 if window.amount <= MOST_ENTRIES else window.seconds / MOST_ENTRIES
@@ -70,7 +70,7 @@ class Log:
                 return entry.at + self.window.seconds
         return inf  # out of reach: with all entries gone, `amount` fits
 
-    def take(self, now: float, amount: int) -> Entry:
+    def take(self, now: float, amount: int) -> WindowEntry:
         """Note a use, whether it fits or not; what is returned takes some of it back."""
         self._forget(now)
         latest, entries = self._latest, self._entries
@@ -80,12 +80,12 @@ class Log:
             last.at = latest
             last.amount += amount
             return last
-        last = Entry(latest, latest, amount)
+        last = WindowEntry(latest, latest, amount)
         if amount:
             entries.append(last)
         return last
 
-    def give(self, entry: Entry, amount: int) -> None:
+    def give(self, entry: WindowEntry, amount: int) -> None:
         """Take back what was not used after all; of what does not count any more, nothing."""
         returned = min(amount, entry.amount)
         entry.amount -= returned
@@ -93,7 +93,7 @@ class Log:
         if returned and not entry.amount and not self._grain:
             self._entries.remove(entry)  # or as many could be left of those that came to nothing
 
-    def follow(self, older: Log) -> None:
+    def follow(self, older: WindowUsage) -> None:
         """Take over what another log of the same things knows."""
         for entry in older._entries:
             self.take(entry.at, entry.amount)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from xenoglot.policy.limits.scope import Scope
-from xenoglot.policy.limits.sliding_window import Entry, Log
+from xenoglot.policy.limits.sliding_window import WindowEntry, WindowUsage
 
 NEWS = 0.2
 """How much the latest request counts in the mean of how long places are held."""
@@ -20,7 +20,7 @@ MOST_IDLE = 1024
 Why: TypeAlias = Literal["never", "window", "places"]
 
 
-class Lack(Struct, frozen=True):
+class Shortage(Struct, frozen=True):
     """What is missing in a scope, and when that is over if nothing else happens; `inf`: when somebody leaves.
 
     `returnable` says that it may be over earlier, since others may give back what they asked for and did not use.
@@ -39,37 +39,37 @@ class Lack(Struct, frozen=True):
         return tokens >= self.tokens and now < (self.until if self.again is None else self.again)
 
 
-class Taken(Struct, eq=False):
+class ScopeReservation(Struct, eq=False):
     """What one request holds: a place in each scope, a use of each window of requests, `tokens` of each of tokens."""
 
     scopes: tuple[Scope, ...]
     tokens: int
     since: float
-    uses: Sequence[tuple[Log, Entry]]
-    reserved: Sequence[tuple[Log, Entry]]
+    uses: Sequence[tuple[WindowUsage, WindowEntry]]
+    reserved: Sequence[tuple[WindowUsage, WindowEntry]]
     held: bool = True
 
 
-class Room:
+class ScopeUsage:
     """What is used of one scope."""
 
     __slots__ = ("held", "held_seconds", "requests", "scope", "shut", "tokens")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.requests = [Log(window) for window in scope.requests]
-        self.tokens = [Log(window) for window in scope.tokens]
+        self.requests = [WindowUsage(window) for window in scope.requests]
+        self.tokens = [WindowUsage(window) for window in scope.tokens]
         self.held = 0
         self.held_seconds = 1.0
-        self.shut: Lack | None = None
+        self.shut: Shortage | None = None
 
     def become(self, scope: Scope) -> None:
         """Have other limits from now on; what was used counts for them, too."""
-        self.requests = _followed(self.requests, [Log(window) for window in scope.requests])
-        self.tokens = _followed(self.tokens, [Log(window) for window in scope.tokens])
+        self.requests = _followed(self.requests, [WindowUsage(window) for window in scope.requests])
+        self.tokens = _followed(self.tokens, [WindowUsage(window) for window in scope.tokens])
         self.scope = scope
 
-    def lack(self, tokens: int, now: float) -> Lack | None:
+    def lack(self, tokens: int, now: float) -> Shortage | None:
         """Return what is missing for one more request."""
         scope = self.scope
         if not scope.requests and not scope.tokens and scope.concurrency is None:
@@ -77,12 +77,12 @@ class Room:
         requested = _free_at(self.requests, now, 1)
         reserved = _free_at(self.tokens, now, tokens)
         if inf in (requested, reserved) or scope.concurrency == 0:
-            return Lack(scope, "never")
+            return Shortage(scope, "never")
         if requested > now or reserved > now:
             returnable = requested <= now and self.held > 0
-            return Lack(scope, "window", max(requested, reserved), returnable)
+            return Shortage(scope, "window", max(requested, reserved), returnable)
         if scope.concurrency is not None and self.held >= scope.concurrency:
-            return Lack(scope, "places")
+            return Shortage(scope, "places")
         return self.shut if self.shut is not None and self.shut.concerns(tokens, now) else None
 
     def is_idle(self, now: float) -> bool:
@@ -90,23 +90,23 @@ class Room:
         return not self.held and not any(log.used(now) for log in (*self.requests, *self.tokens))
 
 
-class Ledger:
+class UsageLedger:
     """All scopes that anybody has named, and what is used of them."""
 
     def __init__(self) -> None:
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, ScopeUsage] = {}
         self._sweep_at = MOST_IDLE
 
     @property
-    def rooms(self) -> dict[str, Room]:
+    def rooms(self) -> dict[str, ScopeUsage]:
         """The scopes by their names."""
         return self._rooms
 
-    def lacks(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Lack]:
+    def lacks(self, scopes: Sequence[Scope], tokens: int, now: float) -> list[Shortage]:
         """Return what is missing for a request of so many tokens; nothing: it may come in."""
         return [lack for scope in scopes if (lack := self._room(scope).lack(tokens, now)) is not None]
 
-    def take_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken | None:
+    def take_at_once(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation | None:
         """Take all of it, if all of it is there."""
         rooms = [self._room(scope) for scope in scopes]
         for room in rooms:
@@ -114,22 +114,22 @@ class Ledger:
                 return None
         return self._taken(scopes, rooms, tokens, now)
 
-    def take(self, scopes: Sequence[Scope], tokens: int, now: float) -> Taken:
+    def take(self, scopes: Sequence[Scope], tokens: int, now: float) -> ScopeReservation:
         """Take all of it, whether it is there or not."""
         return self._taken(scopes, [self._room(scope) for scope in scopes], tokens, now)
 
-    def _taken(self, scopes: Sequence[Scope], rooms: Sequence[Room], tokens: int, now: float) -> Taken:
-        uses: list[tuple[Log, Entry]] = []
-        reserved: list[tuple[Log, Entry]] = []
+    def _taken(self, scopes: Sequence[Scope], rooms: Sequence[ScopeUsage], tokens: int, now: float) -> ScopeReservation:
+        uses: list[tuple[WindowUsage, WindowEntry]] = []
+        reserved: list[tuple[WindowUsage, WindowEntry]] = []
         for room in rooms:
             room.held += 1
             uses += [(log, log.take(now, 1)) for log in room.requests]
             reserved += [(log, log.take(now, tokens)) for log in room.tokens]
         if len(self._rooms) >= self._sweep_at:
             self._sweep(now)
-        return Taken(tuple(scopes), tokens, now, uses, reserved)
+        return ScopeReservation(tuple(scopes), tokens, now, uses, reserved)
 
-    def give(self, taken: Taken, used: int | None, now: float, *, asked: bool = True) -> bool:
+    def give(self, taken: ScopeReservation, used: int | None, now: float, *, asked: bool = True) -> bool:
         """Give it back, once: of the tokens what was not `used`, of the requests only one that nobody was `asked`.
 
         Returns whether there was anything to give. More than was reserved is noted as used now.
@@ -153,14 +153,14 @@ class Ledger:
                 log.take(now, spent - taken.tokens)
         return True
 
-    def shut(self, lack: Lack) -> None:
+    def shut(self, lack: Shortage) -> None:
         """Let nobody into a scope for a while: somebody who sees more than this ledger said so."""
         self._room(lack.scope).shut = lack
 
-    def _room(self, scope: Scope) -> Room:
+    def _room(self, scope: Scope) -> ScopeUsage:
         room = self._rooms.get(scope.name)
         if room is None:
-            room = self._rooms[scope.name] = Room(scope)
+            room = self._rooms[scope.name] = ScopeUsage(scope)
         elif room.scope is not scope and room.scope != scope:
             room.become(scope)
         return room
@@ -170,7 +170,7 @@ class Ledger:
         self._sweep_at = max(MOST_IDLE, 2 * len(self._rooms))
 
 
-def _free_at(logs: Sequence[Log], now: float, amount: int) -> float:
+def _free_at(logs: Sequence[WindowUsage], now: float, amount: int) -> float:
     """Return when `amount` fits into all of `logs`: `now` or later."""
     latest = now
     for log in logs:
@@ -180,7 +180,7 @@ def _free_at(logs: Sequence[Log], now: float, amount: int) -> float:
     return latest
 
 
-def _followed(older: list[Log], newer: list[Log]) -> list[Log]:
+def _followed(older: list[WindowUsage], newer: list[WindowUsage]) -> list[WindowUsage]:
     """Return `newer`, knowing what the longest window of the `older` knows."""
     longest = max(older, key=lambda log: log.window.seconds, default=None)
     for log in newer:

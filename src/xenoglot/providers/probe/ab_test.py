@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.providers.probe.dialect_client import spoiled
-from xenoglot.providers.probe.exchange import Answer
-from xenoglot.providers.probe.findings import Evidence, Finding, Scope
+from xenoglot.providers.probe.exchange import ProbeAnswer
+from xenoglot.providers.probe.findings import Finding, ProbeExchange, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xenoglot.providers.probe.dialect_client import Speaker
+    from xenoglot.providers.probe.dialect_client import DialectClient
     from xenoglot.providers.probe.exchange import Conversation
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
@@ -30,7 +30,7 @@ Effect: TypeAlias = Literal["seen", "not seen", "contrary", "hidden"]
 """What an answer shows of a thing asked for; `contrary`: that it was not done; `hidden`: nothing can show it."""
 
 
-class Thing(Struct, frozen=True, kw_only=True):
+class ProbeItem(Struct, frozen=True, kw_only=True):
     """Something to be taken or refused.
 
     `body` is the request that has it, `plain` one that has not. `spoils` are the fields, with their values, that can be
@@ -53,28 +53,32 @@ class Thing(Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class ProbeOutcome(Struct, frozen=True, kw_only=True):
     """The finding, and the first answer, for whoever has more to say of it."""
 
     finding: Finding
-    answer: Answer
+    answer: ProbeAnswer
 
 
-def hidden(_answer: Answer) -> Effect:
+def hidden(_answer: ProbeAnswer) -> Effect:
     """No answer shows it."""
     return "hidden"
 
 
-def taking(speaker: Speaker, thing: Thing, effect: Callable[[Answer], Effect] = hidden) -> Conversation[Taken]:
+def taking(
+    speaker: DialectClient, thing: ProbeItem, effect: Callable[[ProbeAnswer], Effect] = hidden
+) -> Conversation[ProbeOutcome]:
     """Ask with the thing; return whether it was taken."""
     if thing.decoy is not None and not speaker.refuses_unknown:
         lured = yield from speaker.post(thing.decoy, f"{thing.words}, with nonsense for it")
         if lured.outcome == "answered":
             detail = "taken, and so is nonsense for it"
-            return Taken(finding=_finding(speaker, thing, "unclear", "guess", (lured.evidence,), detail), answer=lured)
+            return ProbeOutcome(
+                finding=_finding(speaker, thing, "unclear", "guess", (lured.evidence,), detail), answer=lured
+            )
     answer = yield from speaker.patiently(thing.body, thing.words)
     if answer.outcome != "answered":
-        return Taken(finding=_not_taken(speaker, thing, answer), answer=answer)
+        return ProbeOutcome(finding=_not_taken(speaker, thing, answer), answer=answer)
     shown = effect(answer)
     if shown == "seen":
         finding = _finding(speaker, thing, "yes", "sure", (answer.evidence,))
@@ -82,10 +86,10 @@ def taking(speaker: Speaker, thing: Thing, effect: Callable[[Answer], Effect] = 
         finding = _finding(speaker, thing, "ignored", "sure", (answer.evidence,))
     else:
         finding = yield from _looked_into(speaker, thing, answer, shown)
-    return Taken(finding=finding, answer=answer)
+    return ProbeOutcome(finding=finding, answer=answer)
 
 
-def _not_taken(speaker: Speaker, thing: Thing, answer: Answer) -> Finding:
+def _not_taken(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer) -> Finding:
     evidence = (answer.evidence,)
     match answer.outcome:
         case "refused" | "absent":
@@ -99,7 +103,7 @@ def _not_taken(speaker: Speaker, thing: Thing, answer: Answer) -> Finding:
             return _finding(speaker, thing, "unclear", "guess", evidence)
 
 
-def _looked_into(speaker: Speaker, thing: Thing, answer: Answer, shown: Effect) -> Conversation[Finding]:
+def _looked_into(speaker: DialectClient, thing: ProbeItem, answer: ProbeAnswer, shown: Effect) -> Conversation[Finding]:
     """Say how sure it is that a thing was taken that no effect shows."""
     evidence = [answer.evidence]
     passed_over: str | None = None
@@ -114,7 +118,7 @@ def _looked_into(speaker: Speaker, thing: Thing, answer: Answer, shown: Effect) 
     return _finding(speaker, thing, verdict, "guess" if passed_over else "likely", tuple(evidence), detail)
 
 
-def _controls(thing: Thing) -> Iterator[tuple[str, JSONObject]]:
+def _controls(thing: ProbeItem) -> Iterator[tuple[str, JSONObject]]:
     """Yield the request of a thing, spoiled in each of its fields that are there."""
     for key, value in _fields(thing):
         body: JSONObject = spoiled(thing.body, partial(_is, key, value))
@@ -126,14 +130,14 @@ def _is(key: str, value: JSON, name: str, item: JSON) -> bool:
     return name == key and item == value
 
 
-def _fields(thing: Thing) -> Sequence[tuple[str, JSON]]:
+def _fields(thing: ProbeItem) -> Sequence[tuple[str, JSON]]:
     if thing.spoils is not None:
         return thing.spoils
     new = {key: value for key, value in thing.body.items() if thing.plain.get(key) != value}
     return [(key, value) for key, value in new.items() if key not in COMPANIONS or len(new) == 1]
 
 
-def _names(answer: Answer, thing: Thing) -> bool:
+def _names(answer: ProbeAnswer, thing: ProbeItem) -> bool:
     """Whether a refusal speaks of the thing."""
     failure = answer.failure
     told = "" if failure is None else f"{failure.message} {failure.param or ''}".lower()
@@ -142,11 +146,11 @@ def _names(answer: Answer, thing: Thing) -> bool:
 
 
 def _finding(  # noqa: PLR0913, PLR0917  what a finding is made of
-    speaker: Speaker,
-    thing: Thing,
+    speaker: DialectClient,
+    thing: ProbeItem,
     verdict: Verdict,
     confidence: Confidence,
-    evidence: tuple[Evidence, ...],
+    evidence: tuple[ProbeExchange, ...],
     detail: str = "",
 ) -> Finding:
     follows = {"yes": thing.yes, "no": thing.no, "ignored": thing.ignored}

@@ -12,7 +12,7 @@ from xenoglot.codec.json.json_io import to_text
 from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.providers.probe.discovery import own_form
-from xenoglot.providers.provider import Face, Models, Provider
+from xenoglot.providers.provider import ModelRule, Provider, ProviderEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,9 +54,9 @@ def row_of(report: Report, name: str | None = None, key_env: str | None = None) 
     )
 
 
-def _face(report: Report, dialect: str) -> Face:
+def _face(report: Report, dialect: str) -> ProviderEndpoint:
     form = report.auth.get(dialect)
-    return Face(
+    return ProviderEndpoint(
         dialect=dialect,
         base_url=report.base_url,
         auth=None if form == own_form(get(dialect)) else form,
@@ -64,15 +64,15 @@ def _face(report: Report, dialect: str) -> Face:
     )
 
 
-def _models(report: Report) -> Iterator[Models]:
+def _models(report: Report) -> Iterator[ModelRule]:
     """Yield what is known of the model that was asked, in each face where anything is; of several the first holds."""
     if report.model is None:
         return
     peculiar = {face: found for face in report.faces if (found := quirks(report, face, "model"))}
     for face, found in peculiar.items():
-        yield Models(names=(report.model,), dialects=(face,), context=report.context, quirks=found)
+        yield ModelRule(names=(report.model,), dialects=(face,), context=report.context, quirks=found)
     if report.context is not None and len(peculiar) < len(report.faces):
-        yield Models(names=(report.model,), context=report.context)
+        yield ModelRule(names=(report.model,), context=report.context)
 
 
 def _sources(report: Report) -> Iterator[tuple[str, str]]:

@@ -14,15 +14,15 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message, Request
-from xenoglot.providers.probe.exchange import Ask, understood
-from xenoglot.providers.probe.findings import Evidence, Spent
+from xenoglot.providers.probe.exchange import ProbeRequest, understood
+from xenoglot.providers.probe.findings import ProbeCost, ProbeExchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from xenoglot.model.content import Part
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.provider import AuthForm
 
 USUAL_CAP: Final = 48
@@ -37,7 +37,7 @@ THOUGHTS: Final = ("reasoning_details", "reasoning_content", "reasoning")
 """Where servers put reasoning in dialects without a standard for it."""
 
 
-class Notes:
+class ProbeRecord:
     """What is noted of every answer, whatever was asked."""
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Notes:
         self.headers: dict[str, str] = {}
         self.thoughts: dict[str, str] = {}
         self.call_ids: list[str] = []
-        self.texts: list[Evidence] = []
+        self.texts: list[ProbeExchange] = []
 
-    def note(self, answer: Answer) -> None:
+    def note(self, answer: ProbeAnswer) -> None:
         """Take down what `answer` shows by the way."""
         self.requests += 1
         self.headers.update(answer.headers)
@@ -61,21 +61,21 @@ class Notes:
             return
         self.call_ids += [part.id for part in parts_of(answer) if isinstance(part, ToolCall)]
         if answer.text and not any(isinstance(part, ToolCall) for part in parts_of(answer)):
-            self.texts.append(Evidence(asked=answer.ask.words, answered=answer.text))
+            self.texts.append(ProbeExchange(asked=answer.ask.words, answered=answer.text))
         if response.usage is not None:
             self.input_tokens = _sum(self.input_tokens, response.usage.input_tokens)
             self.output_tokens = _sum(self.output_tokens, response.usage.output_tokens)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> ProbeCost:
         """What it all cost so far."""
-        return Spent(requests=self.requests, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+        return ProbeCost(requests=self.requests, input_tokens=self.input_tokens, output_tokens=self.output_tokens)
 
 
-class Speaker:
+class DialectClient:
     """Asks one model in one dialect; `target` is what is known of the server so far."""
 
-    def __init__(self, dialect: str, model: str, notes: Notes, auth: AuthForm | None = None) -> None:
+    def __init__(self, dialect: str, model: str, notes: ProbeRecord, auth: AuthForm | None = None) -> None:
         self.dialect = get(dialect)
         self.model = model
         self.notes = notes
@@ -105,10 +105,10 @@ class Speaker:
             return None
         return None if any(loss.what in needs for loss in losses) else body
 
-    def post(self, body: JSONObject, words: str) -> Conversation[Answer]:
+    def post(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
         """Ask what `body` asks."""
         path, query, rest = addressed(body, self.dialect)
-        ask = Ask(
+        ask = ProbeRequest(
             method="POST",
             dialect=self.name,
             path=path,
@@ -120,13 +120,13 @@ class Speaker:
         )
         return (yield from self.asked(ask))
 
-    def asked(self, ask: Ask) -> Conversation[Answer]:
+    def asked(self, ask: ProbeRequest) -> Conversation[ProbeAnswer]:
         """Send a question that is ready, and take down what comes."""
         answer = understood(ask, (yield ask), self.dialect)
         self.notes.note(answer)
         return answer
 
-    def patiently(self, body: JSONObject, words: str) -> Conversation[Answer]:
+    def patiently(self, body: JSONObject, words: str) -> Conversation[ProbeAnswer]:
         """Ask, and where the server failed at it, once more."""
         answer = yield from self.post(body, words)
         return (yield from self.post(body, words)) if answer.outcome == "failing" else answer
@@ -138,7 +138,7 @@ def said(role: str, *parts: Part | str) -> Message:
     return Message(role=role, content=content)  # type: ignore[arg-type]
 
 
-def parts_of(answer: Answer) -> Iterator[Part]:
+def parts_of(answer: ProbeAnswer) -> Iterator[Part]:
     """Yield the parts of all answers that there are."""
     for candidate in answer.response.candidates if answer.response is not None else ():
         yield from candidate.content

@@ -14,9 +14,9 @@ from xenoglot.errors import WireError
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.content import Reasoning
 from xenoglot.model.json import JSON, JSONObject
-from xenoglot.providers.probe.dialect_client import THINKERS_CAP, Speaker, parts_of
-from xenoglot.providers.probe.exchange import Ask, outcome_of
-from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.dialect_client import THINKERS_CAP, DialectClient, parts_of
+from xenoglot.providers.probe.exchange import ProbeRequest, outcome_of
+from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import greeting
 from xenoglot.providers.provider import AuthForm
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.providers.probe.dialect_client import Notes
-    from xenoglot.providers.probe.exchange import Answer, Conversation, Outcome, Reply
+    from xenoglot.providers.probe.dialect_client import ProbeRecord
+    from xenoglot.providers.probe.exchange import Conversation, Outcome, ProbeAnswer, ProbeResponse
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
 PREFERENCE: Final = (
@@ -77,16 +77,16 @@ _WINDOWS: Final = (
 )
 """What servers call a model's context window in their lists; the last two are llama.cpp's, under `meta`."""
 
-Lists: TypeAlias = "dict[str, Listed]"
+Lists: TypeAlias = "dict[str, DiscoveredModels]"
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class DiscoveredModels(Struct, frozen=True, kw_only=True):
     """A list of models as it was told at one path."""
 
     models: tuple[ModelInfo, ...] = ()
     entries: tuple[JSONObject, ...] = ()
     auth: AuthForm | None = None
-    evidence: Evidence
+    evidence: ProbeExchange
 
 
 def own_form(dialect: Dialect) -> AuthForm:
@@ -95,7 +95,7 @@ def own_form(dialect: Dialect) -> AuthForm:
     return next((_FORMS[name] for name in names if name in _FORMS), "bearer")
 
 
-def lists(dialects: Sequence[str], notes: Notes) -> Conversation[Lists]:
+def lists(dialects: Sequence[str], notes: ProbeRecord) -> Conversation[Lists]:
     """Ask for the models at each path where the dialects have them, in each way to show a key until one is let in."""
     found: Lists = {}
     for dialect in map(get, dialects):
@@ -103,7 +103,7 @@ def lists(dialects: Sequence[str], notes: Notes) -> Conversation[Lists]:
         known = found.get(path)
         if known is not None and (known.models or known.auth == form):
             continue
-        ask = Ask(
+        ask = ProbeRequest(
             method="GET",
             dialect=dialect.name,
             path=path,
@@ -118,7 +118,7 @@ def lists(dialects: Sequence[str], notes: Notes) -> Conversation[Lists]:
     return found
 
 
-def _listed(ask: Ask, reply: Reply, dialect: Dialect) -> Listed:
+def _listed(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> DiscoveredModels:
     words = reply.problem or f"{reply.status}"
     try:
         body = decode_answer(reply.body)
@@ -129,8 +129,8 @@ def _listed(ask: Ask, reply: Reply, dialect: Dialect) -> Listed:
         words = f"{reply.status}: {len(models)} models"
     elif reply.status == _OK:
         words = f"{reply.status}: no list of this dialect"
-    evidence = Evidence(asked=ask.words, answered=words)
-    return Listed(models=models, entries=tuple(_entries(body)), auth=ask.auth, evidence=evidence)
+    evidence = ProbeExchange(asked=ask.words, answered=words)
+    return DiscoveredModels(models=models, entries=tuple(_entries(body)), auth=ask.auth, evidence=evidence)
 
 
 def _entries(body: JSON) -> Iterator[JSONObject]:
@@ -175,7 +175,7 @@ def window_of(model: str, found: Lists) -> int | None:
     return None
 
 
-def opened(speaker: Speaker, *, keyed: bool) -> Conversation[tuple[bool, Finding]]:
+def opened(speaker: DialectClient, *, keyed: bool) -> Conversation[tuple[bool, Finding]]:
     """Greet in one dialect; return whether it is spoken. `keyed` is whether there is a key to be shown."""
     answer = yield from _greeted(speaker)
     evidence = [answer.evidence]
@@ -203,7 +203,7 @@ def opened(speaker: Speaker, *, keyed: bool) -> Conversation[tuple[bool, Finding
     return answer.outcome == "answered", finding
 
 
-def _greeted(speaker: Speaker) -> Conversation[Answer]:
+def _greeted(speaker: DialectClient) -> Conversation[ProbeAnswer]:
     body = speaker.written(greeting(speaker))
     if body is None:
         raise WireError("$", f"`{speaker.model}` cannot be asked in {speaker.name}")
@@ -211,7 +211,7 @@ def _greeted(speaker: Speaker) -> Conversation[Answer]:
     return (yield from speaker.patiently(body, f"a greeting at `{path}`"))
 
 
-def _with_other_cap(speaker: Speaker, refusal: Answer) -> Conversation[Answer]:
+def _with_other_cap(speaker: DialectClient, refusal: ProbeAnswer) -> Conversation[ProbeAnswer]:
     """Greet once more with the other name of the cap, which some models demand."""
     request = greeting(speaker)
     usual = speaker.written(request)
@@ -225,13 +225,13 @@ def _with_other_cap(speaker: Speaker, refusal: Answer) -> Conversation[Answer]:
     return answer
 
 
-def _learn(speaker: Speaker, answer: Answer) -> None:
+def _learn(speaker: DialectClient, answer: ProbeAnswer) -> None:
     """Let a model that thinks have more room, or there will be nothing to see."""
     if any(isinstance(part, Reasoning) for part in parts_of(answer)) or not answer.text.strip():
         speaker.cap = THINKERS_CAP
 
 
-def _spoken(answer: Answer, speaker: Speaker) -> tuple[Verdict, Confidence, str]:
+def _spoken(answer: ProbeAnswer, speaker: DialectClient) -> tuple[Verdict, Confidence, str]:
     if answer.outcome == "absent" and _knows_no_model(answer, speaker):
         return "unclear", "likely", f"the path is there, but not the model `{speaker.model}`"
     told: dict[Outcome, tuple[Verdict, Confidence, str]] = {
@@ -246,13 +246,13 @@ def _spoken(answer: Answer, speaker: Speaker) -> tuple[Verdict, Confidence, str]
     return told[answer.outcome]
 
 
-def _way(speaker: Speaker) -> str:
+def _way(speaker: DialectClient) -> str:
     if speaker.auth in (None, own_form(speaker.dialect)):
         return ""
     return f"the key is shown as `{speaker.auth}`"
 
 
-def _knows_no_model(answer: Answer, speaker: Speaker) -> bool:
+def _knows_no_model(answer: ProbeAnswer, speaker: DialectClient) -> bool:
     failure = answer.failure
     if failure is None or outcome_of(answer.status) != "absent":
         return False

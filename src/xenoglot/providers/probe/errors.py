@@ -11,15 +11,15 @@ from xenoglot.providers.probe.probe_table import HELLO, greeting
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
-    from xenoglot.providers.probe.dialect_client import Speaker
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.dialect_client import DialectClient
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.probe.findings import Verdict
 
 UNKNOWN_FIELD: Final = "xenoglot_probe"
 NO_MODEL: Final = "xenoglot-no-such-model"
 
 
-def unknown_field(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def unknown_field(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with a field that nobody has: a server that takes it takes anything, and what it takes proves little."""
     body = speaker.written(greeting(speaker))
     if body is None:
@@ -32,7 +32,7 @@ def unknown_field(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (_finding(speaker, "refuses_unknown_fields", verdict, answer, detail),)
 
 
-def wrong_type(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def wrong_type(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with a word where a number belongs."""
     body = speaker.written(speaker.request(HELLO, sampling=Sampling(temperature=0.5)), ("temperature",))
     if body is None:
@@ -42,7 +42,7 @@ def wrong_type(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (_finding(speaker, "refuses_wrong_types", _refuses(answer), answer, envelope(answer)),)
 
 
-def no_such_model(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def no_such_model(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for a model that is not there."""
     body = speaker.written(greeting(speaker))
     field = speaker.dialect.model_field
@@ -53,7 +53,7 @@ def no_such_model(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (_finding(speaker, "refuses_unknown_models", verdict, answer, envelope(answer)),)
 
 
-def envelope(answer: Answer) -> str:
+def envelope(answer: ProbeAnswer) -> str:
     """Return the form of an error: the status, and the fields that hold it."""
     if answer.failure is None:
         return ""
@@ -72,7 +72,7 @@ def _form(body: JSON) -> str:
     return "{" + ", ".join(f"{key}: {{{', '.join(error)}}}" if key == "error" else key for key in body) + "}"
 
 
-def _refuses(answer: Answer) -> Verdict:
+def _refuses(answer: ProbeAnswer) -> Verdict:
     match answer.outcome:
         case "refused":
             return "yes"
@@ -86,7 +86,7 @@ def _refuses(answer: Answer) -> Verdict:
             return "unclear"
 
 
-def _finding(speaker: Speaker, what: str, verdict: Verdict, answer: Answer, detail: str) -> Finding:
+def _finding(speaker: DialectClient, what: str, verdict: Verdict, answer: ProbeAnswer, detail: str) -> Finding:
     return Finding(
         face=speaker.name,
         what=what,

@@ -16,7 +16,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold
 from xenoglot.model.json import JSON
 from xenoglot.model.response import Response
-from xenoglot.providers.probe.findings import Evidence
+from xenoglot.providers.probe.findings import ProbeExchange
 from xenoglot.providers.provider import AuthForm
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _BY_STATUS: dict[int, Outcome] = {
 }
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class ProbeRequest(Struct, frozen=True, kw_only=True):
     """One request. `path` is one of `dialect`, below whatever base URL; `auth` is how a key is shown, if there is one.
 
     `stream` is whether the answer may come as a stream, `words` is what is asked, for people.
@@ -64,7 +64,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     auth: AuthForm | None = None
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class ProbeResponse(Struct, frozen=True, kw_only=True):
     """What came: a response with lower-case header names; or a `problem`, and then perhaps the beginning of one."""
 
     status: int = 0
@@ -75,18 +75,18 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 Result_co = TypeVar("Result_co", covariant=True)
 
-Conversation: TypeAlias = Generator[Ask, Reply, Result_co]
+Conversation: TypeAlias = Generator[ProbeRequest, ProbeResponse, Result_co]
 """Asks, is told, and returns what it made of it."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ProbeAnswer(Struct, frozen=True, kw_only=True):
     """A reply, understood as far as it can be.
 
     `values` are the JSON values that it holds: one, or one for each event of a stream. `ending` is the last event of a
     stream as it came; `whole` is whether an answer has the end that its dialect demands.
     """
 
-    ask: Ask
+    ask: ProbeRequest
     outcome: Outcome
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -106,9 +106,9 @@ class Answer(Struct, frozen=True, kw_only=True):
         return "".join(said for part in parts if isinstance(said := getattr(part, "text", None), str))
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> ProbeExchange:
         """The question and the answer, in words."""
-        return Evidence(asked=self.ask.words, answered=self.words)
+        return ProbeExchange(asked=self.ask.words, answered=self.words)
 
     @property
     def words(self) -> str:
@@ -138,10 +138,10 @@ def _short(text: str) -> str:
     return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
 
 
-def understood(ask: Ask, reply: Reply, dialect: Dialect) -> Answer:
+def understood(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> ProbeAnswer:
     """Return what `reply` says, by the rules of `dialect`."""
     if reply.problem is not None and not reply.status:
-        return Answer(ask=ask, outcome="failing", status=0, problem=reply.problem)
+        return ProbeAnswer(ask=ask, outcome="failing", status=0, problem=reply.problem)
     media_type = dict(reply.headers).get("content-type", "").lower()
     if reply.status == _OK and ask.stream and media_type.startswith(dialect.framing.media_type):
         return _streamed(ask, reply, dialect)
@@ -149,7 +149,7 @@ def understood(ask: Ask, reply: Reply, dialect: Dialect) -> Answer:
     if _OK <= reply.status < _REDIRECT and not _is_error(body):
         return _whole(ask, reply, body, dialect)
     failure = dialect.decode_error(reply.status, body)
-    return Answer(
+    return ProbeAnswer(
         ask=ask,
         outcome=outcome_of(reply.status),
         status=reply.status,
@@ -180,13 +180,13 @@ def _json(data: bytes) -> JSON:
         return None
 
 
-def _whole(ask: Ask, reply: Reply, body: JSON, dialect: Dialect) -> Answer:
+def _whole(ask: ProbeRequest, reply: ProbeResponse, body: JSON, dialect: Dialect) -> ProbeAnswer:
     try:
         response = dialect.decode_response(body)
     except WireError:
         response = None
     here = response is not None and bool(response.candidates)
-    return Answer(
+    return ProbeAnswer(
         ask=ask,
         outcome="answered" if here else "foreign",
         status=reply.status,
@@ -203,14 +203,14 @@ def _counts(response: Response | None) -> bool:
     return response is not None and response.usage is not None and response.usage.output_tokens is not None
 
 
-def _streamed(ask: Ask, reply: Reply, dialect: Dialect) -> Answer:
+def _streamed(ask: ProbeRequest, reply: ProbeResponse, dialect: Dialect) -> ProbeAnswer:
     frames = _frames(reply.body, dialect)
     events = list(_events(frames, dialect))
     folded = fold(event for event in events if not isinstance(event, Failed))
     failure = next((event.failure for event in events if isinstance(event, Failed)), None)
     response = folded if isinstance(folded, Response) and folded.candidates else None
     values = tuple(value for frame in frames if (value := _json(frame.data)) is not None)
-    return Answer(
+    return ProbeAnswer(
         ask=ask,
         outcome="foreign" if response is None and failure is None else "answered" if response else "refused",
         status=reply.status,

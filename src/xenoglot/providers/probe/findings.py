@@ -20,7 +20,7 @@ Scope: TypeAlias = Literal["server", "model"]
 """Whether another model of the same server might do otherwise."""
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
+class ProbeExchange(Struct, frozen=True, kw_only=True):
     """One question and its answer, in words of one line each."""
 
     asked: str
@@ -39,12 +39,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     confidence: Confidence = "guess"
     detail: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ProbeExchange, ...] = ()
     sets: JSONObject = field(default_factory=dict)
     scope: Scope = "server"
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class ProbeCost(Struct, frozen=True, kw_only=True):
     """What the questions cost: requests, and tokens as far as the server counts them."""
 
     requests: int
@@ -63,7 +63,7 @@ class Report(Struct, frozen=True, kw_only=True):
     model: str | None
     faces: tuple[str, ...]
     findings: tuple[Finding, ...]
-    spent: Spent
+    spent: ProbeCost
     listed: tuple[str, ...] = ()
     context: int | None = None
     auth: dict[str, AuthForm] = field(default_factory=dict)

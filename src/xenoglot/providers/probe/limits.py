@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from msgspec.structs import replace
 
 from xenoglot.model.request import Sampling
-from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.findings import Finding, ProbeExchange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe.dialect_client import Speaker
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.dialect_client import DialectClient
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
 CapField = Literal["max_tokens", "max_completion_tokens"]
@@ -28,7 +28,7 @@ _SIZES: Final = (5, 16)
 """How many stop strings are tried: one more than OpenAI takes, and as many as anybody writes."""
 
 
-def caps(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def caps(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for a long answer under a small cap, by each name that the cap has."""
     request = speaker.request(COUNT, sampling=Sampling(max_tokens=_FEW))
     bodies: dict[CapField, JSONObject] = {}
@@ -36,7 +36,7 @@ def caps(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
         body = speaker.written(request, max_tokens_field=field)
         if body is not None and body not in bodies.values():
             bodies[field] = body
-    answers: dict[CapField, Answer] = {}
+    answers: dict[CapField, ProbeAnswer] = {}
     for field, body in bodies.items():
         answers[field] = yield from speaker.patiently(body, _words(field, several=len(bodies) > 1))
     several = len(answers) > 1
@@ -67,7 +67,7 @@ def _best(found: Sequence[Finding]) -> CapField | None:
     return obeyed or (taken if "no" in verdicts.values() else None)
 
 
-def _cap(speaker: Speaker, what: str, answer: Answer) -> Finding:
+def _cap(speaker: DialectClient, what: str, answer: ProbeAnswer) -> Finding:
     verdict, confidence = _capped(answer)
     return Finding(
         face=speaker.name,
@@ -79,7 +79,7 @@ def _cap(speaker: Speaker, what: str, answer: Answer) -> Finding:
     )
 
 
-def _capped(answer: Answer) -> tuple[Verdict, Confidence]:
+def _capped(answer: ProbeAnswer) -> tuple[Verdict, Confidence]:
     match answer.outcome:
         case "answered":
             candidates = () if answer.response is None else answer.response.candidates
@@ -97,7 +97,7 @@ def _capped(answer: Answer) -> tuple[Verdict, Confidence]:
             return "unclear", "guess"
 
 
-def stops(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def stops(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for an answer that ends at a stop string, then with more and more of them."""
     if speaker.dialect.stop_limit == 0:
         return ()
@@ -111,13 +111,13 @@ def stops(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (found, (yield from _most(speaker)))
 
 
-def _stopped(speaker: Speaker, count: int) -> JSONObject | None:
+def _stopped(speaker: DialectClient, count: int) -> JSONObject | None:
     strings = ("7", *(f"<stop {number}>" for number in range(2, count + 1)))
     request = speaker.request(COUNT, sampling=Sampling(max_tokens=speaker.cap, stop=strings))
     return speaker.written(request, ("stop",), stop_limit=None)
 
 
-def _stop(speaker: Speaker, answer: Answer) -> Finding:
+def _stop(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
     verdict: Verdict = "unclear"
     confidence: Confidence = "guess"
     sets: JSONObject = {}
@@ -135,7 +135,7 @@ def _stop(speaker: Speaker, answer: Answer) -> Finding:
     )
 
 
-def _ended(answer: Answer) -> tuple[Verdict, Confidence, JSONObject]:
+def _ended(answer: ProbeAnswer) -> tuple[Verdict, Confidence, JSONObject]:
     candidates = () if answer.response is None else answer.response.candidates
     finish = candidates[0].finish if candidates else None
     if finish is not None and finish.reason == "stop_sequence":
@@ -147,9 +147,9 @@ def _ended(answer: Answer) -> tuple[Verdict, Confidence, JSONObject]:
     return "not seen", "guess", {}
 
 
-def _most(speaker: Speaker) -> Conversation[Finding]:
+def _most(speaker: DialectClient) -> Conversation[Finding]:
     """Find how many stop strings are taken, by few questions."""
-    evidence: list[Evidence] = []
+    evidence: list[ProbeExchange] = []
     taken = 1
     refused: int | None = None
     for count in _SIZES:
@@ -174,7 +174,7 @@ def _most(speaker: Speaker) -> Conversation[Finding]:
     )
 
 
-def _with_stops(speaker: Speaker, count: int, evidence: list[Evidence]) -> Conversation[Answer | None]:
+def _with_stops(speaker: DialectClient, count: int, evidence: list[ProbeExchange]) -> Conversation[ProbeAnswer | None]:
     body = _stopped(speaker, count)
     if body is None:
         return None

@@ -12,9 +12,9 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import CacheMark, Image, Inline, Text, ToolCall, ToolResult
 from xenoglot.model.json import JSON, JSONObject
 from xenoglot.model.request import OutputFormat, Request, Sampling, Tool
-from xenoglot.providers.probe.ab_test import Effect, Thing, hidden
-from xenoglot.providers.probe.dialect_client import NONSENSE, Speaker, parts_of, said
-from xenoglot.providers.probe.exchange import Answer
+from xenoglot.providers.probe.ab_test import Effect, ProbeItem, hidden
+from xenoglot.providers.probe.dialect_client import NONSENSE, DialectClient, parts_of, said
+from xenoglot.providers.probe.exchange import ProbeAnswer
 from xenoglot.providers.probe.findings import Scope
 
 if TYPE_CHECKING:
@@ -52,18 +52,18 @@ _CLOSED: Final = Tool(name="pick", description="Picks a word.", parameters=SCHEM
 _CUSTOM: Final = Tool(name="note", description="Takes a note.", kind="custom")
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ProbeRow(Struct, frozen=True, kw_only=True):
     """One thing, as canonical requests.
 
     `asked` has it, `plain` has not (by default a greeting). `needs` are the losses by which a dialect says that it
     cannot be written; `target` what the encoder must be told so that it is, and a fact of it that may hold or not must
-    show in the body. A `dear` one allows a long answer. The others are those of `Thing`.
+    show in the body. A `dear` one allows a long answer. The others are those of `ProbeItem`.
     """
 
     what: str
     words: str
-    asked: Callable[[Speaker], Request]
-    plain: Callable[[Speaker], Request] | None = None
+    asked: Callable[[DialectClient], Request]
+    plain: Callable[[DialectClient], Request] | None = None
     needs: tuple[str, ...] = ()
     target: dict[str, object] = {}
     spoils: tuple[tuple[str, JSON], ...] | None = None
@@ -72,12 +72,12 @@ class Row(Struct, frozen=True, kw_only=True):
     no: JSONObject = {}
     ignored: JSONObject = {}
     scope: Scope = "server"
-    effect: Callable[[Answer], Effect] = hidden
+    effect: Callable[[ProbeAnswer], Effect] = hidden
     images: bool = False
     dear: bool = False
 
 
-def things(speaker: Speaker, *, images: bool) -> Iterator[tuple[Thing, Callable[[Answer], Effect]]]:
+def things(speaker: DialectClient, *, images: bool) -> Iterator[tuple[ProbeItem, Callable[[ProbeAnswer], Effect]]]:
     """Yield what can be asked in the dialect of `speaker`, with what shows that it was done."""
     for row in ROWS:
         thing = thing_of(speaker, row) if images or not row.images else None
@@ -85,7 +85,7 @@ def things(speaker: Speaker, *, images: bool) -> Iterator[tuple[Thing, Callable[
             yield thing, row.effect
 
 
-def thing_of(speaker: Speaker, row: Row) -> Thing | None:
+def thing_of(speaker: DialectClient, row: ProbeRow) -> ProbeItem | None:
     """Return the pair of requests that ask for a row; `None` where the dialect has no words for it."""
     request = row.asked(speaker)
     body = speaker.written(request, row.needs, **row.target)
@@ -93,7 +93,7 @@ def thing_of(speaker: Speaker, row: Row) -> Thing | None:
     opposite = {name: not value for name, value in row.target.items() if isinstance(value, bool)}
     if body is None or plain is None or (opposite and body == speaker.written(request, (), **opposite)):
         return None
-    return Thing(
+    return ProbeItem(
         what=row.what,
         words=row.words,
         body=body,
@@ -108,7 +108,7 @@ def thing_of(speaker: Speaker, row: Row) -> Thing | None:
     )
 
 
-def _decoy(speaker: Speaker, body: JSONObject, plain: JSONObject) -> JSONObject | None:
+def _decoy(speaker: DialectClient, body: JSONObject, plain: JSONObject) -> JSONObject | None:
     """Return a short request with nonsense in what is new: whoever takes it would pass over the dear one too."""
     short = speaker.written(greeting(speaker))
     new = {key: NONSENSE for key, value in body.items() if plain.get(key) != value}
@@ -116,17 +116,17 @@ def _decoy(speaker: Speaker, body: JSONObject, plain: JSONObject) -> JSONObject 
     return None if short is None or nested else short | new
 
 
-def greeting(speaker: Speaker) -> Request:
+def greeting(speaker: DialectClient) -> Request:
     """The plainest request."""
     return speaker.request(HELLO)
 
 
-def with_tool(speaker: Speaker) -> Request:
+def with_tool(speaker: DialectClient) -> Request:
     """The plainest request with a tool."""
     return speaker.request(HELLO, tools=(WEATHER,))
 
 
-def holds_to_schema(answer: Answer) -> Effect:
+def holds_to_schema(answer: ProbeAnswer) -> Effect:
     """Whether the text is what the schema alone allows."""
     try:
         found = decode_json(answer.text)
@@ -135,7 +135,7 @@ def holds_to_schema(answer: Answer) -> Effect:
     return "seen" if found == {"word": WORD} else "not seen"
 
 
-def is_json(answer: Answer) -> Effect:
+def is_json(answer: ProbeAnswer) -> Effect:
     """Whether the text is a JSON object."""
     try:
         found = decode_json(answer.text)
@@ -144,44 +144,44 @@ def is_json(answer: Answer) -> Effect:
     return "seen" if isinstance(found, dict) else "not seen"
 
 
-def tells_odds(answer: Answer) -> Effect:
+def tells_odds(answer: ProbeAnswer) -> Effect:
     """Whether the answer has likelihoods of its tokens."""
     return "seen" if any(isinstance(part, Text) and part.logprobs for part in parts_of(answer)) else "contrary"
 
 
-def answers_twice(answer: Answer) -> Effect:
+def answers_twice(answer: ProbeAnswer) -> Effect:
     """Whether there are two answers."""
     return "seen" if answer.response is not None and len(answer.response.candidates) > 1 else "contrary"
 
 
-def goes_on(answer: Answer) -> Effect:
+def goes_on(answer: ProbeAnswer) -> Effect:
     """Whether the text goes on inside the word at which the turn was left."""
     return "seen" if answer.text.startswith("is") else "not seen"
 
 
-def sees_red(answer: Answer) -> Effect:
+def sees_red(answer: ProbeAnswer) -> Effect:
     """Whether the picture was looked at: it is red."""
     return "seen" if "red" in answer.text.lower() else "not seen"
 
 
-def _with(**fields: object) -> Callable[[Speaker], Request]:
+def _with(**fields: object) -> Callable[[DialectClient], Request]:
     return lambda speaker: speaker.request(HELLO, **fields)
 
 
-def _sampling(**fields: object) -> Callable[[Speaker], Request]:
+def _sampling(**fields: object) -> Callable[[DialectClient], Request]:
     return _with(sampling=Sampling(**fields))  # type: ignore[arg-type]
 
 
-def _inline_system(speaker: Speaker) -> Request:
+def _inline_system(speaker: DialectClient) -> Request:
     system = said("system", "Be brief.")
     return speaker.request(said("user", "Hello."), said("assistant", "Hello."), system, said("user", HELLO))
 
 
-def _prefilled(speaker: Speaker) -> Request:
+def _prefilled(speaker: DialectClient) -> Request:
     return speaker.request("What is the capital of France?", said("assistant", "The capital of France is Par"))
 
 
-def _media_in_result(speaker: Speaker) -> Request:
+def _media_in_result(speaker: DialectClient) -> Request:
     call = ToolCall(id="call_1", name=WEATHER.name, arguments='{"city":"Lyon"}')
     result = ToolResult(call_id="call_1", name=WEATHER.name, content=(_dot(),))
     turns = (
@@ -197,7 +197,7 @@ def _dot() -> Image:
 
 
 ROWS: Final = (
-    Row(
+    ProbeRow(
         what="developer_role",
         words="a turn of the `developer`",
         asked=lambda speaker: speaker.request(said("developer", "Be brief."), said("user", HELLO)),
@@ -207,7 +207,7 @@ ROWS: Final = (
         yes={"developer_role": True},
         no={"developer_role": False},
     ),
-    Row(
+    ProbeRow(
         what="inline_system",
         words="a system turn between the others",
         asked=_inline_system,
@@ -217,7 +217,7 @@ ROWS: Final = (
         yes={"inline_system": True},
         no={"inline_system": False},
     ),
-    Row(
+    ProbeRow(
         what="text_parts",
         words="a turn of two texts in a list",
         asked=lambda speaker: speaker.request(said("user", "Say hello", " in one word.")),
@@ -227,7 +227,7 @@ ROWS: Final = (
         yes={"text_parts": True},
         no={"text_parts": False},
     ),
-    Row(
+    ProbeRow(
         what="strict_tools",
         words="a tool with `strict`",
         asked=_with(tools=(_CLOSED,)),
@@ -237,7 +237,7 @@ ROWS: Final = (
         yes={"strict_tools": True},
         no={"strict_tools": False},
     ),
-    Row(
+    ProbeRow(
         what="custom_tools",
         words="a tool that takes free text",
         asked=_with(tools=(_CUSTOM,)),
@@ -249,7 +249,7 @@ ROWS: Final = (
         yes={"custom_tools": True},
         no={"custom_tools": False},
     ),
-    Row(
+    ProbeRow(
         what="parallel_tool_calls",
         words="`parallel_tool_calls`, which is no",
         asked=_with(tools=(WEATHER,), parallel_tool_calls=False),
@@ -259,7 +259,7 @@ ROWS: Final = (
         yes={"parallel_tool_calls": True},
         no={"parallel_tool_calls": False},
     ),
-    Row(
+    ProbeRow(
         what="cache_marks",
         words="a text with a cache mark",
         asked=lambda speaker: speaker.request(said("user", Text(text=HELLO, cache=CacheMark()))),
@@ -269,7 +269,7 @@ ROWS: Final = (
         yes={"cache_marks": True},
         no={"cache_marks": False},
     ),
-    Row(
+    ProbeRow(
         what="logprobs",
         words="the likelihoods of tokens",
         asked=_sampling(logprobs=True, top_logprobs=2),
@@ -277,7 +277,7 @@ ROWS: Final = (
         named=("logprob",),
         effect=tells_odds,
     ),
-    Row(
+    ProbeRow(
         what="n",
         words="two answers at once",
         asked=_sampling(n=2),
@@ -288,7 +288,7 @@ ROWS: Final = (
         ignored={"fan_out": True},
         effect=answers_twice,
     ),
-    Row(
+    ProbeRow(
         what="prefill",
         words="a last turn of the assistant, to be gone on with",
         asked=_prefilled,
@@ -301,7 +301,7 @@ ROWS: Final = (
         scope="model",
         effect=goes_on,
     ),
-    Row(
+    ProbeRow(
         what="images",
         words="a small picture in the request",
         asked=lambda speaker: speaker.request(said("user", "Which colour is this?", _dot())),
@@ -314,7 +314,7 @@ ROWS: Final = (
         scope="model",
         images=True,
     ),
-    Row(
+    ProbeRow(
         what="tool_result_media",
         words="a small picture in what a tool returned",
         asked=_media_in_result,
@@ -332,9 +332,9 @@ ROWS: Final = (
 EXTENDED: Final = {"top_k": 20, "min_p": 0.01, "repetition_penalty": 1.05}
 
 
-def extended(*fields: str) -> Row:
+def extended(*fields: str) -> ProbeRow:
     """Return a row that asks for sampling beyond what most dialects define."""
-    return Row(
+    return ProbeRow(
         what="extended_sampling",
         words=" and ".join(f"`{field}`" for field in fields),
         asked=_sampling(**{field: EXTENDED[field] for field in fields}),
@@ -345,7 +345,7 @@ def extended(*fields: str) -> Row:
     )
 
 
-SCHEMA_ROW: Final = Row(
+SCHEMA_ROW: Final = ProbeRow(
     what="json_schema",
     words="an answer by a JSON schema that allows one only",
     asked=lambda speaker: speaker.request(
@@ -359,7 +359,7 @@ SCHEMA_ROW: Final = Row(
     effect=holds_to_schema,
 )
 
-OBJECT_ROW: Final = Row(
+OBJECT_ROW: Final = ProbeRow(
     what="json_object",
     words="an answer that is any JSON object",
     asked=lambda speaker: speaker.request(

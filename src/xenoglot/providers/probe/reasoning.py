@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.model.request import Sampling, Thinking
-from xenoglot.providers.probe.probe_table import HELLO, Row
+from xenoglot.providers.probe.probe_table import HELLO, ProbeRow
 
 _LONGER: Final = 1100
 """Tokens: a budget of thinking has to be less than the whole."""
 
 
-def _thought(words: str, wish: Thinking, **target: object) -> Row:
+def _thought(words: str, wish: Thinking, **target: object) -> ProbeRow:
     """Return a row that asks for thinking in one of the ways that there are."""
     budget = wish.budget_tokens
-    return Row(
+    return ProbeRow(
         what="thinking",
         words=words,
         asked=lambda speaker: speaker.request(HELLO, thinking=wish, sampling=_room(budget)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.providers.probe.findings import Finding, Report, Spent
+    from xenoglot.providers.probe.findings import Finding, ProbeCost, Report
 
 _WIDTHS: Final = (24, 9, 7)
 _MARK: Final = "    "
@@ -27,7 +27,7 @@ def lines(report: Report, *, evidence: bool = False) -> Iterator[str]:
     yield from ("", spent(report.spent))
 
 
-def spent(cost: Spent) -> str:
+def spent(cost: ProbeCost) -> str:
     """Return what the questions cost, in one line."""
     told = [
         f"{count} {what} tokens"

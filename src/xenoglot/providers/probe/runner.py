@@ -18,11 +18,11 @@ from xenoglot.dialect_registry import get, names
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest
 from xenoglot.providers.probe.ab_test import taking
-from xenoglot.providers.probe.dialect_client import THOUGHTS, Notes, Speaker
+from xenoglot.providers.probe.dialect_client import THOUGHTS, DialectClient, ProbeRecord
 from xenoglot.providers.probe.discovery import PREFERENCE, choose, listing, lists, opened, own_form, window_of
 from xenoglot.providers.probe.errors import no_such_model, unknown_field, wrong_type
-from xenoglot.providers.probe.exchange import Ask
-from xenoglot.providers.probe.findings import Evidence, Finding, Report
+from xenoglot.providers.probe.exchange import ProbeRequest
+from xenoglot.providers.probe.findings import Finding, ProbeExchange, Report
 from xenoglot.providers.probe.limits import caps, stops
 from xenoglot.providers.probe.probe_table import (
     EXTENDED,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from xenoglot.providers.probe.findings import Confidence, Verdict
     from xenoglot.providers.provider import AuthForm
 
-    Part = Callable[[Speaker], Conversation[tuple[Finding, ...]]]
+    Part = Callable[[DialectClient], Conversation[tuple[Finding, ...]]]
 
 NO_NAME: Final = "default"
 """What a model is called where nobody says: servers of one model answer to any name."""
@@ -60,7 +60,7 @@ _TRACES: Final = ("request-id", "requestid", "trace-id", "cf-ray", "x-correlatio
 _RATES: Final = ("ratelimit", "rate-limit")
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class ProbeOptions(Struct, frozen=True, kw_only=True):
     """What is to be probed. `keyed` is whether there is a key to be shown.
 
     With `dialects` those alone are tried, and everything is asked in each of them. Else all are tried, and everything
@@ -74,17 +74,17 @@ class Options(Struct, frozen=True, kw_only=True):
     images: bool = False
 
 
-def probe(options: Options) -> Conversation[Report]:
+def probe(options: ProbeOptions) -> Conversation[Report]:
     """Ask everything; return what was found."""
-    notes = Notes()
+    notes = ProbeRecord()
     wanted = options.dialects or ordered(names())
     found = yield from lists(wanted, notes)
     listed = [model for path in found.values() for model in path.models]
     findings = [listing(found)]
     model = options.model or choose(listed) or NO_NAME
-    speakers: list[Speaker] = []
+    speakers: list[DialectClient] = []
     for name in wanted:
-        speaker = Speaker(name, _own_model(name, model, options, found), notes)
+        speaker = DialectClient(name, _own_model(name, model, options, found), notes)
         spoken, finding = yield from opened(speaker, keyed=options.keyed)
         findings.append(finding)
         speakers += [speaker] if spoken else []
@@ -114,7 +114,7 @@ def ordered(dialects: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(dialects, key=lambda name: (rank.get(name, len(rank)), name)))
 
 
-def _own_model(name: str, model: str, options: Options, found: Lists) -> str:
+def _own_model(name: str, model: str, options: ProbeOptions, found: Lists) -> str:
     """Return the model to be asked for in one dialect: another where its own list does not have it."""
     listed = found.get(get(name).models_path)
     if options.model is not None or listed is None or not listed.models:
@@ -122,11 +122,11 @@ def _own_model(name: str, model: str, options: Options, found: Lists) -> str:
     return model if model in [one.id for one in listed.models] else choose(listed.models) or model
 
 
-def _form(speaker: Speaker) -> AuthForm:
+def _form(speaker: DialectClient) -> AuthForm:
     return speaker.auth or own_form(speaker.dialect)
 
 
-def _everything(speaker: Speaker, *, images: bool) -> Conversation[tuple[Finding, ...]]:
+def _everything(speaker: DialectClient, *, images: bool) -> Conversation[tuple[Finding, ...]]:
     found: list[Finding] = []
     parts: tuple[Part, ...] = (
         streams,
@@ -152,7 +152,7 @@ def _everything(speaker: Speaker, *, images: bool) -> Conversation[tuple[Finding
     return tuple(found)
 
 
-def _forms(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _forms(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for JSON, by a schema and without; what is refused says which form is left."""
     found: dict[str, Finding] = {}
     for row in (SCHEMA_ROW, OBJECT_ROW):
@@ -167,7 +167,7 @@ def _forms(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return tuple(found.values())
 
 
-def _thinking(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _thinking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for thinking in each way that the dialect has, until one is understood."""
     found: list[Finding] = []
     asked: list[object] = []
@@ -187,7 +187,7 @@ def _thinking(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (replace(found[0], verdict="unclear", confidence="guess", evidence=evidence, sets={}),)
 
 
-def _extended(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _extended(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for sampling beyond what most dialects define: all at once, and where that is not understood one by one."""
     all_of_it = thing_of(speaker, extended(*EXTENDED))
     if all_of_it is None:
@@ -211,14 +211,14 @@ def _extended(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (replace(finding, verdict="yes", confidence="likely", sets=sets, **told),)
 
 
-def _reasoning(speaker: Speaker) -> Finding | None:
+def _reasoning(speaker: DialectClient) -> Finding | None:
     """Return where reasoning was seen in the answers of dialects that have no standard for it."""
     if speaker.name != PREFERENCE[0]:
         return None
     field = next((name for name in THOUGHTS if name in speaker.notes.thoughts), None)
     if field is None:
         return Finding(face=speaker.name, what="reasoning_field", verdict="not seen", scope="model")
-    evidence = Evidence(asked=speaker.notes.thoughts[field], answered=f"`{field}` in the message")
+    evidence = ProbeExchange(asked=speaker.notes.thoughts[field], answered=f"`{field}` in the message")
     return Finding(
         face=speaker.name,
         what="reasoning_field",
@@ -230,7 +230,7 @@ def _reasoning(speaker: Speaker) -> Finding | None:
     )
 
 
-def _counting(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _counting(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask how many tokens a prompt has, where the dialect has a path for it."""
     dialect = speaker.dialect
     write, read = dialect.encode_count_request, dialect.decode_counted
@@ -243,7 +243,7 @@ def _counting(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (yield from _side(speaker, "count_tokens", path, body, lambda value: read(value) is not None))
 
 
-def _embedding(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _embedding(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for the vector of a word; a model that talks may have none, so a refusal says little."""
     if not speaker.dialect.embeddings:
         return ()
@@ -256,10 +256,10 @@ def _embedding(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
 
 
 def _side(
-    speaker: Speaker, what: str, path: str, body: object, seen: Callable[[object], bool]
+    speaker: DialectClient, what: str, path: str, body: object, seen: Callable[[object], bool]
 ) -> Conversation[tuple[Finding, ...]]:
     """Ask at another path of the dialect; what comes there is no answer of a model."""
-    ask = Ask(method="POST", dialect=speaker.name, path=path, body=body, words=f"`{path}`", auth=speaker.auth)
+    ask = ProbeRequest(method="POST", dialect=speaker.name, path=path, body=body, words=f"`{path}`", auth=speaker.auth)
     answer = yield from speaker.asked(ask)
     verdict: Verdict = "unclear"
     if answer.status == _OK and answer.values:
@@ -273,7 +273,7 @@ def _side(
         verdict = "not seen"
     confidence: Confidence = "sure" if verdict == "yes" else "likely" if verdict == "no" else "guess"
     detail = "" if verdict != "not seen" else "by this model"
-    evidence = Evidence(asked=answer.ask.words, answered=f"{answer.status}" if verdict == "yes" else answer.words)
+    evidence = ProbeExchange(asked=answer.ask.words, answered=f"{answer.status}" if verdict == "yes" else answer.words)
     return (
         Finding(
             face=speaker.name,
@@ -287,7 +287,7 @@ def _side(
     )
 
 
-def _by_the_way(notes: Notes) -> Iterator[Finding]:
+def _by_the_way(notes: ProbeRecord) -> Iterator[Finding]:
     """Yield what the heads of all answers had in common."""
     for what, marks in (("request_id_headers", _TRACES), ("rate_limit_headers", _RATES)):
         found = sorted(name for name in notes.headers if any(mark in name for mark in marks))

@@ -11,14 +11,14 @@ from xenoglot.providers.probe.probe_table import HELLO
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSONObject
-    from xenoglot.providers.probe.dialect_client import Speaker
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.dialect_client import DialectClient
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
 _OPTIONS: Final = "stream_options"
 
 
-def streams(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def streams(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for a stream; where the dialect has options of streams, with and without them."""
     body = speaker.written(replace(speaker.request(HELLO), stream=True))
     if body is None:
@@ -34,7 +34,7 @@ def streams(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (*found, _usage(speaker, answer, optioned), _options(speaker, optioned))
 
 
-def _stream(speaker: Speaker, answer: Answer) -> Finding:
+def _stream(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
     verdict, confidence, detail = _came(answer)
     return Finding(
         face=speaker.name,
@@ -46,7 +46,7 @@ def _stream(speaker: Speaker, answer: Answer) -> Finding:
     )
 
 
-def _came(answer: Answer) -> tuple[Verdict, Confidence, str]:
+def _came(answer: ProbeAnswer) -> tuple[Verdict, Confidence, str]:
     match answer.outcome:
         case "answered" if not answer.streamed:
             return "ignored", "sure", "a whole answer came"
@@ -62,7 +62,7 @@ def _came(answer: Answer) -> tuple[Verdict, Confidence, str]:
             return "unclear", "guess", ""
 
 
-def _usage(speaker: Speaker, bare: Answer, optioned: Answer | None) -> Finding:
+def _usage(speaker: DialectClient, bare: ProbeAnswer, optioned: ProbeAnswer | None) -> Finding:
     told = [(bare, "always"), *(() if optioned is None else ((optioned, f"with `{_OPTIONS}` alone"),))]
     when = next((words for answer, words in told if answer.counted), None)
     return Finding(
@@ -75,7 +75,7 @@ def _usage(speaker: Speaker, bare: Answer, optioned: Answer | None) -> Finding:
     )
 
 
-def _options(speaker: Speaker, answer: Answer) -> Finding:
+def _options(speaker: DialectClient, answer: ProbeAnswer) -> Finding:
     taken = answer.outcome == "answered"
     refused = answer.outcome == "refused" or (answer.outcome == "failing" and answer.status > 0)
     sets: JSONObject = {"stream_usage": taken} if taken or refused else {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.codec.loss import Losses
 from xenoglot.model.content import Reasoning, Text, ToolCall
-from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import WEATHER
 from xenoglot.text.parse_api import parse
 from xenoglot.text.registry import AUTO, names
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LONGEST = 120
 
 
-def syntax_of(texts: Sequence[Evidence], model: str) -> tuple[str, Evidence] | None:
+def syntax_of(texts: Sequence[ProbeExchange], model: str) -> tuple[str, ProbeExchange] | None:
     """Return the row that reads the calls in a text, else the thoughts, and where; `None`: neither is there."""
     for kind in (ToolCall, Reasoning):
         for text in texts:
@@ -29,13 +29,13 @@ def syntax_of(texts: Sequence[Evidence], model: str) -> tuple[str, Evidence] | N
     return None
 
 
-def written(face: str, texts: Sequence[Evidence], model: str) -> tuple[Finding, str | None]:
+def written(face: str, texts: Sequence[ProbeExchange], model: str) -> tuple[Finding, str | None]:
     """Return what is found in the texts of a model, and the syntax that is suggested."""
     found = syntax_of(texts, model)
     if found is None:
         return Finding(face=face, what="text_syntax", verdict="not seen", scope="model"), None
     row, text = found
-    evidence = Evidence(asked=text.asked, answered=_short(text.answered))
+    evidence = ProbeExchange(asked=text.asked, answered=_short(text.answered))
     detail = f"the text is to be read as `{row}`"
     finding = Finding(
         face=face,

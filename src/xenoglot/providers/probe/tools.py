@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import ToolChoice
-from xenoglot.providers.probe.ab_test import Thing, hidden, taking
+from xenoglot.providers.probe.ab_test import ProbeItem, hidden, taking
 from xenoglot.providers.probe.dialect_client import parts_of, said
-from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import TOOLS, WEATHER
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSONObject
     from xenoglot.providers.probe.ab_test import Effect
-    from xenoglot.providers.probe.dialect_client import Speaker
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.dialect_client import DialectClient
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.probe.findings import Confidence, Verdict
 
 LONG_ID: Final = "call_xenoglot-probe-0001"
@@ -34,7 +34,7 @@ _NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
 _HEAD: Final = re.compile(r"[A-Za-z]+[-_]")
 
 
-def tools(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def tools(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for calls, in each way."""
     request = speaker.request(_QUESTION, tools=(WEATHER,))
     body = speaker.written(request, TOOLS)
@@ -43,7 +43,7 @@ def tools(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     plain = speaker.written(speaker.request(_QUESTION)) or {}
     taken = yield from taking(
         speaker,
-        Thing(
+        ProbeItem(
             what="tools",
             words="a question that a tool answers",
             body=body,
@@ -65,7 +65,7 @@ def tools(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return tuple(found)
 
 
-def ids(speaker: Speaker) -> Finding | None:
+def ids(speaker: DialectClient) -> Finding | None:
     """Return what the ids of calls look like, where any were seen."""
     seen = speaker.notes.call_ids
     if not seen:
@@ -90,26 +90,26 @@ def form_of_ids(seen: Sequence[str]) -> str:
     return f"`{head}` and more, {length}" if head else length
 
 
-def calls(answer: Answer) -> Effect:
+def calls(answer: ProbeAnswer) -> Effect:
     """Whether a tool is called."""
     return "seen" if _count(answer) else "not seen"
 
 
-def calls_both(answer: Answer) -> Effect:
+def calls_both(answer: ProbeAnswer) -> Effect:
     """Whether two tools are called at once."""
     return "seen" if _count(answer) > 1 else "not seen"
 
 
-def calls_none(answer: Answer) -> Effect:
+def calls_none(answer: ProbeAnswer) -> Effect:
     """Whether no tool is called, of a question at which one was called before."""
     return "contrary" if _count(answer) else "seen"
 
 
-def _count(answer: Answer) -> int:
+def _count(answer: ProbeAnswer) -> int:
     return sum(isinstance(part, ToolCall) for part in parts_of(answer))
 
 
-def _chosen(speaker: Speaker, mode: str, plain: JSONObject, *, called: bool) -> Conversation[tuple[Finding, ...]]:
+def _chosen(speaker: DialectClient, mode: str, plain: JSONObject, *, called: bool) -> Conversation[tuple[Finding, ...]]:
     """Ask for a call that must be, or must not; `called` is whether there was one without being asked."""
     forced = mode == "required"
     choice = ToolChoice(mode="required" if forced else "none")
@@ -119,7 +119,7 @@ def _chosen(speaker: Speaker, mode: str, plain: JSONObject, *, called: bool) -> 
     if body is None:
         return ()
     sets: tuple[JSONObject, JSONObject] = ({"forced_tools": True}, {"forced_tools": False}) if forced else ({}, {})
-    thing = Thing(
+    thing = ProbeItem(
         what="forced_tools" if forced else "tool_choice_none",
         words=f"a tool, and the choice `{mode}`",
         body=body,
@@ -132,7 +132,7 @@ def _chosen(speaker: Speaker, mode: str, plain: JSONObject, *, called: bool) -> 
     return (taken.finding,)
 
 
-def _several(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _several(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for two calls at once: what one model does not do, another may."""
     body = speaker.written(speaker.request(_TWICE, tools=(WEATHER,)), TOOLS)
     if body is None:
@@ -152,9 +152,9 @@ def _several(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     )
 
 
-def _answered(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def _answered(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with a call that is answered, by an id of our own form; where that is refused, by one of nine characters."""
-    evidence: list[Evidence] = []
+    evidence: list[ProbeExchange] = []
     outcome: dict[str, str] = {}
     for call_id in (LONG_ID, NINE):
         body = _history(speaker, call_id)
@@ -190,14 +190,14 @@ def _form_taken(outcome: dict[str, str]) -> tuple[Verdict, Confidence, str, JSON
     return ("no", "likely", "", {}) if refused else ("unclear", "guess", "", {})
 
 
-def _history(speaker: Speaker, call_id: str) -> JSONObject | None:
+def _history(speaker: DialectClient, call_id: str) -> JSONObject | None:
     call = ToolCall(id=call_id, name=WEATHER.name, arguments='{"city":"Paris"}')
     result = ToolResult(call_id=call_id, name=WEATHER.name, content=(Text(text="Sunny, 21 degrees."),))
     turns = (said("user", "What is the weather in Paris?"), said("assistant", call), said("tool", result))
     return speaker.written(speaker.request(*turns, tools=(WEATHER,)), TOOLS)
 
 
-def _long_name(speaker: Speaker, plain: JSONObject) -> Conversation[tuple[Finding, ...]]:
+def _long_name(speaker: DialectClient, plain: JSONObject) -> Conversation[tuple[Finding, ...]]:
     """Ask with a tool whose name is longer than the dialect allows."""
     limit = len(LONG_NAME)
     if speaker.dialect.tool_name_limit >= limit:
@@ -206,7 +206,7 @@ def _long_name(speaker: Speaker, plain: JSONObject) -> Conversation[tuple[Findin
     body = speaker.written(speaker.request(_QUESTION, tools=(tool,)), ("name", *TOOLS), tool_name_limit=limit)
     if body is None:
         return ()
-    thing = Thing(
+    thing = ProbeItem(
         what="long_tool_names",
         words=f"a tool with a name of {limit} characters",
         body=body,

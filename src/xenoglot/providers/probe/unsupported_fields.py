@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from xenoglot.providers.probe.dialect_client import said
-from xenoglot.providers.probe.findings import Evidence, Finding
+from xenoglot.providers.probe.findings import Finding, ProbeExchange
 from xenoglot.providers.probe.probe_table import HELLO
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
-    from xenoglot.providers.probe.dialect_client import Speaker
-    from xenoglot.providers.probe.exchange import Answer, Conversation
+    from xenoglot.providers.probe.dialect_client import DialectClient
+    from xenoglot.providers.probe.exchange import Conversation, ProbeAnswer
     from xenoglot.providers.probe.findings import Verdict
 
 SAMPLING: Final[dict[str, object]] = {
@@ -41,7 +41,7 @@ NAME: Final = "name"
 """Of a message; the one field here that is neither of the sampling nor of the request."""
 
 
-def lacking(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
+def lacking(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask with the fields that the dialect has words for, first with all of them."""
     fields = [name for name in (*SAMPLING, *ASIDE, NAME) if _body(speaker, (name,)) is not None]
     body = speaker.written(_request(speaker, fields))  # some exclude each other in a dialect: then one is left out
@@ -68,7 +68,7 @@ def lacking(speaker: Speaker) -> Conversation[tuple[Finding, ...]]:
     return (replace(told, sets={"lacks": [name for name in lacks if name not in known]}), *other)
 
 
-def _other_seed(speaker: Speaker, lacks: Sequence[str]) -> Conversation[tuple[Finding, ...]]:
+def _other_seed(speaker: DialectClient, lacks: Sequence[str]) -> Conversation[tuple[Finding, ...]]:
     """Where the seed was refused, ask with its other name."""
     usual, body = _body(speaker, ("seed",)), _body(speaker, ("seed",), seed_field="random_seed")
     if "seed" not in lacks or body is None or body == usual:
@@ -88,13 +88,13 @@ def _other_seed(speaker: Speaker, lacks: Sequence[str]) -> Conversation[tuple[Fi
     )
 
 
-def _body(speaker: Speaker, names: Sequence[str], **target: object) -> JSONObject | None:
+def _body(speaker: DialectClient, names: Sequence[str], **target: object) -> JSONObject | None:
     request = _request(speaker, names)
     body = speaker.written(request, tuple(names), **target)
     return None if body == speaker.written(speaker.request(HELLO)) else body
 
 
-def _request(speaker: Speaker, names: Sequence[str]) -> Request:
+def _request(speaker: DialectClient, names: Sequence[str]) -> Request:
     turn = said("user", HELLO)
     request = speaker.request(replace(turn, name="probe") if NAME in names else turn)
     wanted = {*names, *(("logprobs",) if "top_logprobs" in names else ())}  # the one is part of the other
@@ -103,11 +103,11 @@ def _request(speaker: Speaker, names: Sequence[str]) -> Request:
     return replace(request, sampling=replace(request.sampling, **drawn), **aside)
 
 
-def _refused(answer: Answer) -> bool:
+def _refused(answer: ProbeAnswer) -> bool:
     return answer.outcome == "refused" or (answer.outcome == "failing" and answer.status > 0)
 
 
-def _finding(speaker: Speaker, verdict: Verdict, detail: str, evidence: Sequence[Evidence]) -> Finding:
+def _finding(speaker: DialectClient, verdict: Verdict, detail: str, evidence: Sequence[ProbeExchange]) -> Finding:
     return Finding(
         face=speaker.name,
         what="usual_fields",

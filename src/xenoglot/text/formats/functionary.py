@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.text.output_pieces import Words
-from xenoglot.text.parser.text_parser import Parser
+from xenoglot.text.output_pieces import TextPiece
+from xenoglot.text.parser.text_parser import MarkerParser
 from xenoglot.text.payloads.json_calls import Named
-from xenoglot.text.syntax import Calls, Syntax
+from xenoglot.text.syntax import CallSyntax, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
 
 ARROWS: Final = ">>>"
@@ -21,7 +21,7 @@ ARROWS: Final = ">>>"
 _WORDS: Final = "all\n"
 """The recipient of words, behind the arrows of the prompt."""
 
-FORM: Final = Calls(open=(ARROWS,), payload=Named())
+FORM: Final = CallSyntax(open=(ARROWS,), payload=Named())
 """A call to a recipient that is a tool."""
 
 _INNER: Final = Syntax(
@@ -38,11 +38,11 @@ def written(calls: Sequence[tuple[str, str]]) -> str:
     return "".join(f"{ARROWS}{name}\n{arguments or '{}'}" for name, arguments in calls)
 
 
-class Recipients:
+class FunctionaryParser:
     """A stage from text to pieces. Text that begins without an arrow is read as if it had them: the prompt does."""
 
-    def __init__(self, declared: Declared) -> None:
-        self._parser = Parser(_INNER, declared)
+    def __init__(self, declared: DeclaredTools) -> None:
+        self._parser = MarkerParser(_INNER, declared)
         self._held: str | None = ""  # the beginning, while it may be arrows or `all`
         self._added = 0  # characters of ours that have not come back as words
 
@@ -74,10 +74,10 @@ class Recipients:
         if not self._added or not pieces:
             return pieces
         first = pieces[0]
-        if not isinstance(first, Words):
+        if not isinstance(first, TextPiece):
             self._added = 0
             return pieces
         ours = min(self._added, len(first.text))
         self._added -= ours
         rest = first.text[ours:]
-        return [Words(rest), *pieces[1:]] if rest else self._ours(pieces[1:])
+        return [TextPiece(rest), *pieces[1:]] if rest else self._ours(pieces[1:])

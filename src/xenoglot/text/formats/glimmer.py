@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.text.parser.scanner import Markers
-from xenoglot.text.parser.text_parser import Parser
+from xenoglot.text.parser.scanner import MarkerScanner
+from xenoglot.text.parser.text_parser import MarkerParser
 from xenoglot.text.payloads.markup import Markup
-from xenoglot.text.syntax import Calls, Syntax, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
 
 _START: Final = "<|start|>assistant"
@@ -26,7 +26,7 @@ _ENDS: Final = ("<|eom|>", "<|eot|>")
 _THINK: Final = f"{_START} to=self{_MESSAGE}"
 _SECTION: Final = "<atem:function_calls>"
 
-FORM: Final = Calls(
+FORM: Final = CallSyntax(
     begin=(_SECTION,),
     end=("</atem:function_calls>",),
     place="start",
@@ -43,16 +43,16 @@ FORM: Final = Calls(
 """How calls are written, at the start of a message to any recipient: models confuse recipients."""
 
 
-class Glimmer:
+class GlimmerParser:
     """A stage from text to pieces. It holds the text until it is known whether that begins with the end of a header."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: DeclaredTools) -> None:
         names = ("self", "user", "commentary", _SECTION[1:-1], *_recipients(declared))
         heads = tuple(f" to={name}{_MESSAGE}" for name in names)
         self._headers = {head: f"{_START}{head}" for head in (*heads, _MESSAGE)}
         self._headers |= {head[1:]: f"{_START}{head}" for head in heads}  # servers strip blanks
-        self._markers = Markers(self._headers)
-        self._parser = Parser(_syntax(tuple(dict.fromkeys(self._headers.values())), heads), declared)
+        self._markers = MarkerScanner(self._headers)
+        self._parser = MarkerParser(_syntax(tuple(dict.fromkeys(self._headers.values())), heads), declared)
         self._held: str | None = ""
 
     def feed(self, text: str, /) -> Sequence[Piece]:
@@ -77,7 +77,7 @@ class Glimmer:
         return self._parser.feed(text)
 
 
-def _recipients(declared: Declared) -> Iterator[str]:
+def _recipients(declared: DeclaredTools) -> Iterator[str]:
     """Yield the recipients that may mean a tool: its name, that in its namespace, and the namespace alone."""
     for name in declared:
         space = name.partition(".")[0]
@@ -92,7 +92,7 @@ def _syntax(headers: tuple[str, ...], bare: tuple[str, ...]) -> Syntax:
         title="",
         source="",
         calls=(FORM,),
-        thoughts=(Thoughts(open=(_THINK,), close=(*_ENDS, *others), until=bare, place="anywhere"),),
+        thoughts=(ReasoningSyntax(open=(_THINK,), close=(*_ENDS, *others), until=bare, place="anywhere"),),
         headers=others,
         dropped=_ENDS,
     )

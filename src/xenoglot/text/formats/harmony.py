@@ -13,15 +13,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Thought, ThoughtEnded, Words
+from xenoglot.text.output_pieces import (
+    ArgumentsPiece,
+    CallEnded,
+    CallStart,
+    LossPiece,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+)
 from xenoglot.text.parser.parser_input import LONGEST_BLANK
-from xenoglot.text.parser.scanner import Markers
+from xenoglot.text.parser.scanner import MarkerScanner
 from xenoglot.text.payloads.bare_values import members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
 
 LONGEST_HEADER: Final = 512
@@ -33,8 +41,8 @@ _MESSAGE: Final = "<|message|>"
 _CONSTRAIN: Final = "<|constrain|>"
 _ENDS: Final = ("<|end|>", "<|return|>", "<|call|>")
 
-_MARKERS: Final = Markers((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
-_BODY: Final = Markers((_START, _CHANNEL, *_ENDS))
+_MARKERS: Final = MarkerScanner((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
+_BODY: Final = MarkerScanner((_START, _CHANNEL, *_ENDS))
 
 _HEADER = re.compile(
     r"""(?:<\|start\|>)?\ ?(?:assistant)?(?:\ ?to=(?P<before>[^\s<]+))?
@@ -44,7 +52,9 @@ _HEADER = re.compile(
 )
 """A header whose blanks are single ones."""
 
-_ROLES: Final = Markers(("to=", *(f"assistant{blank}{mark}" for mark in ("to=", _CHANNEL) for blank in ("", " "))))
+_ROLES: Final = MarkerScanner(
+    ("to=", *(f"assistant{blank}{mark}" for mark in ("to=", _CHANNEL) for blank in ("", " ")))
+)
 """What a header begins with that has no token of its own."""
 
 _TO = re.compile(r"(?<!\w)to=([^\s<]+)")
@@ -59,10 +69,10 @@ _Mode: TypeAlias = Literal["first", "between", "words", "thought", "call", "raw"
 """Where we are: before everything, behind a message, or in a body, by what it is made into."""
 
 
-class Harmony:
+class HarmonyParser:
     """A stage from text to pieces. `declared` are the tools that may be called."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: DeclaredTools) -> None:
         self._declared = declared
         self._text = ""
         self._at = 0  # how much of the text was read
@@ -164,16 +174,16 @@ class Harmony:
             return
         match self._mode:
             case "thought":
-                self._made.append(Thought(said))
+                self._made.append(ReasoningPiece(said))
             case "call":
                 self._arguments.append(said)
-                self._made.append(Arguments(said))
+                self._made.append(ArgumentsPiece(said))
             case _:
-                self._made.append(Words(said))
+                self._made.append(TextPiece(said))
 
     def _end(self, marker: str) -> None:
         if self._mode == "raw":
-            self._made.append(Words(marker))
+            self._made.append(TextPiece(marker))
         self._at += len(marker)
         self._leave(marked=True)
         self._mode = "between"
@@ -181,11 +191,11 @@ class Harmony:
     def _leave(self, *, marked: bool) -> None:
         """End what is open; `marked` is whether a token ended it."""
         if self._mode == "thought":
-            self._made.append(ThoughtEnded())
+            self._made.append(ReasoningEnded())
         elif self._mode == "call":
             arguments = "".join(self._arguments)
             if not arguments.strip():
-                self._made.append(Arguments("{}"))
+                self._made.append(ArgumentsPiece("{}"))
             self._made.append(CallEnded(marked or members(arguments) is not None))
 
     # ---- headers
@@ -209,7 +219,7 @@ class Harmony:
             to, channels = _TO.findall(header), _NAMED.findall(header)
             known = next((name for name in to if self._declared.resolve(name) is not None), None)
             self._begin(known, channels[-1] if channels else "analysis", start + place + len(marker))
-            self._made.append(Lost("header", "approximated", "it was garbled"))
+            self._made.append(LossPiece("header", "approximated", "it was garbled"))
         else:
             self._refuse(start, window, place + len(marker))
         return True
@@ -224,11 +234,11 @@ class Harmony:
         elif (name := self._declared.resolve(recipient)) is not None:
             self._mode = "call"
             self._arguments = []
-            self._made.append(CallBegun(name))
+            self._made.append(CallStart(name))
         else:
             self._mode = "raw"
             self._spaced = False
-            self._made.append(Words(said))
+            self._made.append(TextPiece(said))
 
     def _refuse(self, start: int, window: str, end: int) -> None:
         """Go on as before: what looked like a header is part of the text that it stands in.

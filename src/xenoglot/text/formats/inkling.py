@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from xenoglot.text.parser.text_parser import Parser
+from xenoglot.text.parser.text_parser import MarkerParser
 from xenoglot.text.payloads.json_calls import JSONCalls
-from xenoglot.text.syntax import Calls, Syntax, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax
 
 if TYPE_CHECKING:
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
 
 _MESSAGE: Final = "<|message_model|>"
 _CALL: Final = "<|content_invoke_tool_json|>"
 _END: Final = "<|end_message|>"
 _THINK: Final = "<|content_thinking|>"
 
-FORM: Final = Calls(
+FORM: Final = CallSyntax(
     begin=(_CALL, f"{_MESSAGE}{_CALL}"),
     end=(_END,),
     joint="",
@@ -31,7 +31,7 @@ FORM: Final = Calls(
 )
 """How a call is written, behind its header."""
 
-THOUGHTS: Final = Thoughts(open=(f"{_MESSAGE}{_THINK}", _THINK), close=(_END,), place="anywhere")
+THOUGHTS: Final = ReasoningSyntax(open=(f"{_MESSAGE}{_THINK}", _THINK), close=(_END,), place="anywhere")
 
 _CONTENTS: Final = tuple(
     f"<|content_{kind}|>" for kind in ("text", "image", "audio_input", "tool_error", "xml", "model_end_sampling")
@@ -50,7 +50,7 @@ DROPPED: Final = (
 """The tokens that frame words; the one that begins a message counts only with what follows it."""
 
 
-def parser(declared: Declared) -> Parser:
+def parser(declared: DeclaredTools) -> MarkerParser:
     """Return a stage from text to pieces: as the row says, with the headers that name one of the tools `declared`."""
     named = tuple(f"{_MESSAGE}{name}{_CALL}" for name in declared)
     first = tuple(f"{name}{_CALL}" for name in declared)
@@ -62,4 +62,4 @@ def parser(declared: Declared) -> Parser:
         thoughts=(THOUGHTS,),
         dropped=DROPPED,
     )
-    return Parser(syntax, declared)
+    return MarkerParser(syntax, declared)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from xenoglot.model.content import Refusal, Text, ToolCall
 from xenoglot.model.events import BlockEnded, BlockStarted, Event, Failed, Finished, TextDelta
 from xenoglot.model.failure import Failure
-from xenoglot.text.json.schema import Problem, Schema
+from xenoglot.text.json.schema import JSONSchema, SchemaProblem
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
@@ -24,13 +24,13 @@ _CUT: Final = {
     "length": "it was cut at `max_tokens` before its JSON was whole",
     "context": "the context window was full before its JSON was whole",
 }
-_TOO_LONG: Final = Problem("$", f"at most {LONGEST} characters", "more")
+_TOO_LONG: Final = SchemaProblem("$", f"at most {LONGEST} characters", "more")
 
 
-class Verdict(Struct, frozen=True):
+class JSONFault(Struct, frozen=True):
     """Why an answer is not what was asked for; `cut` says that it came to no end, which asking again does not mend."""
 
-    problems: Sequence[Problem]
+    problems: Sequence[SchemaProblem]
     cut: str | None = None
 
     @property
@@ -50,7 +50,7 @@ class Verdict(Struct, frozen=True):
         return f"That is not valid:\n{listed}\n\nGive the whole answer again, mended, and nothing else."
 
 
-class Judge:
+class JSONFaultMonitor:
     """Looks on while an answer grows, and knows at the end of a candidate what is wrong with it.
 
     An answer that declines, calls tools, or is to go on is not looked at.
@@ -58,11 +58,11 @@ class Judge:
 
     __slots__ = ("_candidates", "_schema")
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: JSONSchema) -> None:
         self._schema = schema
         self._candidates: dict[int, _Said] = {}
 
-    def feed(self, event: Event, /) -> Verdict | None:
+    def feed(self, event: Event, /) -> JSONFault | None:
         """Take one event; return what is wrong, where it ends a candidate that is not as it should be."""
         match event:
             case BlockStarted() | TextDelta() | BlockEnded():
@@ -76,12 +76,12 @@ class Judge:
     def _said(self, candidate: int) -> _Said:
         return self._candidates.setdefault(candidate, _Said())
 
-    def _verdict(self, event: Finished, said: _Said) -> Verdict | None:
+    def _verdict(self, event: Finished, said: _Said) -> JSONFault | None:
         reason = event.finish.reason
         if said.other or reason in _NOT_FINAL:
             return None
         problems = (_TOO_LONG,) if said.size > LONGEST else self._schema.problems(said.text())
-        return Verdict(problems, _CUT.get(reason)) if problems else None
+        return JSONFault(problems, _CUT.get(reason)) if problems else None
 
 
 class _Said:
@@ -121,7 +121,7 @@ class _Said:
             self._pieces.append(text)
 
 
-class Check:
+class JSONCheck:
     """A stage that fails a stream whose answer turns out not to be what was asked for.
 
     What it passes on cannot be taken back: that the answer failed is told in place of its end. `lenient` lets it end,
@@ -130,8 +130,8 @@ class Check:
 
     __slots__ = ("_failed", "_judge", "_lenient", "_losses")
 
-    def __init__(self, schema: Schema, losses: Losses, *, lenient: bool) -> None:
-        self._judge = Judge(schema)
+    def __init__(self, schema: JSONSchema, losses: Losses, *, lenient: bool) -> None:
+        self._judge = JSONFaultMonitor(schema)
         self._losses = losses
         self._lenient = lenient
         self._failed = False
@@ -154,6 +154,6 @@ class Check:
         return ()
 
 
-def let_pass(verdict: Verdict, candidate: int, losses: Losses) -> None:
+def let_pass(verdict: JSONFault, candidate: int, losses: Losses) -> None:
     """Tell of an answer that is passed on although it is not what was asked for."""
     losses.approximated(f"$.candidates[{candidate}]", "text", f"it is not what was asked for: {verdict.reason}")

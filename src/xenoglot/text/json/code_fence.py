@@ -31,7 +31,7 @@ class _State(Enum):
     ENDLESS = auto()  # within, and no end is looked for
 
 
-class Fence:
+class StripFence:
     """A stage over one text: without the code fence (of JSON, or of nothing said) that is around the whole of it.
 
     A fence that does not end where the text ends was around something else; only its beginning, which was needed to

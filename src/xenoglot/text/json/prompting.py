@@ -19,8 +19,8 @@ from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.text.json.envelope import enveloped
-from xenoglot.text.json.strip_code_fence import Unfence
-from xenoglot.text.json.unwrap import Unwrap
+from xenoglot.text.json.strip_code_fence import StripCodeFence
+from xenoglot.text.json.unwrap import UnwrapToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ _PROMPT_SCHEMA: Final = (
 _PROMPT_JSON: Final = "Answer with one JSON object, and with nothing else: no words around it, no code fence."
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class JSONPrompt(Struct, frozen=True, kw_only=True):
     """A request for an answer in JSON as a model can be asked it.
 
     `tool` is the name of the tool whose arguments are the answer, `envelope` whether they are an object around it.
@@ -70,9 +70,9 @@ class Asked(Struct, frozen=True, kw_only=True):
         """Return the stage that makes, of the answer to this, the answer to what was asked at first."""
         stages: list[Stage[Event, Event]] = []
         if self.tool is not None:
-            stages.append(Unwrap(self.tool, losses, envelope=self.envelope))
+            stages.append(UnwrapToolCall(self.tool, losses, envelope=self.envelope))
         if self.unfenced:
-            stages.append(Unfence(losses))
+            stages.append(StripCodeFence(losses))
         return Pipeline(*stages)
 
 
@@ -105,7 +105,7 @@ def _within(value: JSON) -> list[JSON]:
             return []
 
 
-def as_tool(request: Request, losses: Losses) -> Asked:
+def as_tool(request: Request, losses: Losses) -> JSONPrompt:
     """Ask for the answer as a call of a tool, beside the tools that the request has (pitfall-28, pitfall-47).
 
     A client that demands a call of a tool of its own gets no other: then nothing is asked in JSON.
@@ -113,7 +113,7 @@ def as_tool(request: Request, losses: Losses) -> Asked:
     output = request.output
     if output is None or _demands_a_call(request):
         losses.emulated(WHERE, "kind", "a tool call is demanded: no answer is asked for beside it")
-        return Asked(request=replace(request, output=None), judged=False)
+        return JSONPrompt(request=replace(request, output=None), judged=False)
     tool, envelope = _tool(output, request)
     losses.carry(output.extra, WHERE, _NOBODY)
     losses.emulated(WHERE, "kind", "it is asked for as the call of a tool")
@@ -124,7 +124,7 @@ def as_tool(request: Request, losses: Losses) -> Asked:
         tool_choice=_choice(request, tool.name),
         parallel_tool_calls=request.parallel_tool_calls if request.tools else False,
     )
-    return Asked(request=asked, tool=tool.name, envelope=envelope, unfenced=True)
+    return JSONPrompt(request=asked, tool=tool.name, envelope=envelope, unfenced=True)
 
 
 def _demands_a_call(request: Request) -> bool:
@@ -163,16 +163,16 @@ def _choice(request: Request, name: str) -> ToolChoice:
     return ToolChoice(mode="required")
 
 
-def as_prompt(request: Request, losses: Losses) -> Asked:
+def as_prompt(request: Request, losses: Losses) -> JSONPrompt:
     """Ask for the answer in a system turn, behind those that the request begins with."""
     output = request.output
     if output is None:
-        return Asked(request=request)
+        return JSONPrompt(request=request)
     losses.carry(output.extra, WHERE, _NOBODY)
     losses.emulated(WHERE, "kind", "it is asked for in the prompt")
     told = Text(text=_instruction(output))
     messages, moved = _with_system(request.messages, told)
-    return Asked(request=replace(request, output=None, messages=messages), unfenced=True, moved=moved)
+    return JSONPrompt(request=replace(request, output=None, messages=messages), unfenced=True, moved=moved)
 
 
 def _instruction(output: OutputFormat) -> str:

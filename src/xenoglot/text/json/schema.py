@@ -38,7 +38,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Error: TypeAlias = "jsonschema_rs.ValidationError"
 
 
-class Problem(Struct, frozen=True):
+class SchemaProblem(Struct, frozen=True):
     """What is wrong with a text: `path` says where in its value (`$.items[0]`), the others what."""
 
     path: str
@@ -61,7 +61,7 @@ def require() -> None:
         raise ConfigurationError("answers cannot be checked: install `xenoglot[structured]`") from None
 
 
-class Schema:
+class JSONSchema:
     """A JSON Schema, ready to be held against texts; `None` is that of any JSON."""
 
     def __init__(self, schema: JSON, path: str = "$") -> None:
@@ -74,23 +74,25 @@ class Schema:
         self._schema = schema
         self._validator = None if schema is None else _compiled(schema, path)
 
-    def problems(self, text: str) -> Sequence[Problem]:
+    def problems(self, text: str) -> Sequence[SchemaProblem]:
         """Return what is wrong with `text`, the first few; nothing for a valid one."""
         try:
             value = decode_json(text)
         except WireError as error:
-            return (Problem("$", "JSON", "no JSON" if not text.strip() else _without_text(error.problem)),)
+            return (SchemaProblem("$", "JSON", "no JSON" if not text.strip() else _without_text(error.problem)),)
         if self._validator is None:
             return ()
         if too_costly(self._schema, value):
-            return (Problem("$", "a value that can be checked", "one that takes too many steps under this schema"),)
+            return (
+                SchemaProblem("$", "a value that can be checked", "one that takes too many steps under this schema"),
+            )
         try:
             return _problems(self._validator, value, several=len(text) <= _SHORT)
         except (ValueError, OverflowError, RecursionError):
-            return (Problem("$", "a value that can be checked", "one nested too deeply, or a number too large"),)
+            return (SchemaProblem("$", "a value that can be checked", "one nested too deeply, or a number too large"),)
 
 
-def _problems(validator: jsonschema_rs.Validator, value: JSON, *, several: bool) -> Sequence[Problem]:
+def _problems(validator: jsonschema_rs.Validator, value: JSON, *, several: bool) -> Sequence[SchemaProblem]:
     """Return what is wrong; of a long text the first alone, since the validator finds all or one."""
     import jsonschema_rs  # noqa: PLC0415  an extra
 
@@ -129,8 +131,8 @@ def _without_text(problem: str) -> str:
     return problem[:_LONGEST_EXPECTED]
 
 
-def _problem(error: _Error) -> Problem:
-    return Problem(_path(error.instance_path), _expected(error), _found(error))
+def _problem(error: _Error) -> SchemaProblem:
+    return SchemaProblem(_path(error.instance_path), _expected(error), _found(error))
 
 
 def _path(steps: Sequence[str | int]) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.model.content import Text
 from xenoglot.model.events import BlockEnded, BlockStarted, CitationDelta, Event, Failed, TextDelta
-from xenoglot.text.json.code_fence import Fence
+from xenoglot.text.json.code_fence import StripFence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
 
 
-class Unfence:
+class StripCodeFence:
     """Pass events on; what a text loses stands in `losses`. Text is held back while it may be a fence."""
 
     __slots__ = ("_losses", "_texts")
@@ -53,7 +53,7 @@ class _OpenText:
     __slots__ = ("_candidate", "_fence", "_held", "_losses")
 
     def __init__(self, losses: Losses, candidate: int) -> None:
-        self._fence = Fence()
+        self._fence = StripFence()
         self._held: list[Event] = []  # as they came, while there may be a fence
         self._losses = losses
         self._candidate = candidate

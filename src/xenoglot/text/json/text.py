@@ -10,7 +10,7 @@ from xenoglot.text.parser.parser_input import MismatchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 LONGEST_NAME: Final = 512
 
@@ -23,7 +23,7 @@ _HIGH: Final = range(0xD800, 0xDC00)
 _LOW: Final = range(0xDC00, 0xE000)
 
 
-def raw_value(section: Section, emit: Callable[[str], None]) -> Generator[None, None, bool]:
+def raw_value(section: ParserInput, emit: Callable[[str], None]) -> Generator[None, None, bool]:
     """Read one value and `emit` it as it stands; return whether it came to its end.
 
     It did not where a marker that ends the call stands outside of its strings. What is in the value is not checked.
@@ -54,7 +54,7 @@ def raw_value(section: Section, emit: Callable[[str], None]) -> Generator[None, 
             return True
 
 
-def string(section: Section, emit: Callable[[str], None]) -> Reading:
+def string(section: ParserInput, emit: Callable[[str], None]) -> Reading:
     """Read a string and `emit` what it says, escapes decoded; one that is none stays as it is."""
     section.take(1)
     while (char := (yield from section.peek())) != '"':
@@ -65,7 +65,7 @@ def string(section: Section, emit: Callable[[str], None]) -> Reading:
     section.take(1)
 
 
-def name(section: Section) -> Generator[None, None, str]:
+def name(section: ParserInput) -> Generator[None, None, str]:
     """Read a string that is a name.
 
     Raises:
@@ -87,7 +87,7 @@ def name(section: Section) -> Generator[None, None, str]:
     return "".join(said)
 
 
-def _raw_string(section: Section, emit: Callable[[str], None]) -> Reading:
+def _raw_string(section: ParserInput, emit: Callable[[str], None]) -> Reading:
     emit(section.take(1))
     while (char := (yield from section.peek())) != '"':
         if char == "\\":
@@ -98,7 +98,7 @@ def _raw_string(section: Section, emit: Callable[[str], None]) -> Reading:
     emit(section.take(1))
 
 
-def _scalar(section: Section, emit: Callable[[str], None]) -> Reading:
+def _scalar(section: ParserInput, emit: Callable[[str], None]) -> Reading:
     found = False
     while text := section.run(_SCALAR):
         found = True
@@ -108,7 +108,7 @@ def _scalar(section: Section, emit: Callable[[str], None]) -> Reading:
         raise MismatchError
 
 
-def _escape(section: Section) -> Generator[None, None, str]:
+def _escape(section: ParserInput) -> Generator[None, None, str]:
     """Read one escape, or a pair of them that is one character beyond the first plane."""
     said = yield from section.ahead(2)
     if said[1:] != "u":

@@ -33,7 +33,7 @@ MOST_HELD: Final = 1_048_576
 _PER_EVENT: Final = 64
 
 
-class Unwrap:
+class UnwrapToolCall:
     """Make of the call of the tool `name` the text of the answer, as it comes.
 
     Words before the call are held back until it is known whether it comes: an answer is JSON alone. Where it does not

@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.text.parser.parser_input import LONGEST_BLANK
-from xenoglot.text.parser.scanner import Markers
-from xenoglot.text.parser.text_parser import Parser
+from xenoglot.text.parser.scanner import MarkerScanner
+from xenoglot.text.parser.text_parser import MarkerParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
     from xenoglot.text.syntax import Syntax, TextParser
 
-Opening: TypeAlias = "tuple[str, Callable[[Declared], TextParser]]"
+Opening: TypeAlias = "tuple[str, Callable[[DeclaredTools], TextParser]]"
 """What a text begins with, and who reads such a text."""
 
 
-class Detection:
+class Autodetect:
     """A stage from text to pieces: it holds the text until it is known which of `openings` it begins with, or none.
 
     A text that begins with none is read by `usual`.
     """
 
-    def __init__(self, usual: Syntax, openings: Sequence[Opening], declared: Declared) -> None:
+    def __init__(self, usual: Syntax, openings: Sequence[Opening], declared: DeclaredTools) -> None:
         self._usual = usual
         self._openings = dict(openings)
-        self._markers = Markers(self._openings)
+        self._markers = MarkerScanner(self._openings)
         self._declared = declared
         self._held = ""
         self._parser: TextParser | None = None
@@ -53,5 +53,5 @@ class Detection:
         if place == 0 and marker:
             self._parser = self._openings[marker](self._declared)
         else:
-            self._parser = Parser(self._usual, self._declared)
+            self._parser = MarkerParser(self._usual, self._declared)
         return self._parser.feed(self._held)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.parser.scanner import is_token
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
-    from xenoglot.text.syntax import Calls
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
+    from xenoglot.text.syntax import CallSyntax
 
 
 _LINE = re.compile(r"[^\n<]+")
@@ -22,13 +22,13 @@ _EMPTY: Final = ("[]", "[ ]")
 """A list of calls with none in it."""
 
 
-class Attempt:
+class FormatRun:
     """One form at work on the text from its marker on.
 
     `alone`: the marker stands at the start of a line, so that markers with no call between them are no words either.
     """
 
-    def __init__(self, form: Calls, section: Section, *, alone: bool) -> None:
+    def __init__(self, form: CallSyntax, section: ParserInput, *, alone: bool) -> None:
         self.section = section
         self.marked = any(len(marker) > 1 for marker in form.markers)
         self.over = False
@@ -46,7 +46,7 @@ class Attempt:
             next(self._reading)
         except StopIteration:
             section.close()
-        except CutError:
+        except IncompleteInputError:
             section.cut()
         except MismatchError:
             section.give_back()
@@ -55,7 +55,7 @@ class Attempt:
         self.over = True
 
 
-def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
+def _read(form: CallSyntax, section: ParserInput, *, alone: bool) -> Reading:
     """Read `begin`, calls and `end`."""
     if (yield from _opened(form, section, alone=alone)):
         return
@@ -75,7 +75,7 @@ def _read(form: Calls, section: Section, *, alone: bool) -> Reading:
             return
 
 
-def _call(form: Calls, section: Section) -> Reading:
+def _call(form: CallSyntax, section: ParserInput) -> Reading:
     """Read the markers of one call and its payload; in a form of lines, what is no call is left as text."""
     yield from _repeated(form.open, section)
     try:
@@ -87,7 +87,7 @@ def _call(form: Calls, section: Section) -> Reading:
     section.settle()
 
 
-def _opened(form: Calls, section: Section, *, alone: bool) -> Generator[None, None, bool]:
+def _opened(form: CallSyntax, section: ParserInput, *, alone: bool) -> Generator[None, None, bool]:
     """Read the markers before the first call; return whether there is none."""
     for markers in (form.begin, form.open):
         yield from section.expect(markers)
@@ -96,7 +96,7 @@ def _opened(form: Calls, section: Section, *, alone: bool) -> Generator[None, No
     return False
 
 
-def _is_empty(form: Calls, section: Section) -> Generator[None, None, bool]:
+def _is_empty(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
     """Read the end of a form that has no call in it, where it stands here; return whether it does."""
     listed = form.markers and "[" in form.payload.starts and (yield from section.accept(_EMPTY))
     closed = yield from section.accept(form.close)
@@ -109,7 +109,7 @@ def _is_empty(form: Calls, section: Section) -> Generator[None, None, bool]:
     return True
 
 
-def _rest_of_line(form: Calls, section: Section) -> Generator[None, None, bool]:
+def _rest_of_line(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
     """Leave as words what stands on the line behind a call, or is none; return whether another call follows."""
     if (yield from section.follows("".join({end[0] for end in form.end} | {form.payload.starts}))):
         return False
@@ -123,7 +123,7 @@ def _rest_of_line(form: Calls, section: Section) -> Generator[None, None, bool]:
     return (yield from section.follows(form.payload.starts))
 
 
-def _repeated(markers: Sequence[str], section: Section) -> Reading:
+def _repeated(markers: Sequence[str], section: ParserInput) -> Reading:
     """Pass over a marker that is written again: models stutter."""
     while (yield from section.accept(markers)):
         pass
@@ -134,13 +134,13 @@ def _begins(markers: Sequence[str], beginning: str) -> bool:
     return any(marker.startswith(beginning) for marker in markers)
 
 
-def _crowded(form: Calls, section: Section) -> Generator[None, None, bool]:
+def _crowded(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
     """Return whether another call stands where the closing marker should."""
     starts = form.payload.starts
     return bool(starts) and (yield from section.follows(starts))
 
 
-def _another(form: Calls, section: Section) -> Generator[None, None, bool]:
+def _another(form: CallSyntax, section: ParserInput) -> Generator[None, None, bool]:
     """Return whether another call follows; its opening marker is read."""
     separated = yield from section.accept(form.between)
     if form.open:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from xenoglot.text.parser.scanner import Markers, is_token
+from xenoglot.text.parser.scanner import MarkerScanner, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.syntax import Calls, Place, Syntax, Thoughts
+    from xenoglot.text.syntax import CallSyntax, Place, ReasoningSyntax, Syntax
 
 
-class Table:
+class MarkerIndex:
     """The markers of a syntax; those of its `calls` only where there is somebody to call.
 
     `speaking` are those of calls that, left as text, make those that end it text too; also where nobody can be called.
@@ -32,49 +32,49 @@ class Table:
         forms = (*syntax.calls, *syntax.slips) if syntax.strays else self._calls
         self.speaking = frozenset(marker for form in forms for marker in form.markers if len(marker) > 1)
         opens = {marker for thoughts in syntax.thoughts for marker in thoughts.open}
-        self.words = Markers({*self.dropped, *self.strays, *self.orphans, *begins, *self.speaking, *opens})
-        self._opens = {thoughts: Markers(thoughts.open) for thoughts in syntax.thoughts}
+        self.words = MarkerScanner({*self.dropped, *self.strays, *self.orphans, *begins, *self.speaking, *opens})
+        self._opens = {thoughts: MarkerScanner(thoughts.open) for thoughts in syntax.thoughts}
         self._thinking = {
-            thoughts: Markers(
+            thoughts: MarkerScanner(
                 {*thoughts.close, *thoughts.until, *self.dropped, *({*begins, *self.strays} if thoughts.calls else ())}
             )
             for thoughts in syntax.thoughts
         }
 
-        self._stops = {form: Markers((*form.close, *form.end)) for form in self._calls}
+        self._stops = {form: MarkerScanner((*form.close, *form.end)) for form in self._calls}
 
-    def forms(self, marker: str) -> Sequence[Calls]:
+    def forms(self, marker: str) -> Sequence[CallSyntax]:
         """Return the forms that begin with `marker`."""
         return [form for form in self._calls if marker in form.markers]
 
-    def bare(self, char: str) -> Sequence[Calls]:
+    def bare(self, char: str) -> Sequence[CallSyntax]:
         """Return the forms without markers whose payload may begin with `char`."""
         return [form for form in self._calls if not form.markers and char in form.payload.starts]
 
-    def opening(self, marker: str, *, start: bool) -> Thoughts | None:
+    def opening(self, marker: str, *, start: bool) -> ReasoningSyntax | None:
         """Return the thoughts that `marker` opens where it stands."""
         for thoughts in self._syntax.thoughts:
             if marker in thoughts.open and (start or thoughts.place == "anywhere"):
                 return thoughts
         return None
 
-    def opens(self, thoughts: Thoughts) -> Markers:
+    def opens(self, thoughts: ReasoningSyntax) -> MarkerScanner:
         """Return the markers that open `thoughts`."""
         return self._opens[thoughts]
 
-    def thinking(self, thoughts: Thoughts) -> Markers:
+    def thinking(self, thoughts: ReasoningSyntax) -> MarkerScanner:
         """Return what is looked for inside of `thoughts`."""
         return self._thinking[thoughts]
 
-    def stops(self, form: Calls) -> Markers:
+    def stops(self, form: CallSyntax) -> MarkerScanner:
         """Return the markers that end calls in `form`."""
         return self._stops[form]
 
 
 @lru_cache(maxsize=128)
-def table(syntax: Syntax, *, calls: bool) -> Table:
+def table(syntax: Syntax, *, calls: bool) -> MarkerIndex:
     """Return the table of `syntax`, made once."""
-    return Table(syntax, calls=calls)
+    return MarkerIndex(syntax, calls=calls)
 
 
 def counts(place: Place, *, start: bool, line: bool, sentence: bool) -> bool:

@@ -1,7 +1,7 @@
 """The text in which calls may stand, read by grammars that stop wherever it stops and go on when more of it comes.
 
-Theory of operation. A grammar is a generator: it reads from its `Section`, and gives way (`yield`) where the text is
-not there yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such
+Theory of operation. A grammar is a generator: it reads from its `ParserInput`, and gives way (`yield`) where the text
+is not there yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such
 call, it is given back as words, character for character. From then on arguments leave as they are read. Nothing is
 read twice, but the few characters that a literal needs to be told from another.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from xenoglot.text.output_pieces import Arguments, CallBegun, CallEnded, Lost, Words
+from xenoglot.text.output_pieces import ArgumentsPiece, CallEnded, CallStart, LossPiece, TextPiece
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from xenoglot.model.json import JSON
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
-    from xenoglot.text.parser.scanner import Markers
+    from xenoglot.text.parser.scanner import MarkerScanner
 
 Reading: TypeAlias = "Generator[None, None, None]"
 """A grammar at work; it yields where it needs more text."""
@@ -37,14 +37,14 @@ class MismatchError(Exception):
     """What stands there is no call of this form."""
 
 
-class CutError(Exception):
+class IncompleteInputError(Exception):
     """The text ended where more of it was needed."""
 
 
-class Section:
+class ParserInput:
     """Text from the marker of a form on, and what was made of it (`pieces`)."""
 
-    def __init__(self, declared: Declared, stops: Markers) -> None:
+    def __init__(self, declared: DeclaredTools, stops: MarkerScanner) -> None:
         self.declared = declared
         self.stops = stops
         self.pieces: list[Piece] = []
@@ -90,7 +90,7 @@ class Section:
         if self._state == "call":
             self.end()
         elif self._held:
-            self.pieces.append(Words("".join(self._held)))
+            self.pieces.append(TextPiece("".join(self._held)))
         self._clear()
 
     def leave(self) -> None:
@@ -133,7 +133,7 @@ class Section:
         """
         while self._at == len(self._text):
             if self.ended:
-                raise CutError
+                raise IncompleteInputError
             yield
         return self._text[self._at]
 
@@ -183,7 +183,7 @@ class Section:
         """
         found = yield from self.accept(options, blanks=blanks)
         if options and not found:
-            raise CutError if self.ended and not self.rest.strip() else MismatchError
+            raise IncompleteInputError if self.ended and not self.rest.strip() else MismatchError
         return found
 
     def blank(self) -> Reading:
@@ -259,11 +259,11 @@ class Section:
         if known is None:
             self._state = "words"
             self._refused = True
-            self.pieces.append(Words("".join(self._held)))
+            self.pieces.append(TextPiece("".join(self._held)))
         else:
             self._state = "call"
             self.called = True
-            self.pieces += (CallBegun(known, call_id), *self._losses)
+            self.pieces += (CallStart(known, call_id), *self._losses)
         self._told = known is not None
         self._clear()
         return known is not None
@@ -281,7 +281,7 @@ class Section:
     def arguments(self, text: str) -> None:
         """Add to the arguments."""
         if self._state == "call" and text:
-            self.pieces.append(Arguments(text))
+            self.pieces.append(ArgumentsPiece(text))
 
     def complete(self) -> None:
         """Say that the arguments are all there."""
@@ -296,9 +296,9 @@ class Section:
     def lost(self, what: str, why: str, how: Literal["dropped", "approximated"] = "dropped") -> None:
         """Say that `what` the model wrote of a call has no place in one, or not as it was."""
         if self._state == "holding":
-            self._losses.append(Lost(what, how, why))
+            self._losses.append(LossPiece(what, how, why))
         elif self._state == "call" or (self._state == "between" and self._told):
-            self.pieces.append(Lost(what, how, why))
+            self.pieces.append(LossPiece(what, how, why))
 
     # ----
 
@@ -309,7 +309,7 @@ class Section:
     def _note(self, text: str) -> None:
         self.read += len(text)
         if self._state == "words" or (self._state == "between" and not self._told):
-            self.pieces.append(Words(text))
+            self.pieces.append(TextPiece(text))
         elif self._state != "call":
             self._held.append(text)
             self._held_size += len(text)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-class Markers:
+class MarkerScanner:
     """Some strings, looked for together. Where several begin at one place the longest counts."""
 
     __slots__ = ("_firsts", "_pattern", "_prefixes", "longest")

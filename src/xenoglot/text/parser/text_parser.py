@@ -13,17 +13,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from xenoglot.text.output_pieces import CallBegun, Thought, ThoughtEnded, Words, joined
-from xenoglot.text.parser.format_run import Attempt
+from xenoglot.text.output_pieces import CallStart, ReasoningEnded, ReasoningPiece, TextPiece, joined
+from xenoglot.text.parser.format_run import FormatRun
 from xenoglot.text.parser.marker_index import counts, table
-from xenoglot.text.parser.parser_input import LONGEST_BLANK, Section
+from xenoglot.text.parser.parser_input import LONGEST_BLANK, ParserInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.declared_tools import Declared
+    from xenoglot.text.declared_tools import DeclaredTools
     from xenoglot.text.output_pieces import Piece
-    from xenoglot.text.syntax import Calls, Syntax, TextParser, Thoughts
+    from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, TextParser
 
 SLICE: Final = 4096
 """Characters that are looked at together: what has been read is cut off their front, and that has to stay cheap."""
@@ -42,24 +42,24 @@ _BREAKS: Final = re.compile(r"[ \t\r\n]{1,16}\Z")
 """Blanks before the end of a thought; more than models write are part of it."""
 
 
-def parser(syntax: Syntax, declared: Declared, *, thinking: bool | None = None) -> TextParser:
+def parser(syntax: Syntax, declared: DeclaredTools, *, thinking: bool | None = None) -> TextParser:
     """Return a stage from text to pieces for one answer in `syntax`, in which the tools `declared` may be called.
 
     `thinking` is whether the request wants thoughts, where it says so: the prompt then began one, or did not.
     """
-    return Parser(syntax, declared, thinking=thinking) if syntax.own is None else syntax.own(declared)
+    return MarkerParser(syntax, declared, thinking=thinking) if syntax.own is None else syntax.own(declared)
 
 
-class Parser:
+class MarkerParser:
     """A stage from text to pieces, for a syntax that is made of sections of calls and thoughts between words."""
 
-    def __init__(self, syntax: Syntax, declared: Declared, *, thinking: bool | None = None) -> None:
+    def __init__(self, syntax: Syntax, declared: DeclaredTools, *, thinking: bool | None = None) -> None:
         self._table = table(syntax, calls=bool(declared))
         self._declared = declared
         self._text = ""
         self._made: list[Piece] = []
-        self._attempts: list[Attempt] = []
-        self._thoughts: Thoughts | None = None  # what is open
+        self._attempts: list[FormatRun] = []
+        self._thoughts: ReasoningSyntax | None = None  # what is open
         self._fresh = True  # there are no words since the beginning, or since the last markup
         self._marked = False  # there was markup before
         self._last = "\n"  # the last characters that were words, as many as `_BEFORE`
@@ -77,7 +77,7 @@ class Parser:
         """Take more text; return what it made."""
         if text and self._idle and self._table.words.absent(text):
             self._last = (self._last + text)[-_BEFORE:]
-            return (Words(text),)
+            return (TextPiece(text),)
         return self._run(text, ended=False)
 
     @property
@@ -145,10 +145,10 @@ class Parser:
         """Hold blanks that are all there is; at the end they are markup where markup came before."""
         if ended:
             if self._text and not self._marked:
-                self._made.append(Words(self._text))
+                self._made.append(TextPiece(self._text))
             self._text = ""
 
-    def _bare(self, start: int, marker: str) -> Sequence[Calls]:
+    def _bare(self, start: int, marker: str) -> Sequence[CallSyntax]:
         """Return the forms that may begin at `start`, where no word was said yet."""
         if self._checked > start or not self._declared:
             return ()
@@ -174,7 +174,7 @@ class Parser:
             return self._take_orphan(place, marker, ended=ended)
         return self._pass_over(place, marker)
 
-    def _counting(self, marker: str, before: str, *, start: bool, line: bool) -> Sequence[Calls]:
+    def _counting(self, marker: str, before: str, *, start: bool, line: bool) -> Sequence[CallSyntax]:
         """Return the forms that `marker` begins where it stands, behind `before`."""
         sentence = not self._called and (start or _SENTENCE.search(before) is not None)
         forms = self._table.forms(marker)
@@ -242,24 +242,24 @@ class Parser:
         self._after_markup(len(marker) + (place if at_start else 0))
         return True
 
-    def _begin(self, place: int, forms: Sequence[Calls]) -> None:
+    def _begin(self, place: int, forms: Sequence[CallSyntax]) -> None:
         """Try `forms` from `place` on. Blanks before it wait with them, if there are no words."""
         if not self._fresh or self._text[:place].strip():
             self._say(place)
             place = 0
         self._try_from(place, forms)
 
-    def _try_from(self, place: int, forms: Sequence[Calls]) -> None:
+    def _try_from(self, place: int, forms: Sequence[CallSyntax]) -> None:
         blanks, text = self._text[:place], self._text[place:]
         alone = (self._last + blanks).rstrip(" \t")[-1:] in ("", "\n")
         self._attempts = [self._attempt(form, text, alone=alone) for form in forms]
         self._text = blanks
 
-    def _attempt(self, form: Calls, text: str, *, alone: bool) -> Attempt:
-        section = Section(self._declared, self._table.stops(form))
+    def _attempt(self, form: CallSyntax, text: str, *, alone: bool) -> FormatRun:
+        section = ParserInput(self._declared, self._table.stops(form))
         section.stopped = self._stopped
         section.more(text)
-        return Attempt(form, section, alone=alone)
+        return FormatRun(form, section, alone=alone)
 
     def _say(self, count: int) -> None:
         """Make words of the first `count` characters."""
@@ -267,7 +267,7 @@ class Parser:
             return
         said, self._text = self._text[:count], self._text[count:]
         self._checked = max(0, self._checked - count)
-        self._made.append(Words(said))
+        self._made.append(TextPiece(said))
         self._last = (self._last + said)[-_BEFORE:]
         self._fresh = False
 
@@ -279,7 +279,7 @@ class Parser:
 
     # ---- thoughts
 
-    def _open(self, place: int, marker: str, thoughts: Thoughts) -> None:
+    def _open(self, place: int, marker: str, thoughts: ReasoningSyntax) -> None:
         if not self._fresh or self._text[:place].strip():
             self._say(place)
             place = 0
@@ -287,7 +287,7 @@ class Parser:
         self._thoughts = thoughts
         self._lead = self._opening = True
 
-    def _think(self, thoughts: Thoughts, *, ended: bool) -> bool:
+    def _think(self, thoughts: ReasoningSyntax, *, ended: bool) -> bool:
         """Give out thoughts up to their end."""
         if self._opening and not self._skip_opening(thoughts, ended=ended):
             return False
@@ -312,7 +312,7 @@ class Parser:
                 self._end_thought(0)
         return bool(marker)
 
-    def _call_in_thought(self, thoughts: Thoughts, place: int, marker: str, kept: int) -> None:
+    def _call_in_thought(self, thoughts: ReasoningSyntax, place: int, marker: str, kept: int) -> None:
         before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
         at_line = before.endswith("\n")
         forms = self._counting(marker, before, start=at_line, line=at_line)
@@ -331,7 +331,7 @@ class Parser:
         self._lead = not self._text
         return not self._lead
 
-    def _skip_opening(self, thoughts: Thoughts, *, ended: bool) -> bool:
+    def _skip_opening(self, thoughts: ReasoningSyntax, *, ended: bool) -> bool:
         """Pass over markers that open the thought again, as prompt or model did; return whether that is done."""
         while self._opening:
             self._text = self._text.lstrip()
@@ -345,11 +345,11 @@ class Parser:
 
     def _muse(self, text: str) -> None:
         if text:
-            self._made.append(Thought(text))
+            self._made.append(ReasoningPiece(text))
             self._last = (self._last + text)[-_BEFORE:]
 
     def _end_thought(self, count: int) -> None:
-        self._made.append(ThoughtEnded())
+        self._made.append(ReasoningEnded())
         self._thoughts = None
         self._lead = self._mused = True
         self._after_markup(count)
@@ -370,21 +370,21 @@ class Parser:
         self._give(chosen)
         return chosen.over
 
-    def _best_refusal(self) -> Attempt:
+    def _best_refusal(self) -> FormatRun:
         """Return the one that read a call to a tool that nobody declared; else the one that read most."""
         refused = [attempt for attempt in self._attempts if attempt.section.refused]
         return refused[0] if refused else max(self._attempts, key=lambda attempt: attempt.section.read)
 
-    def _give(self, attempt: Attempt) -> None:
+    def _give(self, attempt: FormatRun) -> None:
         """Take what the chosen form has made; when it is over, go on with what it left."""
         pieces, attempt.section.pieces = attempt.section.pieces, []
         blanks = self._text
         if pieces:
             self._text = ""
             self._called = self._called or attempt.section.called
-            self._spoken = self._spoken or (attempt.marked and isinstance(pieces[0], Words))
-            if isinstance(pieces[0], Words) and blanks:  # they stood before words after all
-                pieces = [Words(blanks), *pieces]
+            self._spoken = self._spoken or (attempt.marked and isinstance(pieces[0], TextPiece))
+            if isinstance(pieces[0], TextPiece) and blanks:  # they stood before words after all
+                pieces = [TextPiece(blanks), *pieces]
             self._made += self._in_thought(pieces) if self._thoughts is not None else pieces
             self._note_last(pieces[-1])
         if attempt.over:
@@ -395,13 +395,13 @@ class Parser:
 
     def _in_thought(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Return what was made of text in a thought: a call ends it, words were part of it."""
-        if any(isinstance(piece, CallBegun) for piece in pieces):
+        if any(isinstance(piece, CallStart) for piece in pieces):
             self._thoughts = None
-            return [ThoughtEnded(), *pieces]
-        return [Thought(piece.text) if isinstance(piece, Words) else piece for piece in pieces]
+            return [ReasoningEnded(), *pieces]
+        return [ReasoningPiece(piece.text) if isinstance(piece, TextPiece) else piece for piece in pieces]
 
     def _note_last(self, piece: Piece) -> None:
-        if isinstance(piece, Words):
+        if isinstance(piece, TextPiece):
             self._fresh = False
             self._last = piece.text[-_BEFORE:]
         else:

@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import encode_json
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads import python_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 _PLAIN = re.compile(r"[^<\[]+")
 _METHOD: Final = ".call"
@@ -32,7 +32,7 @@ class Code(Struct, frozen=True, kw_only=True):
     parameter: str = "code"
     starts: str = ""
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call: all the text that there is."""
         section.begin()
         yield from section.blank()
@@ -58,14 +58,14 @@ class Code(Struct, frozen=True, kw_only=True):
             return arguments
         return members.get(self.parameter) or next(iter(members.values()), "")
 
-    def _parameter(self, section: Section, name: str) -> str:
+    def _parameter(self, section: ParserInput, name: str) -> str:
         schema = section.schema(name)
         properties = schema.get("properties") if isinstance(schema, dict) else None
         known: list[str] = list(properties) if isinstance(properties, dict) else []
         return self.parameter if self.parameter in known or not known else known[0]
 
     @staticmethod
-    def _begun(section: Section) -> Generator[None, None, str]:
+    def _begun(section: ParserInput) -> Generator[None, None, str]:
         """Read what tells that it is code.
 
         Raises:
@@ -79,12 +79,12 @@ class Code(Struct, frozen=True, kw_only=True):
         return word
 
 
-def _up_to_stop(section: Section) -> Generator[None, None, bool]:
+def _up_to_stop(section: ParserInput) -> Generator[None, None, bool]:
     """Pass on code up to what ends the section; return whether it ended."""
     try:
         while not (yield from section.at_stop()):
             yield from section.peek()
             section.arguments(python_text.inner(section.run(_PLAIN) or section.take(1)))
-    except CutError:
+    except IncompleteInputError:
         return section.stopped
     return True

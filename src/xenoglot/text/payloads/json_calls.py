@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.text.json import text as json_text
-from xenoglot.text.parser.parser_input import LONGEST_HELD, CutError, MismatchError
+from xenoglot.text.parser.parser_input import LONGEST_HELD, IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 _SILENT: Final = frozenset({"type", "id", "call_id", "tool_call_id", "index"})
 """Keys beside name and arguments that tell nothing of the call: it gets an id of ours, and its kind is known."""
@@ -52,7 +52,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...] = ()
     starts: str = "{["
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one object, or a list."""
         fenced = bool(section.stops) and (yield from section.accept(_FENCES))
         yield from section.blank()
@@ -64,7 +64,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
         if fenced:
             yield from section.accept(_FENCES[1:])
 
-    def _list(self, section: Section) -> Reading:
+    def _list(self, section: ParserInput) -> Reading:
         yield from self._object(section)
         while (yield from section.accept((",",))):
             if (yield from section.accept(("]",))):
@@ -83,7 +83,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
             return f"{{{told}: {arguments or '{}'}}}"
         return f'{{"{self.name[0]}": {told}, "{self.arguments[0]}": {arguments or "{}"}}}'
 
-    def _object(self, section: Section) -> Reading:
+    def _object(self, section: ParserInput) -> Reading:
         section.begin()
         yield from section.expect(("{",))
         doubled = yield from section.accept(("{",), blanks=False)  # a prompt told so: it escaped them for a template
@@ -98,7 +98,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
             yield from section.accept(("}",), blanks=False)
         yield from _surplus(section)
 
-    def _members(self, section: Section, call: _Call) -> Generator[None, None, bool]:
+    def _members(self, section: ParserInput, call: _Call) -> Generator[None, None, bool]:
         """Read the members of an object up to its end; return whether it has one."""
         while True:
             yield from section.blank()
@@ -116,7 +116,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
             else:
                 raise MismatchError
 
-    def _member(self, section: Section, call: _Call) -> Generator[None, None, bool]:
+    def _member(self, section: ParserInput, call: _Call) -> Generator[None, None, bool]:
         key = yield from json_text.name(section)
         yield from section.expect((":",))
         yield from section.blank()
@@ -134,17 +134,17 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
             return (yield from call.read_arguments())
         return (yield from self._other(section, call, key))
 
-    def _is_name(self, section: Section, key: str) -> Generator[None, None, bool]:
+    def _is_name(self, section: ParserInput, key: str) -> Generator[None, None, bool]:
         if key not in self.name and (self.strict or key not in _NAMES):
             return False
         return (yield from section.peek()) == '"' or key == self.name[0]
 
-    def _is_arguments(self, section: Section, key: str) -> Generator[None, None, bool]:
+    def _is_arguments(self, section: ParserInput, key: str) -> Generator[None, None, bool]:
         if key in self.arguments:
             return True
         return not self.strict and key in _ARGUMENTS and (yield from section.peek()) == "{"
 
-    def _other(self, section: Section, call: _Call, key: str) -> Generator[None, None, bool]:
+    def _other(self, section: ParserInput, call: _Call, key: str) -> Generator[None, None, bool]:
         if self.strict and not call.told and key not in _SILENT:
             raise MismatchError
         if key in self.ids and not call.told and (yield from section.peek()) == '"':
@@ -158,7 +158,7 @@ class JSONCalls(Struct, frozen=True, kw_only=True):
         return (yield from json_text.raw_value(section, call.beside(key)))
 
 
-def _surplus(section: Section) -> Reading:
+def _surplus(section: ParserInput) -> Reading:
     """Pass over closing braces that nothing opened, where a marker of the end is to come (small models miscount)."""
     while section.stops and not (yield from section.at_stop()) and (yield from section.accept(("}",), blanks=False)):
         section.lost("}", "nothing had opened it")
@@ -179,7 +179,7 @@ class Named(Struct, frozen=True, kw_only=True):
     spelled: str = _PLAIN
     starts: str = ""
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call."""
         section.begin()
         yield from section.expect(self.prefix)
@@ -224,11 +224,11 @@ class Named(Struct, frozen=True, kw_only=True):
         return self.spelled.format(name=name, number=number)
 
     @staticmethod
-    def _bare(section: Section) -> bool:
+    def _bare(section: ParserInput) -> bool:
         """Whether the answer ends behind the name of a call without arguments."""
         return section.ended and not section.rest.strip()
 
-    def _name(self, section: Section) -> Generator[None, None, str]:
+    def _name(self, section: ParserInput) -> Generator[None, None, str]:
         """Read up to what ends a name."""
         yield from section.blank()
         ends = (*self.infix, *self.mark)
@@ -236,7 +236,7 @@ class Named(Struct, frozen=True, kw_only=True):
         while len(said) <= json_text.LONGEST_NAME:
             try:
                 char = yield from section.peek()
-            except CutError:
+            except IncompleteInputError:
                 if not ends and said:
                     return said
                 raise
@@ -272,7 +272,7 @@ class _Inner:
 class _Call:
     """One call as it is read: its name may come behind its arguments."""
 
-    def __init__(self, section: Section) -> None:
+    def __init__(self, section: ParserInput) -> None:
         self.name: str | None = None
         self.id = ""
         self.told = False

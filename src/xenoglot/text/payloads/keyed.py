@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.text.json import text as json_text
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, item_schema, kinds, members, property_schema, typed
 from xenoglot.text.payloads.markup import word
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.model.json import JSON
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 DEEPEST: Final = 32
 """Lists and objects in each other; a call ends where they are nested more deeply."""
@@ -40,7 +40,7 @@ class Keyed(Struct, frozen=True, kw_only=True):
     prefix: str = "call:"
     starts: str = "c"
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call."""
         section.begin()
         yield from section.expect((self.prefix, self.prefix[-1:]))
@@ -52,7 +52,7 @@ class Keyed(Struct, frozen=True, kw_only=True):
             yield from reader.members(section.schema(name), 0)
             if opened == "({":
                 yield from section.accept((")",))
-        except CutError:
+        except IncompleteInputError:
             if not section.stopped or not reader.between:
                 raise
             section.arguments("}")
@@ -87,7 +87,7 @@ class Keyed(Struct, frozen=True, kw_only=True):
 class _Reader:
     """Arguments as they are read, and leave as JSON."""
 
-    def __init__(self, quote: str, section: Section, root: JSON, end: str) -> None:
+    def __init__(self, quote: str, section: ParserInput, root: JSON, end: str) -> None:
         self.between = True  # a member was read to its end, or none has begun
         self._end = end  # of the arguments
         self._quote = quote

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.text.json import text as json_text
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, may_be_text, members, only_text, property_schema, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 _NAME = re.compile(r"""[^\s<>"'{}\[\]]+""")
 _KEY = re.compile(r"""[^<>"'\n]+""")
@@ -68,7 +68,7 @@ class Markup(Struct, frozen=True, kw_only=True):
     padded: bool = False
     starts: str = "<"
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call."""
         section.begin()
         yield from section.expect(self.call)
@@ -103,7 +103,7 @@ class Markup(Struct, frozen=True, kw_only=True):
 class _Call:
     """One call as it is read: its arguments leave as JSON."""
 
-    def __init__(self, form: Markup, section: Section, name: str) -> None:
+    def __init__(self, form: Markup, section: ParserInput, name: str) -> None:
         self._form = form
         self._section = section
         self._name = name
@@ -120,7 +120,7 @@ class _Call:
         try:
             yield from self._stray(form.parameter_end)
             found = yield from self._following()
-        except CutError:
+        except IncompleteInputError:
             found = ""
         if found is None:
             raise MismatchError
@@ -221,7 +221,7 @@ class _Call:
             return None
         try:
             return (yield from self._following())
-        except CutError:
+        except IncompleteInputError:
             if section.stopped:
                 return ""
             raise
@@ -267,7 +267,7 @@ class _Call:
         while True:
             try:
                 yield from section.peek()
-            except CutError:
+            except IncompleteInputError:
                 if section.stopped:
                     value.end()
                     return ""
@@ -304,7 +304,7 @@ class _Call:
         try:
             while (yield from section.peek()).isspace() or (yield from section.at_stop()):
                 passed += section.run(_BLANK) or section.take_stop()
-        except CutError:
+        except IncompleteInputError:
             return end if section.stopped else None, passed
         return None, passed
 
@@ -315,7 +315,7 @@ class _Call:
             while (yield from section.peek()) and (more := section.run(_GARBLED)):
                 said += more
             return said + (section.take(1) if (yield from section.peek()) == ">" else "")
-        except CutError:
+        except IncompleteInputError:
             return said
 
     def _behind(self) -> Generator[None, None, tuple[str | None, str]]:
@@ -327,7 +327,7 @@ class _Call:
         try:
             while (yield from section.peek()).isspace():
                 passed += section.run(_BLANK)
-        except CutError:
+        except IncompleteInputError:
             return "", passed
         found = yield from section.accept(self._next, blanks=False)
         over = bool(found) or (yield from section.at_stop()) or section.at_cut(self._form.call_end)
@@ -390,7 +390,7 @@ class _Value:
         self._held.clear()
 
 
-def word(section: Section, pattern: re.Pattern[str]) -> Generator[None, None, str]:
+def word(section: ParserInput, pattern: re.Pattern[str]) -> Generator[None, None, str]:
     """Read a name: all that `pattern` matches.
 
     Raises:

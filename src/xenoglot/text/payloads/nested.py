@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from xenoglot.codec.json.json_io import to_text
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads.bare_values import escaped, item_schema, kinds, members, only_text, property_schema, typed
 from xenoglot.text.payloads.markup import word
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     from xenoglot.model.json import JSON
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 DEEPEST: Final = 32
 """Tags in tags; a call ends where they are nested more deeply."""
@@ -42,7 +42,7 @@ class Nested(Struct, frozen=True, kw_only=True):
         """The first character of the mark."""
         return self.mark[:1]
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call."""
         section.begin()
         yield from section.expect((f'{self.mark}<invoke name="',))
@@ -78,7 +78,7 @@ class Nested(Struct, frozen=True, kw_only=True):
 class _Reader:
     """The arguments of one call as they are read, and leave as JSON."""
 
-    def __init__(self, mark: str, section: Section, name: str) -> None:
+    def __init__(self, mark: str, section: ParserInput, name: str) -> None:
         self._opening = f"{mark}<"
         self._mark = mark
         self._section = section
@@ -175,7 +175,7 @@ class _Reader:
                 finally:
                     said[key][-1] = "".join(parts)
                 found = yield from self._section.expect((self._opening, close))
-        except (CutError, MismatchError):
+        except (IncompleteInputError, MismatchError):
             emit(_object(said).removesuffix("}"))
             raise
         finally:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.text.json.text import LONGEST_NAME
-from xenoglot.text.parser.parser_input import LONGEST_HELD, CutError, MismatchError
+from xenoglot.text.parser.parser_input import LONGEST_HELD, IncompleteInputError, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 DEEPEST: Final = 64
 """How many lists and objects may stand inside each other; what is deeper is no literal."""
@@ -37,7 +37,7 @@ _HEX = re.compile(r"[0-9a-fA-F]+")
 _OCTAL = re.compile(r"[0-7]{1,3}")
 
 
-class Writer:
+class JSONWriter:
     """JSON text on its way to `send`. What is `due` goes before the next text, and nowhere if none comes."""
 
     __slots__ = ("_due", "_send")
@@ -56,14 +56,14 @@ class Writer:
         self._send(due + text)
 
 
-def word(section: Section) -> Generator[None, None, str]:
+def word(section: ParserInput) -> Generator[None, None, str]:
     """Read a name or a word as far as it goes; empty where none begins."""
     if (yield from section.peek()) not in LETTERS:
         return ""
     return (yield from _run(section, _WORD))
 
 
-def value(section: Section, writer: Writer, begun: str = "", depth: int = 0) -> Reading:
+def value(section: ParserInput, writer: JSONWriter, begun: str = "", depth: int = 0) -> Reading:
     """Read one literal, of which the word `begun` was read, and write it as JSON.
 
     Raises:
@@ -87,7 +87,7 @@ def value(section: Section, writer: Writer, begun: str = "", depth: int = 0) -> 
         writer.emit(_number((yield from _run(section, _NUMBER))))
 
 
-def _run(section: Section, pattern: re.Pattern[str]) -> Generator[None, None, str]:
+def _run(section: ParserInput, pattern: re.Pattern[str]) -> Generator[None, None, str]:
     """Read what `pattern` matches as far as it goes, at the end of the answer what there is of it."""
     said: list[str] = []
     size = 0
@@ -100,7 +100,7 @@ def _run(section: Section, pattern: re.Pattern[str]) -> Generator[None, None, st
     return "".join(said)
 
 
-def _word(section: Section, writer: Writer, begun: str) -> Reading:
+def _word(section: ParserInput, writer: JSONWriter, begun: str) -> Reading:
     if begun in _WORDS:
         writer.emit(_WORDS[begun])
     elif begun in ("r", "R", "u", "U") and (yield from section.ahead(1)) in ('"', "'"):
@@ -125,7 +125,7 @@ def _number(said: str) -> str:
 # ---- strings
 
 
-def _string(section: Section, writer: Writer, *, raw: bool) -> Reading:
+def _string(section: ParserInput, writer: JSONWriter, *, raw: bool) -> Reading:
     """Read a string, and those that stand right behind it: Python makes one of them."""
     writer.emit('"')
     quote = section.take(1)
@@ -135,7 +135,7 @@ def _string(section: Section, writer: Writer, *, raw: bool) -> Reading:
     writer.emit('"')
 
 
-def _quoted(section: Section, writer: Writer, quote: str, *, raw: bool) -> Reading:
+def _quoted(section: ParserInput, writer: JSONWriter, quote: str, *, raw: bool) -> Reading:
     triple = quote * 3
     tripled = (yield from section.ahead(2)) == quote * 2
     if tripled:
@@ -163,16 +163,16 @@ def inner(text: str) -> str:
         return encode_json(text.encode(errors="replace").decode())[1:-1].decode()
 
 
-def _raw_escape(section: Section) -> Generator[None, None, str]:
+def _raw_escape(section: ParserInput) -> Generator[None, None, str]:
     said = yield from section.ahead(2)
     return section.take(len(said))
 
 
-def _escape(section: Section) -> Generator[None, None, str]:
+def _escape(section: ParserInput) -> Generator[None, None, str]:
     r"""Read one escape. One that Python does not know stays as it is; so does `\N{…}`, which asks for a name."""
     said = yield from section.ahead(2)
     if len(said) == 1:
-        raise CutError
+        raise IncompleteInputError
     if said[1] in _DIGITS:
         return (yield from _coded(section, _DIGITS[said[1]]))
     if said[1] in "01234567":
@@ -181,14 +181,14 @@ def _escape(section: Section) -> Generator[None, None, str]:
     return _ESCAPES.get(said[1], said)
 
 
-def _octal(section: Section) -> Generator[None, None, str]:
+def _octal(section: ParserInput) -> Generator[None, None, str]:
     found = _OCTAL.match((yield from section.ahead(4)), 1)
     digits = "0" if found is None else found[0]
     section.take(1 + len(digits))
     return chr(int(digits, 8))
 
 
-def _coded(section: Section, digits: int) -> Generator[None, None, str]:
+def _coded(section: ParserInput, digits: int) -> Generator[None, None, str]:
     r"""Read `\x`, `\u` or `\U` with its digits; two halves of a pair, as JSON writes them, are one character."""
     char = yield from _code(section, digits)
     if not char:
@@ -202,7 +202,7 @@ def _coded(section: Section, digits: int) -> Generator[None, None, str]:
     return char if not "\ud800" <= char <= "\udfff" else "\N{REPLACEMENT CHARACTER}"
 
 
-def _code(section: Section, digits: int) -> Generator[None, None, str]:
+def _code(section: ParserInput, digits: int) -> Generator[None, None, str]:
     """Return the character that the digits behind two more characters mean; the empty string where none are there."""
     said = (yield from section.ahead(2 + digits))[2:]
     if len(said) < digits or not _HEX.fullmatch(said):
@@ -213,7 +213,7 @@ def _code(section: Section, digits: int) -> Generator[None, None, str]:
 # ---- lists and objects
 
 
-def _list(section: Section, writer: Writer, depth: int) -> Reading:
+def _list(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
     writer.emit("[")
     while not (yield from section.accept(("]",))):
         yield from value(section, writer, depth=depth)
@@ -225,23 +225,23 @@ def _list(section: Section, writer: Writer, depth: int) -> Reading:
     writer.emit("]")
 
 
-def _tuple(section: Section, writer: Writer, depth: int) -> Reading:
+def _tuple(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
     """Read a tuple, which is a list, or one value in parentheses: that is known at the end, so it is held."""
     held: list[str] = []
     try:
         listed = yield from _in_parentheses(section, held, depth)
     except MismatchError as error:
         raise MismatchError("".join(("(", *held, *error.args))) from None
-    except CutError:
+    except IncompleteInputError:
         writer.emit("[" + "".join(held))
         raise
     writer.emit(f"[{''.join(held)}]" if listed else "".join(held))
 
 
-def _in_parentheses(section: Section, held: list[str], depth: int) -> Generator[None, None, bool]:
+def _in_parentheses(section: ParserInput, held: list[str], depth: int) -> Generator[None, None, bool]:
     """Read what stands in parentheses into `held`; return whether it is a tuple."""
     parts = 0
-    inner = Writer(_holding(held))
+    inner = JSONWriter(_holding(held))
     while not (yield from section.accept((")",))):
         yield from value(section, inner, depth=depth)
         inner.due(", ")
@@ -252,19 +252,19 @@ def _in_parentheses(section: Section, held: list[str], depth: int) -> Generator[
     return True
 
 
-def _braces(section: Section, writer: Writer, depth: int) -> Reading:
+def _braces(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
     """Read a dict, or a set, which is a list: that is known behind the first key or item, so it is held."""
     if (yield from section.accept(("}",))):
         writer.emit("{}")
         return
     held: list[str] = []
     try:
-        yield from _scalar(section, Writer(_holding(held)))
+        yield from _scalar(section, JSONWriter(_holding(held)))
         keyed = yield from section.accept((":",))
     except MismatchError as error:
         writer.emit("{")
         raise MismatchError("".join((*held, *error.args))) from None
-    except CutError:
+    except IncompleteInputError:
         writer.emit("{" + "".join(held))
         raise
     first = "".join(held)
@@ -276,7 +276,7 @@ def _braces(section: Section, writer: Writer, depth: int) -> Reading:
         yield from _items(section, writer, depth)
 
 
-def _members(section: Section, writer: Writer, depth: int) -> Reading:
+def _members(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
     """Read the rest of a dict, behind the colon of its first key."""
     while True:
         writer.due(": ")
@@ -288,14 +288,14 @@ def _members(section: Section, writer: Writer, depth: int) -> Reading:
         if (yield from section.accept(("}",))):
             break
         held: list[str] = []
-        yield from _scalar(section, Writer(_holding(held)))
+        yield from _scalar(section, JSONWriter(_holding(held)))
         writer.emit(_named("".join(held)))
         yield from section.expect((":",))
     writer.due("")
     writer.emit("}")
 
 
-def _items(section: Section, writer: Writer, depth: int) -> Reading:
+def _items(section: ParserInput, writer: JSONWriter, depth: int) -> Reading:
     """Read the rest of a set, behind its first item."""
     while (yield from section.accept((",",))):
         if (yield from section.accept(("}",))):
@@ -308,7 +308,7 @@ def _items(section: Section, writer: Writer, depth: int) -> Reading:
     writer.emit("]")
 
 
-def _scalar(section: Section, writer: Writer) -> Reading:
+def _scalar(section: ParserInput, writer: JSONWriter) -> Reading:
     """Read what may be a key: no list, and no object."""
     yield from section.blank()
     if (yield from section.peek()) in "[{(":

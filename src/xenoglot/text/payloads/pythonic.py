@@ -15,7 +15,7 @@ from xenoglot.text.payloads import python_text
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b')
 _PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
@@ -34,7 +34,7 @@ class Pythonic(Struct, frozen=True, kw_only=True):
     words: bool = True
     starts: str = "["
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call, or a list of them."""
         yield from section.blank()
         if (yield from section.peek()) != "[":
@@ -63,7 +63,7 @@ class Pythonic(Struct, frozen=True, kw_only=True):
     def _literal(self, text: str) -> str:
         return _WORD.sub(_in_python, text) if self.words else text
 
-    def _call(self, section: Section) -> Generator[None, None, bool]:
+    def _call(self, section: ParserInput) -> Generator[None, None, bool]:
         """Read one call; return whether it came to its end."""
         yield from section.blank()
         section.begin()
@@ -92,9 +92,9 @@ def _in_python(found: re.Match[str]) -> str:
 class _Arguments:
     """The arguments of one call as they are read. The call begins with the first value: before, it may be prose."""
 
-    def __init__(self, section: Section, name: str) -> None:
+    def __init__(self, section: ParserInput, name: str) -> None:
         self.told = False
-        self.writer = python_text.Writer(self._send)
+        self.writer = python_text.JSONWriter(self._send)
         self._section = section
         self._name = name
         self._count = 0
@@ -139,7 +139,7 @@ class _Arguments:
         self._section.arguments(text)
 
 
-def _to_parenthesis(section: Section, arguments: _Arguments) -> Generator[None, None, bool]:
+def _to_parenthesis(section: ParserInput, arguments: _Arguments) -> Generator[None, None, bool]:
     """Read arguments up to their parenthesis; return whether there is one, or the model stopped before it."""
     while not (yield from section.accept((")",))) and not (arguments.told and _stopped(section)):
         try:
@@ -157,7 +157,7 @@ def _to_parenthesis(section: Section, arguments: _Arguments) -> Generator[None, 
     return True
 
 
-def _as_it_is(section: Section, arguments: _Arguments) -> Generator[None, None, bool]:
+def _as_it_is(section: ParserInput, arguments: _Arguments) -> Generator[None, None, bool]:
     """Pass on what is not Python, up to where the next argument or the parenthesis may be; return whether one is."""
     depth = 0
     while not (yield from section.at_stop()):
@@ -170,7 +170,7 @@ def _as_it_is(section: Section, arguments: _Arguments) -> Generator[None, None, 
     return False
 
 
-def _as_words(section: Section) -> Reading:
+def _as_words(section: ParserInput) -> Reading:
     """Leave a call as words that cannot be read, up to its parenthesis: calls after it are read all the same."""
     section.leave()
     depth, quote = 1, ""
@@ -186,11 +186,11 @@ def _as_words(section: Section) -> Reading:
         section.take(1)
 
 
-def _stopped(section: Section) -> bool:
+def _stopped(section: ParserInput) -> bool:
     return section.stopped and not section.rest.strip()
 
 
-def _argument(section: Section, arguments: _Arguments) -> Reading:
+def _argument(section: ParserInput, arguments: _Arguments) -> Reading:
     yield from section.blank()
     begun = yield from python_text.word(section)
     if begun and (yield from section.accept(("=",))):

@@ -10,12 +10,12 @@ from msgspec import Struct
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.errors import WireError
 from xenoglot.text.json.text import LONGEST_NAME
-from xenoglot.text.parser.parser_input import LONGEST_BLANK, LONGEST_HELD, CutError, MismatchError
+from xenoglot.text.parser.parser_input import LONGEST_BLANK, LONGEST_HELD, IncompleteInputError, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
 
 FIELD: Final = "input"
 """The one argument that a value which is no object becomes."""
@@ -34,7 +34,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
     another: str
     starts: str = ""
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read one call.
 
         Raises:
@@ -63,28 +63,28 @@ class FreeText(Struct, frozen=True, kw_only=True):
         """Return one text for each call."""
         return [f"{name} {arguments or '{}'}" for name, arguments in calls]
 
-    def _over(self, section: Section) -> Generator[None, None, bool]:
+    def _over(self, section: ParserInput) -> Generator[None, None, bool]:
         """Return whether nothing but blanks stands behind the name."""
         try:
             yield from section.blank()
-        except CutError:
+        except IncompleteInputError:
             return True
         return (yield from self._at_end(section))
 
-    def _at_end(self, section: Section) -> Generator[None, None, bool]:
+    def _at_end(self, section: ParserInput) -> Generator[None, None, bool]:
         if (yield from section.peek()) != self.another[0]:
             return False
         if (yield from section.at_stop()):
             return True
         return (yield from section.ahead(len(self.another))) == self.another
 
-    def _words(self, section: Section, value: _Value) -> Reading:
+    def _words(self, section: ParserInput, value: _Value) -> Reading:
         """Read words up to the end; blanks before it are not theirs."""
         blanks = ""
         while True:
             try:
                 char = yield from section.peek()
-            except CutError:
+            except IncompleteInputError:
                 return
             if char.isspace() and len(blanks) < LONGEST_BLANK:
                 blanks += section.run(_BLANK)
@@ -98,7 +98,7 @@ class FreeText(Struct, frozen=True, kw_only=True):
 class _Value:
     """What stands behind the name: `held` until it is all there where it may be JSON; else a string as it comes."""
 
-    def __init__(self, section: Section, *, held: bool) -> None:
+    def __init__(self, section: ParserInput, *, held: bool) -> None:
         self._section = section
         self._held: list[str] | None = [] if held else None
         self._size = 0
@@ -128,7 +128,7 @@ class _Value:
         self._section.arguments(f'{{"{FIELD}": "{_escaped("".join(held))}')
 
 
-def _name(section: Section) -> Generator[None, None, str]:
+def _name(section: ParserInput) -> Generator[None, None, str]:
     yield from section.blank()
     said = ""
     while more := section.run(_NAME):
@@ -137,7 +137,7 @@ def _name(section: Section) -> Generator[None, None, str]:
             raise MismatchError
         try:
             yield from section.peek()
-        except CutError:
+        except IncompleteInputError:
             break
     if not said:
         raise MismatchError

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from xenoglot.codec.json.json_io import decode_json, to_text
 from xenoglot.errors import WireError
 from xenoglot.model.json import JSON
-from xenoglot.text.parser.parser_input import CutError, MismatchError
+from xenoglot.text.parser.parser_input import IncompleteInputError, MismatchError
 from xenoglot.text.payloads.json_calls import JSONCalls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from xenoglot.text.parser.parser_input import Reading, Section
-    from xenoglot.text.syntax import Calls, Syntax
+    from xenoglot.text.parser.parser_input import ParserInput, Reading
+    from xenoglot.text.syntax import CallSyntax, Syntax
 
 Repair: TypeAlias = Callable[[str, JSON], str | None]
 """Text that is no JSON, and the schema of what it should be -> what was meant, as JSON; `None` if nobody knows."""
@@ -37,7 +37,7 @@ def repairing(syntax: Syntax, repair: Repair) -> Syntax:
     return replace(syntax, calls=calls, slips=slips, own=own)
 
 
-def _with_twin(form: Calls, repair: Repair) -> Iterator[Calls]:
+def _with_twin(form: CallSyntax, repair: Repair) -> Iterator[CallSyntax]:
     yield form
     if isinstance(form.payload, JSONCalls) and form.markers:
         yield replace(form, payload=RepairedCalls(form.payload, repair))
@@ -50,7 +50,7 @@ class RepairedCalls(Struct, frozen=True):
     repair: Repair
     starts: str = ""
 
-    def read(self, section: Section, /) -> Reading:
+    def read(self, section: ParserInput, /) -> Reading:
         """Read up to the marker that ends the calls, or to the end."""
         section.begin()
         text = yield from _up_to_stop(section)
@@ -95,13 +95,13 @@ class RepairedCalls(Struct, frozen=True):
         return name, arguments if isinstance(arguments, str) else to_text(arguments or {})
 
 
-def _up_to_stop(section: Section) -> Generator[None, None, str]:
+def _up_to_stop(section: ParserInput) -> Generator[None, None, str]:
     """Read up to the marker that ends the calls."""
     said: list[str] = []
     try:
         while not (yield from section.at_stop()):
             yield from section.peek()
             said.append(section.take(1))
-    except CutError:
+    except IncompleteInputError:
         pass
     return "".join(said)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.text.formats import glimmer, inkling
-from xenoglot.text.formats.harmony import Harmony
+from xenoglot.text.formats.harmony import HarmonyParser
 from xenoglot.text.payloads.json_calls import JSONCalls, Named
 from xenoglot.text.payloads.keyed import Keyed
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _TURN_ENDS: Final = ("<end_of_turn>", "<eos>")
 
@@ -22,19 +22,21 @@ _GEMMA: Final = (
         note="No form of its own: it writes what it is prompted for, mostly one of Google's guide, fenced or not.",
         models=("*gemma-3*", "gemma3*", "*gemma-2*", "gemma2*", "medgemma*"),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("```tool_code\n",),
                 close=("```",),
                 payload=Pythonic(listed=False, starts="[" + LETTERS),
                 place="line",
             ),
-            Calls(open=("```tool_code\n",), close=("```",), payload=JSONCalls(strict=True), place="line"),
-            Calls(open=("```json\n",), close=("```",), payload=JSONCalls(strict=True), place="line", auto=False),
-            Calls(payload=Pythonic(), place="start", auto=False),
-            Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
+            CallSyntax(open=("```tool_code\n",), close=("```",), payload=JSONCalls(strict=True), place="line"),
+            CallSyntax(open=("```json\n",), close=("```",), payload=JSONCalls(strict=True), place="line", auto=False),
+            CallSyntax(payload=Pythonic(), place="start", auto=False),
+            CallSyntax(
+                payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False
+            ),
         ),
         dropped=_TURN_ENDS,
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nTo call any of them, write the calls in Python's syntax, of "
                 "literals alone, one on a line, and nothing else:\n"
@@ -51,7 +53,7 @@ _GEMMA: Final = (
         note="Strings stand between <escape> tokens. It stops where the tool's answer would begin.",
         models=("*functiongemma*",),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("<start_function_call>",),
                 close=("<end_function_call>",),
                 joint="",
@@ -59,7 +61,7 @@ _GEMMA: Final = (
             ),
         ),
         dropped=("<start_function_response>", *_TURN_ENDS),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You can do function calling with the following functions:\n{tools}\n\nWrite each call in this form:\n"
                 "<start_function_call>call:NAME{KEY:<escape>TEXT<escape>,KEY:NUMBER}<end_function_call>"
@@ -75,7 +77,7 @@ _GEMMA: Final = (
         note="Strings stand between tokens of their own. Now and then a token is written twice or left out.",
         models=("*gemma-4*", "gemma4*"),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("<|tool_call>", "<|tool_call|>"),
                 close=("<tool_call|>", "<tool_call|><tool_call|>"),
                 joint="",
@@ -83,7 +85,7 @@ _GEMMA: Final = (
             ),
         ),
         thoughts=(
-            Thoughts(
+            ReasoningSyntax(
                 open=tuple(
                     f"{'<|channel>' * count}{label}" for count in (1, 2) for label in ("thought\n", "thought", "")
                 ),
@@ -91,11 +93,11 @@ _GEMMA: Final = (
                 calls=True,
                 place="anywhere",
             ),
-            Thoughts(open=("thought\n",), close=("<channel|>",), calls=True, auto=False),
+            ReasoningSyntax(open=("thought\n",), close=("<channel|>",), calls=True, auto=False),
         ),
         dropped=("<|tool_response>", "<turn|>", "<channel|>", *_TURN_ENDS),
         strays=("<tool_call|>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nWrite each call in this form:\n"
                 '<|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:NUMBER}<tool_call|>'
@@ -106,7 +108,7 @@ _GEMMA: Final = (
     ),
 )
 
-_HARMONY_CALL: Final = Calls(
+_HARMONY_CALL: Final = CallSyntax(
     open=("<|channel|>commentary to=functions.",),
     close=("<|call|>",),
     between=("<|start|>assistant",),
@@ -125,9 +127,9 @@ _HARMONY: Final = Syntax(
     ),
     models=("*gpt-oss*", "gptoss*", "gpt_oss*", "llm-jp-4*"),
     calls=(_HARMONY_CALL,),
-    own=Harmony,
+    own=HarmonyParser,
     opens=("<|channel|>", "<|start|>assistant"),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "# Valid channels: analysis, commentary, final. Channel must be included for every message.\n"
             "Calls to these tools must go to the commentary channel: 'functions'.\n\n# Tools\n\n## functions\n\n{tools}"
@@ -147,9 +149,9 @@ _GLIMMER: Final = Syntax(
     ),
     models=("*muse-glimmer*", "*glimmer*"),
     calls=(glimmer.FORM,),
-    own=glimmer.Glimmer,
+    own=glimmer.GlimmerParser,
     opens=("to=self<|message|>", "to=user<|message|>"),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "You may call these functions:\n{tools}\n\nWrite calls in this form; strings stand as they are, lists and "
             'objects are JSON:\n<atem:function_calls>\n<atem:invoke name="NAME">\n'
@@ -167,18 +169,18 @@ _THINK: Final = Syntax(
     note="F-S1. For any model that thinks and calls no tools: the tags that are known, whoever writes them.",
     models=("deepseek-r1-zero*", "kimi-vl*thinking*", "sky-t1*", "openthinker*", "marco-o1*", "reflection*"),
     thoughts=(
-        Thoughts(open=("<think>",), close=("</think>",)),
-        Thoughts(open=("<thinking>",), close=("</thinking>",)),
-        Thoughts(open=("<thought>",), close=("</thought>",)),
-        Thoughts(open=("<Thought>",), close=("</Thought>",)),
-        Thoughts(open=("<reasoning>",), close=("</reasoning>",)),
-        Thoughts(open=("<reason>",), close=("</reason>",)),
-        Thoughts(open=("<seed:think>",), close=("</seed:think>",)),
-        Thoughts(open=("[THINK]",), close=("[/THINK]",)),
-        Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),
-        Thoughts(open=("◁think▷",), close=("◁/think▷",)),
-        Thoughts(open=("<|begin_of_thought|>",), close=("<|end_of_thought|>",)),
-        Thoughts(open=("<|inner_prefix|>",), close=("<|inner_suffix|>",)),
+        ReasoningSyntax(open=("<think>",), close=("</think>",)),
+        ReasoningSyntax(open=("<thinking>",), close=("</thinking>",)),
+        ReasoningSyntax(open=("<thought>",), close=("</thought>",)),
+        ReasoningSyntax(open=("<Thought>",), close=("</Thought>",)),
+        ReasoningSyntax(open=("<reasoning>",), close=("</reasoning>",)),
+        ReasoningSyntax(open=("<reason>",), close=("</reason>",)),
+        ReasoningSyntax(open=("<seed:think>",), close=("</seed:think>",)),
+        ReasoningSyntax(open=("[THINK]",), close=("[/THINK]",)),
+        ReasoningSyntax(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),
+        ReasoningSyntax(open=("◁think▷",), close=("◁/think▷",)),
+        ReasoningSyntax(open=("<|begin_of_thought|>",), close=("<|end_of_thought|>",)),
+        ReasoningSyntax(open=("<|inner_prefix|>",), close=("<|inner_suffix|>",)),
     ),
 )
 
@@ -194,7 +196,7 @@ _INKLING: Final = Syntax(
     calls=(inkling.FORM,),
     own=inkling.parser,
     opens=("<|message_model|>", "<|content_thinking|>", "<|content_text|>"),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "You may call these tools:\n[{tools}]\n\nWrite each call in this form:\n"
             '<|message_model|>NAME<|content_invoke_tool_json|>{"name": NAME, "args": {...}}<|end_message|>'

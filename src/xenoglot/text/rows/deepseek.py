@@ -6,7 +6,7 @@ from typing import Final
 
 from xenoglot.text.payloads.json_calls import Named
 from xenoglot.text.rows.shared import FORGOTTEN
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _BAR: Final = "\N{FULLWIDTH VERTICAL LINE}"
 
@@ -28,16 +28,18 @@ _INNER: Final = (
 )
 """Tokens between name and arguments, and around results."""
 
-_FENCED: Final = Calls(
+_FENCED: Final = CallSyntax(
     begin=_BEGIN,
     end=_END,
     open=tuple(f"{marker}function{separator}" for marker in (*_OPEN, "") for separator in _SEPARATOR),
     close=_CLOSE,
     payload=Named(infix=("\n```json\n", "```json"), suffix=("\n```", "```")),
 )
-_UNFENCED: Final = Calls(begin=_BEGIN, end=_END, open=_OPEN, close=_CLOSE, joint="", payload=Named(infix=_SEPARATOR))
+_UNFENCED: Final = CallSyntax(
+    begin=_BEGIN, end=_END, open=_OPEN, close=_CLOSE, joint="", payload=Named(infix=_SEPARATOR)
+)
 _LONE: Final = tuple(
-    Calls(open=form.open[:marks], close=_CLOSE, end=_END, payload=form.payload)
+    CallSyntax(open=form.open[:marks], close=_CLOSE, end=_END, payload=form.payload)
     for form, marks in ((_FENCED, len(_OPEN) * len(_SEPARATOR)), (_UNFENCED, len(_OPEN) - 1))
 )
 """Calls without the markers of their section, which models forget."""
@@ -47,7 +49,7 @@ _TOLD: Final = (
     "## Tools\nYou may call these functions:\n{tools}\n\n"
     "To call any of them, write for each its name and a JSON object with its arguments in this form:\n"
 )
-_FENCED_TOLD: Final = Telling(
+_FENCED_TOLD: Final = ToolPromptSyntax(
     tools=(
         f"{_TOLD}{_BEGIN[0]}{_OPEN[0]}function{_SEPARATOR[0]}function_name\n"
         f'```json\n{{"argument": "value"}}\n```{_CLOSE[0]}{_END[0]}'
@@ -67,7 +69,7 @@ ROWS: Final = (
         models=("deepseek-v2.5*", "deepseek-v3*", "deepseek-coder-v2*", "cogito-2.1*", "cogito-v2.1*", "cogito*671b*"),
         calls=(_FENCED,),
         slips=(_UNFENCED, *_LONE),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_STOPS,
         strays=_INNER,
         telling=_FENCED_TOLD,
@@ -80,7 +82,7 @@ ROWS: Final = (
         models=("*deepseek-r1*", "deepseek.r1*", "r1-1776*"),
         calls=(_FENCED,),
         slips=(_UNFENCED, *_LONE, *FORGOTTEN),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, calls=True),),
         dropped=_STOPS,
         strays=_INNER,
         telling=_FENCED_TOLD,
@@ -93,10 +95,10 @@ ROWS: Final = (
         models=("deepseek-v3.1*", "deepseek-v3_1*"),
         calls=(_UNFENCED,),
         slips=(_FENCED, *reversed(_LONE)),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_STOPS,
         strays=_INNER,
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f'{_TOLD}{_BEGIN[0]}{_OPEN[0]}function_name{_SEPARATOR[0]}{{"argument": "value"}}{_CLOSE[0]}{_END[0]}'
             ),

@@ -10,12 +10,12 @@ from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.payloads.nested import Nested
 from xenoglot.text.rows.shared import FORGOTTEN
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _HUB: Final = "https://huggingface.co/"
 
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
-_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True)
+_THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, calls=True)
 
 _TOOLS: Final = (
     "# Tools\n\nYou may call these functions:\n<tools>\n{tools}\n</tools>\n\nWrite each call in this form:\n"
@@ -84,14 +84,14 @@ ROWS: Final[tuple[Syntax, ...]] = (
         ),
         models=("*deepseek-v3.2*", "deepseek-v3p2*", "*deepseek-v4*", "*deepseek.v3.2*"),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=tuple(f"<{mark}{section}>" for mark in _MARKS for section in (*_SECTIONS, *_GARBLED)),
                 end=_SECTION_ENDS,
                 padding="\n",
                 payload=_invoke(*_MARKS, **_SAID),
             ),
             # the section's own tag is forgotten now and then
-            Calls(
+            CallSyntax(
                 open=_named("invoke", _MARKS),
                 end=_SECTION_ENDS,
                 payload=replace(_invoke(*_MARKS, **_SAID), call=()),
@@ -99,7 +99,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
         ),
         thoughts=(_THINK_IMPLIED,),
         dropped=("<｜end▁of▁sentence｜>",),  # noqa: RUF001  as above
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=_marked(_DSML, "function_calls"),
             result="<function_results>\n<result>{content}</result>\n</function_results>",
             tool="function",
@@ -112,14 +112,14 @@ ROWS: Final[tuple[Syntax, ...]] = (
         note="DeepSeek's DSML under another name.",
         models=("*gigachat3.5*", "gigachat-3.5*"),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=(f"<{_GCML}tool_calls>", f"<{_GCML}function_calls>"),
                 end=(f"</{_GCML}tool_calls>", f"</{_GCML}function_calls>"),
                 payload=_invoke(_GCML, **_SAID),
             ),
         ),
         thoughts=(_THINK,),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=_marked(_GCML, "tool_calls"),
             result='<function_response name="{name}">{content}</function_response>',
         ),
@@ -131,18 +131,20 @@ ROWS: Final[tuple[Syntax, ...]] = (
         note="The prompt opens the thoughts. Quotes of a name may be missing, or the outer tags; or they are Claude's.",
         models=("*minimax-m2*",),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("<minimax:tool_call>", "<function_calls>"),
                 end=("</minimax:tool_call>", "</function_calls>"),
                 padding="\n",
                 payload=_invoke(),
             ),
-            Calls(open=_named("invoke", ("",))[:2], end=("</minimax:tool_call>",), payload=replace(_invoke(), call=())),
+            CallSyntax(
+                open=_named("invoke", ("",))[:2], end=("</minimax:tool_call>",), payload=replace(_invoke(), call=())
+            ),
         ),
         slips=FORGOTTEN,
         thoughts=(_THINK_IMPLIED,),
         dropped=("[e~[",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f'{_TOOLS}<minimax:tool_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'
                 "</invoke>\n</minimax:tool_call>"
@@ -157,12 +159,12 @@ ROWS: Final[tuple[Syntax, ...]] = (
         note="As MiniMax M2 in other tags; now and then a JSON object stands in them.",
         models=("dots.*", "dots-*"),
         calls=(
-            Calls(begin=("<dots_function_call>",), end=("</dots_function_call>",), payload=_invoke()),
-            Calls(open=("<dots_function_call>",), close=("</dots_function_call>",), payload=JSONCalls()),
+            CallSyntax(begin=("<dots_function_call>",), end=("</dots_function_call>",), payload=_invoke()),
+            CallSyntax(open=("<dots_function_call>",), close=("</dots_function_call>",), payload=JSONCalls()),
         ),
         thoughts=(_THINK,),
         strays=("</dots_function_call>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f'{_TOOLS}<dots_function_call>\n<invoke name="NAME">\n<parameter name="KEY">VALUE</parameter>\n'
                 "</invoke>\n</dots_function_call>"
@@ -176,7 +178,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
         note="The prompt opens the thoughts. Later models write the form of Qwen3-Coder.",
         models=("step3*", "step-3*", "*stepfun-ai_step3*"),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("<｜tool_calls_begin｜>",),  # noqa: RUF001  full-width bars are what the model writes
                 end=("<｜tool_calls_end｜>",),  # noqa: RUF001  the same
                 open=(
@@ -189,7 +191,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
             ),
         ),
         thoughts=(_THINK_IMPLIED,),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f"{_TOOLS}<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜>"  # noqa: RUF001  the same
                 '<steptml:invoke name="NAME">\n<steptml:parameter name="KEY">VALUE</steptml:parameter>\n'
@@ -207,14 +209,14 @@ ROWS: Final[tuple[Syntax, ...]] = (
         ),
         models=("*minimax-m3*",),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("]<]minimax[>[<tool_call>",),
                 end=("]<]minimax[>[</tool_call>",),
                 payload=Nested(mark="]<]minimax[>["),
             ),
         ),
         thoughts=(
-            Thoughts(
+            ReasoningSyntax(
                 open=("<mm:think>", "<think>"),
                 close=("</mm:think>", "</think>"),
                 implied=True,
@@ -223,7 +225,7 @@ ROWS: Final[tuple[Syntax, ...]] = (
             ),
         ),
         dropped=("[e~[",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f"{_TOOLS}]<]minimax[>[<tool_call>\n"
                 ']<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>]<]minimax[>[</invoke>\n'

@@ -9,7 +9,7 @@ from xenoglot.text.payloads.json_calls import JSONCalls, Named
 from xenoglot.text.payloads.reframr import FreeText
 from xenoglot.text.rows import json_lists
 from xenoglot.text.rows.shared import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _OPEN: Final = ("<tool_call>",)
 _CLOSE: Final = ("</tool_call>",)
@@ -18,11 +18,11 @@ _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
 
 _TAGGED: Final = (TAGGED_JSON,)
 _SLIPS: Final = (TAGGED_FUNCTION, FUNCTION, TAGGED_NAME, *FORGOTTEN)
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",), calls=True, line=True)
-_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
+_THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True, line=True)
+_THINK_IMPLIED: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
 _CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 
-_IN_TAGS: Final = Telling(
+_IN_TAGS: Final = ToolPromptSyntax(
     tools=(
         "# Tools\n\nYou may call one or more functions. Their signatures:\n<tools>\n{tools}\n</tools>\n\n"
         "For each call write a JSON object with the function's name and its arguments between these tags:\n"
@@ -68,8 +68,8 @@ _HERMES: Final = (
         models=("qwen2.5-coder*", "qwen2_5-coder*"),
         calls=(
             *_TAGGED,
-            Calls(open=("<tools>",), close=("</tools>",), payload=JSONCalls()),
-            Calls(
+            CallSyntax(open=("<tools>",), close=("</tools>",), payload=JSONCalls()),
+            CallSyntax(
                 open=("```json\n", "```\n"),
                 close=("```",),
                 payload=JSONCalls(strict=True),
@@ -150,10 +150,10 @@ _OTHERS: Final = (
         source=f"{_HUB}meituan-longcat/LongCat-Flash-Chat/blob/main/tokenizer_config.json",
         note="The form of Hermes with markers of its own; thoughts too.",
         models=("longcat*",),
-        calls=(Calls(open=("<longcat_tool_call>",), close=("</longcat_tool_call>",), payload=JSONCalls()),),
-        thoughts=(Thoughts(open=("<longcat_think>", "<think>"), close=("</longcat_think>", "</think>")),),
+        calls=(CallSyntax(open=("<longcat_tool_call>",), close=("</longcat_tool_call>",), payload=JSONCalls()),),
+        thoughts=(ReasoningSyntax(open=("<longcat_think>", "<think>"), close=("</longcat_think>", "</think>")),),
         dropped=("</longcat_s>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "## Tools\nYou may call these tools:\n{tools}\n\nFor each call write:\n<longcat_tool_call>\n"
                 '{"name": <function-name>, "arguments": <args-dict>}\n</longcat_tool_call>'
@@ -171,12 +171,12 @@ _OTHERS: Final = (
         ),
         models=("internlm2*", "internlm3*", "intern-s1*", "interns1*"),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"),
                 close=("<|action_end|>",),
                 payload=JSONCalls(arguments=("parameters", "arguments")),
             ),
-            Calls(
+            CallSyntax(
                 open=("<|action_start|><|interpreter|>", "<|action_start|> <|interpreter|>"),
                 close=("<|action_end|>",),
                 payload=Code(),
@@ -184,7 +184,7 @@ _OTHERS: Final = (
         ),
         thoughts=(_THINK,),
         dropped=("<|im_end|>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\nTo call one, write:\n<|action_start|><|plugin|>\n"
                 '{"name": <function-name>, "parameters": <args-dict>}<|action_end|>'
@@ -198,9 +198,9 @@ _OTHERS: Final = (
         source=f"{_VLLM}examples/tool_chat_template_granite_20b_fc.jinja",
         note="A marker before each call, none behind it.",
         models=("granite-20b-functioncalling*", "granite-20b-fc*"),
-        calls=(Calls(open=("<function_call>",), payload=JSONCalls()),),
+        calls=(CallSyntax(open=("<function_call>",), payload=JSONCalls()),),
         dropped=("<|endoftext|>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\nWrite each call on a line of its own:\n"
                 '<function_call> {"name": <function-name>, "arguments": <args-dict>}'
@@ -215,9 +215,9 @@ _OTHERS: Final = (
         source=f"{_HUB}ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja",
         note="A call is a message in the role `function call`; GigaChat 3.1 has one token for that.",
         models=("gigachat3-*", "gigachat-3*"),
-        calls=(Calls(open=("function call<|role_sep|>", "<|function_call|>"), payload=JSONCalls()),),
+        calls=(CallSyntax(open=("function call<|role_sep|>", "<|function_call|>"), payload=JSONCalls()),),
         dropped=("<|message_sep|>\n\n", "<|message_sep|>", "</s>"),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\nTo call one, write:\n<|function_call|>"
                 '{"name": <function-name>, "arguments": <args-dict>}'
@@ -235,14 +235,14 @@ _OTHERS: Final = (
         ),
         models=("plamo-3*", "plamo3*"),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("<|plamo:begin_tool_requests:plamo|>",),
                 open=("<|plamo:begin_tool_request:plamo|>",),
                 close=("<|plamo:end_tool_request:plamo|>",),
                 end=("<|plamo:end_tool_requests:plamo|>",),
                 payload=_PLAMO_CALL,
             ),
-            Calls(
+            CallSyntax(
                 begin=("<|plamo:begin_tool_requests:plamo|>",),
                 close=("<|plamo:end_tool_request:plamo|>",),
                 end=("<|plamo:end_tool_requests:plamo|>",),
@@ -250,7 +250,7 @@ _OTHERS: Final = (
             ),
         ),
         thoughts=(
-            Thoughts(
+            ReasoningSyntax(
                 open=("<|plamo:begin_think:plamo|>",),
                 close=("<|plamo:end_think:plamo|>",),
                 implied=True,
@@ -269,11 +269,11 @@ _OTHERS: Final = (
         ),
         models=("reframr*",),
         calls=(
-            Calls(open=_OPEN, close=_CLOSE, place="line", payload=Named()),
-            Calls(open=_OPEN, close=_CLOSE, place="line", payload=JSONCalls()),
-            Calls(open=_OPEN, close=_CLOSE, place="line", payload=FreeText(another="<tool_call>"), auto=False),
+            CallSyntax(open=_OPEN, close=_CLOSE, place="line", payload=Named()),
+            CallSyntax(open=_OPEN, close=_CLOSE, place="line", payload=JSONCalls()),
+            CallSyntax(open=_OPEN, close=_CLOSE, place="line", payload=FreeText(another="<tool_call>"), auto=False),
         ),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these tools:\n{tools}\nTo call one, begin your answer with its name and a JSON object:\n"
                 '<tool_call>name {"argument": "value"}'

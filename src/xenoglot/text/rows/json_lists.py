@@ -6,7 +6,7 @@ from typing import Final
 
 from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.rows.shared import FORGOTTEN
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _HUB: Final = "https://huggingface.co/"
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
@@ -14,18 +14,18 @@ _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
 _LIST: Final = JSONCalls(listed=True)
 _BARE: Final = JSONCalls(strict=True)
 _BARE_LIST: Final = JSONCalls(listed=True, strict=True)
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
+_THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
 
-_FENCED: Final = Calls(open=("```json\n", "```\n"), close=("```",), place="line", payload=_BARE_LIST, auto=False)
+_FENCED: Final = CallSyntax(open=("```json\n", "```\n"), close=("```",), place="line", payload=_BARE_LIST, auto=False)
 """Behind words only where the family is known: any answer may show an object in a code block."""
-_WRAPPED: Final = Calls(
+_WRAPPED: Final = CallSyntax(
     begin=tuple(f'{{{blank}"{key}":' for key in ("tool_calls", "tool_call") for blank in ("", " ", "\n  ", "\n    ")),
     end=("}",),
     place="start",
     payload=_BARE_LIST,
 )
-_TOOL_CALLS: Final = Calls(begin=("<tool_calls>",), end=("</tool_calls>",), payload=_LIST)
-_FUNCTOOLS: Final = Calls(begin=("functools",), payload=_LIST)
+_TOOL_CALLS: Final = CallSyntax(begin=("<tool_calls>",), end=("</tool_calls>",), payload=_LIST)
+_FUNCTOOLS: Final = CallSyntax(begin=("functools",), payload=_LIST)
 
 _STEPS: Final = ("Here are my reasoning steps:",)
 _FINAL: Final = ("[BEGIN FINAL RESPONSE]",)
@@ -49,10 +49,10 @@ _TAGGED: Final = (
         source=f"{_HUB}HuggingFaceTB/SmolLM2-1.7B-Instruct/blob/main/instructions_function_calling.md",
         note="A list between the tags of Hermes, an empty one where no tool is needed; SmolLM 3 writes one object.",
         models=("smollm*",),
-        calls=(Calls(begin=("<tool_call>",), end=("</tool_call>",), payload=_LIST),),
+        calls=(CallSyntax(begin=("<tool_call>",), end=("</tool_call>",), payload=_LIST),),
         thoughts=(_THINK,),
         dropped=("<|im_end|>",),
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_call>{_EXAMPLE}</tool_call>"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}<tool_call>{_EXAMPLE}</tool_call>"),
     ),
     Syntax(
         name="nemotron",
@@ -60,10 +60,10 @@ _TAGGED: Final = (
         source=f"{_HUB}nvidia/Llama-3_3-Nemotron-Super-49B-v1_5/blob/main/tokenizer_config.json",
         note="Nemotron 3 writes the form of Qwen3-Coder.",
         models=("llama-3*nemotron*", "nemotron-4*", "nemotron-mini*", "nemotron:*"),
-        calls=(Calls(begin=("<TOOLCALL>",), end=("</TOOLCALL>",), payload=_LIST),),
+        calls=(CallSyntax(begin=("<TOOLCALL>",), end=("</TOOLCALL>",), payload=_LIST),),
         thoughts=(_THINK,),
         dropped=("<|eot_id|>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOLD_LIST}<TOOLCALL>{_EXAMPLE}</TOOLCALL>",
             tool="function",
             separator=", ",
@@ -76,10 +76,10 @@ _TAGGED: Final = (
         source=f"{_HUB}nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json",
         note="The prompt ends in the opening tag, so an answer begins inside the thought.",
         models=("nvidia-nemotron-nano-*-v2*", "nemotron-nano-*-v2*"),
-        calls=(Calls(begin=("<TOOLCALL>",), end=("</TOOLCALL>",), payload=_LIST),),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True),),
+        calls=(CallSyntax(begin=("<TOOLCALL>",), end=("</TOOLCALL>",), payload=_LIST),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True),),
         dropped=("<SPECIAL_12>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOLD_LIST}<TOOLCALL>{_EXAMPLE}</TOOLCALL>",
             tool="function",
             separator=", ",
@@ -94,7 +94,7 @@ _TAGGED: Final = (
         models=("ai21-jamba*", "jamba*"),
         calls=(_TOOL_CALLS,),
         dropped=("<|eom|>", "<|endoftext|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="hunyuan",
@@ -105,7 +105,7 @@ _TAGGED: Final = (
         calls=(_TOOL_CALLS,),
         thoughts=(_THINK,),
         dropped=("<answer>\n", "\n</answer>", "<answer>", "</answer>", "<|eos|>"),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>",
             result="<tool_response>{content}</tool_response>",
         ),
@@ -116,9 +116,9 @@ _TAGGED: Final = (
         source=f"{_HUB}MiniMaxAI/MiniMax-M1-40k/blob/main/docs/function_call_guide.md",
         note="One object a line, no list; a broken line is text. A call in a thought is only thought of.",
         models=("minimax-m1*", "minimax-text-01*"),
-        calls=(Calls(begin=("<tool_calls>",), end=("</tool_calls>",), payload=JSONCalls(), lines=True),),
+        calls=(CallSyntax(begin=("<tool_calls>",), end=("</tool_calls>",), payload=JSONCalls(), lines=True),),
         thoughts=(_THINK,),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "# Tools\nYou may call these tools:\n<tools>\n{tools}\n</tools>\n\nWrite each call as a JSON object on "
                 'a line between these tags:\n<tool_calls>\n{"name": <tool-name>, "arguments": <args-json-object>}\n'
@@ -135,9 +135,12 @@ _TAGGED: Final = (
         note="It thinks under a headline, and answers between two marks.",
         models=("apriel*",),
         calls=(_TOOL_CALLS,),
-        thoughts=(Thoughts(open=_STEPS, close=_FINAL), Thoughts(open=("<thinking>",), close=("</thinking>",))),
+        thoughts=(
+            ReasoningSyntax(open=_STEPS, close=_FINAL),
+            ReasoningSyntax(open=("<thinking>",), close=("</thinking>",)),
+        ),
         dropped=_APRIEL_ENDS,
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="apriel16",
@@ -146,9 +149,9 @@ _TAGGED: Final = (
         note="The prompt ends in the headline, so an answer begins inside the thought.",
         models=("apriel-1.6*",),
         calls=(_TOOL_CALLS,),
-        thoughts=(Thoughts(open=_STEPS, close=_FINAL, implied=True),),
+        thoughts=(ReasoningSyntax(open=_STEPS, close=_FINAL, implied=True),),
         dropped=_APRIEL_ENDS,
-        telling=Telling(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}<tool_calls>{_EXAMPLE}</tool_calls>"),
     ),
     Syntax(
         name="pangu",
@@ -157,12 +160,12 @@ _TAGGED: Final = (
         note="Its markers are unused places of the vocabulary.",
         models=("openpangu*", "pangu-*"),
         calls=(
-            Calls(begin=("[unused11]",), end=("[unused12]",), payload=_LIST),
-            Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=_LIST),
+            CallSyntax(begin=("[unused11]",), end=("[unused12]",), payload=_LIST),
+            CallSyntax(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=_LIST),
         ),
-        thoughts=(Thoughts(open=("[unused16]", "<think>"), close=("[unused17]", "</think>")),),
+        thoughts=(ReasoningSyntax(open=("[unused16]", "<think>"), close=("[unused17]", "</think>")),),
         dropped=("[unused10]",),
-        telling=Telling(tools=f"{_TOLD_LIST}[unused11]{_EXAMPLE}[unused12]"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}[unused11]{_EXAMPLE}[unused12]"),
     ),
     Syntax(
         name="apertus",
@@ -171,15 +174,15 @@ _TAGGED: Final = (
         note="A call is an object whose only key is the name of the tool.",
         models=("apertus*",),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("<|tools_prefix|>",),
                 end=("<|tools_suffix|>",),
                 payload=JSONCalls(keyed=True, listed=True),
             ),
         ),
-        thoughts=(Thoughts(open=("<|inner_prefix|>", "<think>"), close=("<|inner_suffix|>", "</think>")),),
+        thoughts=(ReasoningSyntax(open=("<|inner_prefix|>", "<think>"), close=("<|inner_suffix|>", "</think>")),),
         dropped=("<|assistant_end|>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nWrite all calls as one JSON list:\n"
                 '<|tools_prefix|>[{"<function-name>": <args-dict>}]<|tools_suffix|>'
@@ -196,17 +199,19 @@ _PREFIXED: Final = (
         source=f"{_HUB}ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json",
         note="No marker behind the list. Granite 3.2 tells in words where a thought begins and ends.",
         models=("granite-3*", "granite3*"),
-        calls=(Calls(begin=("<|tool_call|>", "<tool_call>"), end=("</tool_call>", "<|/tool_call|>"), payload=_LIST),),
+        calls=(
+            CallSyntax(begin=("<|tool_call|>", "<tool_call>"), end=("</tool_call>", "<|/tool_call|>"), payload=_LIST),
+        ),
         slips=FORGOTTEN,
         thoughts=(
             _THINK,
-            Thoughts(
+            ReasoningSyntax(
                 open=("Here is my thought process:", "Here's my thought process:"),
                 close=("Here is my response:", "Here's my response:"),
             ),
         ),
         dropped=("<response>", "</response>", "<|end_of_text|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}<|tool_call|>{_EXAMPLE}"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}<|tool_call|>{_EXAMPLE}"),
     ),
     Syntax(
         name="phi4_mini",
@@ -216,12 +221,12 @@ _PREFIXED: Final = (
         models=("phi-4-mini*", "phi4-mini*"),
         calls=(
             _FUNCTOOLS,
-            Calls(begin=("<|tool_call|>",), end=("<|/tool_call|>", "</|tool_call|>"), payload=_LIST),
+            CallSyntax(begin=("<|tool_call|>",), end=("<|/tool_call|>", "</|tool_call|>"), payload=_LIST),
         ),
         slips=FORGOTTEN,
         thoughts=(_THINK,),
         dropped=("<|end|>", "<|endoftext|>"),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOLD_LIST}functools{_EXAMPLE}",
             tool="function",
             result='{"result": {content}}',
@@ -236,7 +241,7 @@ _PREFIXED: Final = (
         models=("llama-3-firefunction*", "firefunction-v2*"),
         calls=(_FUNCTOOLS,),
         dropped=("<|eot_id|>",),
-        telling=Telling(tools=f"{_TOLD_LIST}functools{_EXAMPLE}"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}functools{_EXAMPLE}"),
     ),
     Syntax(
         name="hyperclovax",
@@ -244,7 +249,7 @@ _PREFIXED: Final = (
         source=f"{_HUB}naver-hyperclovax/HyperCLOVAX-SEED-Think-14B/blob/main/tokenizer_config.json",
         note="The answer goes on in the head of the message: to whom it is sent.",
         models=("hyperclovax-seed-think*",),
-        calls=(Calls(begin=("-> tool/function_call",), place="start", payload=_LIST),),
+        calls=(CallSyntax(begin=("-> tool/function_call",), place="start", payload=_LIST),),
         dropped=("<|im_end|>", "<|stop|>", "<|endofturn|>"),
     ),
 )
@@ -257,15 +262,15 @@ _UNMARKED: Final = (
         note="A list without markers; also in a code block, in the markers of others, or (xLAM 1) in an object.",
         models=("*xlam*",),
         calls=(
-            Calls(payload=_BARE_LIST, auto=False),
+            CallSyntax(payload=_BARE_LIST, auto=False),
             _FENCED,
-            Calls(begin=("[TOOL_CALLS]",), payload=_LIST, auto=False),
-            Calls(begin=("<tool_call>",), end=("</tool_call>",), payload=_LIST),
+            CallSyntax(begin=("[TOOL_CALLS]",), payload=_LIST, auto=False),
+            CallSyntax(begin=("<tool_call>",), end=("</tool_call>",), payload=_LIST),
             _WRAPPED,
         ),
         thoughts=(_THINK,),
         dropped=("<|eot_id|>", "<|im_end|>"),
-        telling=Telling(tools=f"{_TOLD_LIST}{_EXAMPLE}", tool="function"),
+        telling=ToolPromptSyntax(tools=f"{_TOLD_LIST}{_EXAMPLE}", tool="function"),
     ),
     Syntax(
         name="json",
@@ -273,9 +278,9 @@ _UNMARKED: Final = (
         source="https://github.com/ggml-org/llama.cpp/blob/master/docs/function-calling.md",
         note="An answer that is an object or a list of calls, in a code block or not. Hammer, and any model told so.",
         models=("hammer*",),
-        calls=(Calls(payload=_BARE), _FENCED, _WRAPPED),
+        calls=(CallSyntax(payload=_BARE), _FENCED, _WRAPPED),
         thoughts=(_THINK,),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nTo call one, answer with a JSON object and nothing else:\n"
                 '{"name": <function-name>, "arguments": <args-dict>}'

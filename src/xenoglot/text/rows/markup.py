@@ -8,16 +8,16 @@ from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.markup import Markup
 from xenoglot.text.rows import invoke
 from xenoglot.text.rows.shared import FORGOTTEN, FUNCTION, TAGGED_FUNCTION, TAGGED_JSON, TAGGED_NAME
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _SPACE: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
 """How some vocabularies spell a space; servers that do not decode it leave it in the text."""
 _HUB: Final = "https://huggingface.co/"
 _CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
-_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True)
-_THINK_LINE: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
+_THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, calls=True)
+_THINK_LINE: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, calls=True, line=True)
 """The tag of calls is that of Hermes: in the midst of a line it is spoken of."""
 
 _TOOLS: Final = (
@@ -28,7 +28,7 @@ _TOOLS: Final = (
 
 _QWEN_CALLS: Final = (TAGGED_FUNCTION, FUNCTION)
 _SLIPS: Final = (TAGGED_JSON, TAGGED_NAME, *FORGOTTEN)
-_QWEN_TELLING: Final = Telling(
+_QWEN_TELLING: Final = ToolPromptSyntax(
     tools=(
         f"{_TOOLS}<tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>\n\n"
         "Strings stand as they are, on as many lines as they need; lists and objects are JSON."
@@ -94,7 +94,7 @@ _QWEN: Final = (
         note="Notes on the thinking budget stand among the thoughts, and stay.",
         models=("*seed-oss*", "seed_oss*", "seed-36b*"),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("<seed:tool_call>",),
                 close=("</seed:tool_call>",),
                 padding="\n",
@@ -106,9 +106,9 @@ _QWEN: Final = (
                 ),
             ),
         ),
-        thoughts=(Thoughts(open=("<seed:think>",), close=("</seed:think>",)),),
+        thoughts=(ReasoningSyntax(open=("<seed:think>",), close=("</seed:think>",)),),
         dropped=("<seed:eos>",),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 f"{_TOOLS}<seed:tool_call>\n<function=NAME>\n<parameter=KEY>VALUE</parameter>\n</function>\n"
                 "</seed:tool_call>"
@@ -121,7 +121,7 @@ _QWEN: Final = (
         source="https://github.com/Alishahryar1/free-claude-code/blob/main/providers/common/heuristic_tool_parser.py",
         note="F-S2. A call ends at the next bullet, or at words; the last value need not be closed.",
         calls=(
-            Calls(
+            CallSyntax(
                 open=("● <function=", "●<function=", "●\n<function="),
                 payload=Markup(
                     call_end=("</function>",),
@@ -138,7 +138,7 @@ _QWEN: Final = (
             *(f"<|tool_call{mark}|>" for mark in ("_begin", "_argument_begin", "_end")),
             *(f"<|tool_calls_section_{mark}|>" for mark in ("begin", "end")),
         ),
-        telling=Telling(tools=f"{_TOOLS}● <function=NAME><parameter=KEY>VALUE</parameter></function>"),
+        telling=ToolPromptSyntax(tools=f"{_TOOLS}● <function=NAME><parameter=KEY>VALUE</parameter></function>"),
     ),
     Syntax(
         name="minicpm5",
@@ -147,7 +147,7 @@ _QWEN: Final = (
         note="A value may stand in a CDATA section. Smaller models forget the blank before `name`.",
         models=("*minicpm5*", "minicpm-5*"),
         calls=(
-            Calls(
+            CallSyntax(
                 open=('<function name="', "<function name='", '<functionname="', f'<function{_SPACE}name="'),
                 payload=Markup(
                     call_name_end=('">', "'>"),
@@ -161,9 +161,9 @@ _QWEN: Final = (
                 ),
             ),
         ),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         dropped=_CHATML_ENDS,
-        telling=Telling(tools=f'{_TOOLS}<function name="NAME"><param name="KEY">VALUE</param></function>'),
+        telling=ToolPromptSyntax(tools=f'{_TOOLS}<function name="NAME"><param name="KEY">VALUE</param></function>'),
     ),
 )
 
@@ -185,13 +185,13 @@ def _pairs(*, line: str, name_end: tuple[str, ...] = ()) -> Markup:
 
 
 _USER_TAGS: Final = tuple(
-    Calls(open=("<user>",), close=("</user>",), payload=payload, auto=False)
+    CallSyntax(open=("<user>",), close=("</user>",), payload=payload, auto=False)
     for payload in (_pairs(line="\n"), JSONCalls())
 )
 """Laguna writes the tag of another role in place of its own."""
 
-_GLM_CALLS: Final = (Calls(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),)
-_GLM_TELLING: Final = Telling(
+_GLM_CALLS: Final = (CallSyntax(open=("<tool_call>",), close=("</tool_call>",), payload=_pairs(line="\n")),)
+_GLM_TELLING: Final = ToolPromptSyntax(
     tools=f"{_TOOLS}<tool_call>NAME\n{_GLM_VALUE}\n</tool_call>",
     result="<tool_response>\n{content}\n</tool_response>",
 )
@@ -224,7 +224,7 @@ _GLM: Final = (
         models=("laguna*", "poolside*"),
         calls=_GLM_CALLS,
         slips=(*_SLIPS, *_USER_TAGS),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True, calls=True),),
         telling=_GLM_TELLING,
     ),
     Syntax(
@@ -233,9 +233,11 @@ _GLM: Final = (
         source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/function_call/iquest_q1_detector.py",
         note="As GLM 4.7 between tags of its own.",
         models=("iquest-q1*", "iquest_q1*"),
-        calls=(Calls(open=("<iquest_tool_call>",), close=("</iquest_tool_call>",), joint="", payload=_pairs(line="")),),
+        calls=(
+            CallSyntax(open=("<iquest_tool_call>",), close=("</iquest_tool_call>",), joint="", payload=_pairs(line="")),
+        ),
         thoughts=(_THINK_IMPLIED,),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOOLS}<iquest_tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</iquest_tool_call>",
             result="<tool_response>{content}</tool_response>",
         ),
@@ -256,11 +258,11 @@ _GLM: Final = (
             "spark2.5*",
             "spark-2.5*",
         ),
-        calls=(Calls(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="")),),
+        calls=(CallSyntax(open=("<tool_call>",), close=("</tool_call>",), joint="", payload=_pairs(line="")),),
         slips=_SLIPS,
         thoughts=(_THINK_IMPLIED,),
         dropped=("<|observation|>", "<|user|>", "<|endoftext|>", "<|role_end|>"),
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=f"{_TOOLS}<tool_call>NAME{_GLM_VALUE.replace(chr(10), '')}</tool_call>",
             result="<tool_response>{content}</tool_response>",
         ),
@@ -272,7 +274,7 @@ _GLM: Final = (
         note="As GLM 4.5 in a section of its own, with a mark behind the name.",
         models=("hy3*", "hy-3*", "*hunyuan-3*", "hunyuan3*"),
         calls=(
-            Calls(
+            CallSyntax(
                 begin=("<tool_calls>",),
                 end=("</tool_calls>",),
                 open=("<tool_call>",),
@@ -280,8 +282,8 @@ _GLM: Final = (
                 payload=_pairs(line="\n", name_end=("<tool_sep>",)),
             ),
         ),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), implied=True, asked=True),),
-        telling=Telling(
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True, asked=True),),
+        telling=ToolPromptSyntax(
             tools=f"{_TOOLS}<tool_calls>\n<tool_call>NAME<tool_sep>\n{_GLM_VALUE}\n</tool_call>\n</tool_calls>",
         ),
     ),

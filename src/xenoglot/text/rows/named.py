@@ -12,7 +12,7 @@ from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.rows import deepseek, python_lists, tagged
 from xenoglot.text.rows.shared import FORGOTTEN
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +26,9 @@ _LLAMA_CPP: Final = "https://github.com/ggml-org/llama.cpp/blob/master/"
 _LLAMA3_ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|end_of_text|>")
 _LLAMA3_JSON: Final = JSONCalls(arguments=("parameters", "arguments"))
 _LLAMA3_BARE: Final = JSONCalls(arguments=("parameters", "arguments"), strict=True)
-_FUNCTION_TAG: Final = Calls(open=("<function=",), close=("</function>",), payload=Named(infix=(">",)))
+_FUNCTION_TAG: Final = CallSyntax(open=("<function=",), close=("</function>",), payload=Named(infix=(">",)))
 
-_CODE: Final = Calls(begin=("<|python_tag|>",), end=_LLAMA3_ENDS, payload=Code(), auto=False)
+_CODE: Final = CallSyntax(begin=("<|python_tag|>",), end=_LLAMA3_ENDS, payload=Code(), auto=False)
 
 _LLAMA3: Final = Syntax(
     name="llama3",
@@ -52,15 +52,15 @@ _LLAMA3: Final = Syntax(
         ),
     ),
     calls=(
-        Calls(payload=_LLAMA3_BARE, between=(";",), place="start", auto=False),
-        Calls(begin=("<|python_tag|>",), between=(";",), payload=_LLAMA3_JSON),
-        Calls(begin=("<|python_tag|>",), payload=Pythonic(listed=False, method=".call", starts=LETTERS)),
+        CallSyntax(payload=_LLAMA3_BARE, between=(";",), place="start", auto=False),
+        CallSyntax(begin=("<|python_tag|>",), between=(";",), payload=_LLAMA3_JSON),
+        CallSyntax(begin=("<|python_tag|>",), payload=Pythonic(listed=False, method=".call", starts=LETTERS)),
         _CODE,
         _FUNCTION_TAG,
-        Calls(payload=Pythonic(), place="start", auto=False),
+        CallSyntax(payload=Pythonic(), place="start", auto=False),
     ),
     dropped=(*_LLAMA3_ENDS, "<|start_header_id|>assistant<|end_header_id|>\n\n"),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "Environment: ipython\n\nYou may call these functions:\n{tools}\n\n"
             "To call one, answer with a JSON object and nothing else; values are literals, never variables:\n"
@@ -89,17 +89,17 @@ _MISTRAL: Final = Syntax(
         *("open-mixtral*", "mathstral*", "voxtral*", "labs-*stral*", "mamba-codestral*"),
     ),
     calls=(
-        Calls(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
-        Calls(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True, ids=("id",))),
-        Calls(open=_MISTRAL_OPEN, payload=Named()),
+        CallSyntax(open=_MISTRAL_OPEN, joint="", payload=Named(infix=("[ARGS]",), mark=("[CALL_ID]",))),
+        CallSyntax(open=_MISTRAL_OPEN, close=("[/TOOL_CALLS]",), payload=JSONCalls(listed=True, ids=("id",))),
+        CallSyntax(open=_MISTRAL_OPEN, payload=Named()),
     ),
     slips=FORGOTTEN,
     thoughts=(
-        Thoughts(open=("[THINK]",), close=("[/THINK]", "</think>"), place="anywhere"),
-        Thoughts(open=("<think>",), close=("[/THINK]", "</think>")),
+        ReasoningSyntax(open=("[THINK]",), close=("[/THINK]", "</think>"), place="anywhere"),
+        ReasoningSyntax(open=("<think>",), close=("[/THINK]", "</think>")),
     ),
     dropped=("</s>",),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "[AVAILABLE_TOOLS] [{tools}][/AVAILABLE_TOOLS]\n"
             "To call a tool, write its name and a JSON object with its arguments behind these markers:\n"
@@ -115,7 +115,7 @@ _MISTRAL: Final = Syntax(
 # ---- Kimi
 
 _KIMI_ARGUMENTS: Final = ("<|tool_call_argument_begin|>",)
-_KIMI_CALLS: Final = Calls(
+_KIMI_CALLS: Final = CallSyntax(
     begin=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
     end=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     open=("<|tool_call_begin|>",),
@@ -123,11 +123,11 @@ _KIMI_CALLS: Final = Calls(
     joint="",
     payload=Named(infix=_KIMI_ARGUMENTS, spelled="functions.{name}:{number}"),
 )
-_KIMI_LONE: Final = Calls(
+_KIMI_LONE: Final = CallSyntax(
     open=_KIMI_CALLS.open, close=_KIMI_CALLS.close, end=_KIMI_CALLS.end, payload=_KIMI_CALLS.payload
 )
 """Calls without the markers of their section, which the model forgets."""
-_KIMI_TOLD: Final = Telling(
+_KIMI_TOLD: Final = ToolPromptSyntax(
     tools=(
         "You may call these functions:\n{tools}\n\nTo call any of them, write for each its name, its number from 0 on, "
         "and a JSON object with its arguments in this form:\n<|tool_calls_section_begin|><|tool_call_begin|>"
@@ -149,7 +149,7 @@ _KIMI: Final = (
         models=("kimi-k2*", "kimi-linear*", "kimi-dev*"),
         calls=(_KIMI_CALLS,),
         slips=(_KIMI_LONE,),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True),),
         dropped=("<|im_end|>",),
         strays=_KIMI_ARGUMENTS,
         telling=_KIMI_TOLD,
@@ -162,7 +162,7 @@ _KIMI: Final = (
         models=("kimi-k2.5*", "kimi-k2.6*", "kimi-k2-5*", "kimi-k2-6*"),
         calls=(_KIMI_CALLS,),
         slips=(_KIMI_LONE,),
-        thoughts=(Thoughts(open=("<think>",), close=("</think>",), calls=True, implied=True),),
+        thoughts=(ReasoningSyntax(open=("<think>",), close=("</think>",), calls=True, implied=True),),
         dropped=("<|im_end|>",),
         strays=_KIMI_ARGUMENTS,
         telling=_KIMI_TOLD,
@@ -172,7 +172,7 @@ _KIMI: Final = (
 # ---- Cohere
 
 _COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True, ids=("tool_call_id",))
-_ACTIONS: Final = Calls(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
+_ACTIONS: Final = CallSyntax(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
 
 
 def _actions(calls: Sequence[tuple[str, str]]) -> str:
@@ -189,7 +189,7 @@ _COHERE_TOKENS: Final = (
     *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
     *_COHERE_TURNS,
 )
-_ACTIONS_TOLD: Final = Telling(
+_ACTIONS_TOLD: Final = ToolPromptSyntax(
     tools=(
         "## Available Tools\n```json\n[{tools}]\n```\n\nTo use tools, write a list of JSON objects:\n"
         '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": <tool-name>, "parameters": <args-dict>}\n]'
@@ -215,7 +215,7 @@ _COHERE: Final = (
             "c4ai-command-r-plus*",
         ),
         calls=(
-            Calls(
+            CallSyntax(
                 open=("Action:\n```json", "Action: ```json", "Action:```json", "Action:\n\n```json"),
                 close=("```",),
                 payload=_COHERE_JSON,
@@ -223,7 +223,7 @@ _COHERE: Final = (
             ),
         ),
         dropped=_COHERE_TURNS,
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "## Available Tools\n{tools}\n\nTo use tools, write `Action:` and a list of JSON objects:\n"
                 'Action:\n```json\n[\n    {"tool_name": <tool-name>, "parameters": <args-dict>}\n]\n```'
@@ -241,7 +241,7 @@ _COHERE: Final = (
         models=("command-r7b*", "c4ai-command-r7b*", "command-a*", "c4ai-command-a*"),
         calls=(_ACTIONS,),
         write=_actions,
-        thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),),
+        thoughts=(ReasoningSyntax(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),),
         dropped=_COHERE_TOKENS,
         telling=_ACTIONS_TOLD,
     ),
@@ -253,7 +253,7 @@ _COHERE: Final = (
         models=("north-*", "command-a-plus*"),
         calls=(_ACTIONS,),
         write=_actions,
-        thoughts=(Thoughts(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",), implied=True),),
+        thoughts=(ReasoningSyntax(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",), implied=True),),
         dropped=_COHERE_TOKENS,
         telling=_ACTIONS_TOLD,
     ),
@@ -270,7 +270,7 @@ _FUNCTIONARY: Final = (
         models=("functionary*3.1*",),
         calls=(_FUNCTION_TAG, _CODE),
         dropped=_LLAMA3_ENDS,
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nTo call any of them, answer with this and nothing else:\n"
                 '<function=function_name>{"argument": "value"}</function>'
@@ -286,9 +286,9 @@ _FUNCTIONARY: Final = (
         note="Each message has a recipient behind arrows: a tool, or `all` for words. The prompt ends in arrows.",
         models=("functionary*3.2*",),
         calls=(functionary.FORM,),
-        own=functionary.Recipients,
+        own=functionary.FunctionaryParser,
         write=functionary.written,
-        telling=Telling(
+        telling=ToolPromptSyntax(
             tools=(
                 "You may call these functions:\n{tools}\n\nBegin every message with a recipient, a function or `all`:\n"
                 '>>>function_name\n{"argument": "value"}'

@@ -7,16 +7,16 @@ from typing import Final
 from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 _VLLM: Final = "https://github.com/vllm-project/vllm/blob/main/"
 
-_LIST: Final = Calls(payload=Pythonic(), place="start", auto=False)
-_THINK: Final = Thoughts(open=("<think>",), close=("</think>",))
-_THINK_IMPLIED: Final = Thoughts(open=("<think>",), close=("</think>",), implied=True)
+_LIST: Final = CallSyntax(payload=Pythonic(), place="start", auto=False)
+_THINK: Final = ReasoningSyntax(open=("<think>",), close=("</think>",))
+_THINK_IMPLIED: Final = ReasoningSyntax(open=("<think>",), close=("</think>",), implied=True)
 _CHATML_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 
-_TOLD_LIST: Final = Telling(
+_TOLD_LIST: Final = ToolPromptSyntax(
     tools=(
         "You may call these functions:\n{tools}\n\nTo call any of them, answer with a list of calls in Python's syntax,"
         " of literals alone, and nothing else:\n"
@@ -27,7 +27,7 @@ _TOLD_LIST: Final = Telling(
     escaped=True,
 )
 
-_MARKED_LIST: Final = Calls(begin=("<|python_start|>",), end=("<|python_end|>",), payload=Pythonic())
+_MARKED_LIST: Final = CallSyntax(begin=("<|python_start|>",), end=("<|python_end|>",), payload=Pythonic())
 
 _LLAMA4: Final = Syntax(
     name="llama4",
@@ -38,8 +38,8 @@ _LLAMA4: Final = Syntax(
     calls=(
         _LIST,
         _MARKED_LIST,
-        Calls(begin=("<|python_start|>",), end=("<|python_end|>",), between=(";",), payload=JSONCalls()),
-        Calls(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
+        CallSyntax(begin=("<|python_start|>",), end=("<|python_end|>",), between=(";",), payload=JSONCalls()),
+        CallSyntax(payload=JSONCalls(arguments=("parameters", "arguments"), strict=True), place="start", auto=False),
     ),
     dropped=("<|eot|>", "<|eom|>", "<|header_start|>assistant<|header_end|>\n\n"),
     telling=_TOLD_LIST,
@@ -57,12 +57,12 @@ _PYTHONIC: Final = Syntax(
     telling=_TOLD_LIST,
 )
 
-_OLMO3_CALLS: Final = Calls(
+_OLMO3_CALLS: Final = CallSyntax(
     begin=("<function_calls>",),
     end=("</function_calls>",),
     payload=Pythonic(listed=False, words=False, starts=LETTERS),
 )
-_OLMO3_TOLD: Final = Telling(
+_OLMO3_TOLD: Final = ToolPromptSyntax(
     tools=(
         "You may call these functions:\n<functions>\n{tools}\n</functions>\n\n"
         "To call any of them, write each call on a line of its own, in Python's syntax, between these tags:\n"
@@ -107,11 +107,11 @@ _LFM2: Final = Syntax(
     ),
     models=("lfm2*", "lfm-2*"),
     calls=(
-        Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=Pythonic(starts="[" + LETTERS)),
-        Calls(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True)),
+        CallSyntax(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=Pythonic(starts="[" + LETTERS)),
+        CallSyntax(begin=("<|tool_call_start|>",), end=("<|tool_call_end|>",), payload=JSONCalls(listed=True)),
     ),
     slips=(
-        Calls(
+        CallSyntax(
             begin=("[",),
             end=("]",),
             between=(",",),
@@ -122,7 +122,7 @@ _LFM2: Final = Syntax(
     ),
     thoughts=(_THINK,),
     dropped=_CHATML_ENDS,
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "List of tools: <|tool_list_start|>[{tools}]<|tool_list_end|>\n"
             "To call any of them, write a list of calls in Python's syntax between these markers:\n"
@@ -141,15 +141,15 @@ _MINICPM3: Final = Syntax(
     note="A code block of calls, one a line; thoughts have markers of their own. MiniCPM 5 writes XML.",
     models=("minicpm3*", "minicpm-3*"),
     calls=(
-        Calls(
+        CallSyntax(
             begin=("<|tool_call_start|>\n```python", "<|tool_call_start|>```python"),
             end=("```\n<|tool_call_end|>", "```<|tool_call_end|>"),
             payload=Pythonic(listed=False, words=False, starts=LETTERS),
         ),
     ),
-    thoughts=(Thoughts(open=("<|thought_start|>",), close=("<|thought_end|>",)),),
+    thoughts=(ReasoningSyntax(open=("<|thought_start|>",), close=("<|thought_end|>",)),),
     dropped=("<|im_end|>",),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "# Functions\nYou may call these functions:\n```python\n{tools}\n```\n\n"
             "To call any of them, write each call on a line of its own, in Python's syntax, between these markers:\n"

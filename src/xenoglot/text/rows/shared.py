@@ -6,18 +6,18 @@ from typing import Final
 
 from xenoglot.text.payloads.json_calls import JSONCalls, Named
 from xenoglot.text.payloads.markup import Markup
-from xenoglot.text.syntax import Calls
+from xenoglot.text.syntax import CallSyntax
 
 _OPEN: Final = ("<tool_call>",)
 _CLOSE: Final = ("</tool_call>",)
 
-TAGGED_JSON: Final = Calls(open=_OPEN, close=_CLOSE, payload=JSONCalls(), padding="\n")
+TAGGED_JSON: Final = CallSyntax(open=_OPEN, close=_CLOSE, payload=JSONCalls(), padding="\n")
 """`<tool_call>{"name": NAME, "arguments": {...}}</tool_call>`"""
 
-TAGGED_NAME: Final = Calls(open=_OPEN, close=_CLOSE, payload=Named(), auto=False)
+TAGGED_NAME: Final = CallSyntax(open=_OPEN, close=_CLOSE, payload=Named(), auto=False)
 """`<tool_call>NAME {...}</tool_call>`"""
 
-TAGGED_FUNCTION: Final = Calls(
+TAGGED_FUNCTION: Final = CallSyntax(
     open=_OPEN,
     close=_CLOSE,
     padding="\n",
@@ -33,7 +33,7 @@ TAGGED_FUNCTION: Final = Calls(
 )
 """`<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>`"""
 
-FUNCTION: Final = Calls(
+FUNCTION: Final = CallSyntax(
     open=("<function=", '<function="'),
     close=("</tool_call>",),
     payload=Markup(
@@ -49,10 +49,10 @@ FUNCTION: Final = Calls(
 TAGGED: Final = (TAGGED_JSON, TAGGED_FUNCTION, FUNCTION, TAGGED_NAME)
 """All that models trained on the tags of Hermes write between them, now and then instead of their own form."""
 
-BARE_JSON: Final = Calls(payload=JSONCalls(strict=True), auto=False)
+BARE_JSON: Final = CallSyntax(payload=JSONCalls(strict=True), auto=False)
 """`{"name": NAME, "arguments": {...}}`, or a list of such, as the whole answer: so write models that forget markers."""
 
-FENCED_JSON: Final = Calls(
+FENCED_JSON: Final = CallSyntax(
     open=("```json\n", "```\n"), close=("```",), place="start", payload=JSONCalls(listed=True, strict=True)
 )
 """The same in a code block."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.text.payloads.json_calls import JSONCalls
 from xenoglot.text.payloads.markup import Markup
-from xenoglot.text.syntax import Calls, Syntax, Telling, Thoughts
+from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
 
 if TYPE_CHECKING:
     from xenoglot.text.syntax import Payload
@@ -40,7 +40,7 @@ _KIMI_K3: Final = Syntax(
     ),
     models=("kimi-k3*",),
     calls=(
-        Calls(
+        CallSyntax(
             begin=(_opened("tools"),),
             end=(_closed("tools"),),
             payload=Markup(
@@ -60,7 +60,7 @@ _KIMI_K3: Final = Syntax(
         ),
     ),
     thoughts=(
-        Thoughts(
+        ReasoningSyntax(
             open=(_opened("think"),),
             close=(_closed("think"), "<|close|>think", _opened("response")),
             implied=True,
@@ -69,7 +69,7 @@ _KIMI_K3: Final = Syntax(
     ),
     dropped=(_opened("response"), *_closings("response", "message"), "<|end_of_msg|>"),
     strays=(*_closings("argument", "call", "tools"), "<|open|>response", "<|open|>", "<|close|>", "<|sep|>"),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, end your answer with this:\n"
             '<|open|>tools<|sep|><|open|>call tool="NAME" index="1"<|sep|>'
@@ -89,8 +89,8 @@ _K2_TEXTS: Final = _k2_typed("string")
 _K2_JSONS: Final = _k2_typed("integer", "number", "boolean", "null", "array", "object")
 
 
-def _k2_calls(payload: Payload) -> Calls:
-    return Calls(
+def _k2_calls(payload: Payload) -> CallSyntax:
+    return CallSyntax(
         begin=("<ifm|tool_calls>",),
         end=("</ifm|tool_calls>",),
         open=("<ifm|tool_call>",),
@@ -124,7 +124,7 @@ _K2_HORIZON: Final = Syntax(
         _k2_calls(JSONCalls()),
     ),
     thoughts=(
-        Thoughts(
+        ReasoningSyntax(
             open=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
             close=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
             implied=True,
@@ -132,7 +132,7 @@ _K2_HORIZON: Final = Syntax(
         ),
     ),
     dropped=("<|ifm|im_end|>",),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "# Tools\nYou may call these functions:\n<ifm|tools>\n{tools}\n</ifm|tools>\n\n"
             "To call any of them, write each call in this form:\n<ifm|tool_calls>\n<ifm|tool_call>NAME\n"
@@ -149,7 +149,7 @@ _SOLAR_OPEN2: Final = Syntax(
     note="The name ends its line; keys and values between tokens; values are of the type that the schema says.",
     models=("solar-open2*", "solar-open-2*", "solar-pro-4*", "solar-pro4*"),
     calls=(
-        Calls(
+        CallSyntax(
             open=("<|tool_call:start|>",),
             close=("<|tool_call:end|>",),
             payload=Markup(
@@ -161,9 +161,9 @@ _SOLAR_OPEN2: Final = Syntax(
             ),
         ),
     ),
-    thoughts=(Thoughts(open=("<|think:start|>",), close=("<|think:end|>",), implied=True),),
+    thoughts=(ReasoningSyntax(open=("<|think:start|>",), close=("<|think:end|>",), implied=True),),
     dropped=("<|im:end|>",),
-    telling=Telling(
+    telling=ToolPromptSyntax(
         tools=(
             "# Tools\nYou may call these functions:\n{tools}\n\nTo call any of them, write each call in this form:\n"
             "<|tool_call:start|>NAME\n<|tool_arg:start|>KEY<|tool_arg:value|>VALUE<|tool_arg:end|>\n<|tool_call:end|>"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.text.syntax import Calls, Syntax
+    from xenoglot.text.syntax import CallSyntax, Syntax
 
 
 def written(syntax: Syntax, calls: Sequence[tuple[str, str]]) -> str:
@@ -17,7 +17,7 @@ def written(syntax: Syntax, calls: Sequence[tuple[str, str]]) -> str:
     return in_form(syntax.calls[0], calls)
 
 
-def in_form(form: Calls, calls: Sequence[tuple[str, str]]) -> str:
+def in_form(form: CallSyntax, calls: Sequence[tuple[str, str]]) -> str:
     """Return `calls` in `form`."""
     begin, end, opened, closed = (
         spelled[0] if spelled else "" for spelled in (form.begin, form.end, form.open, form.close)

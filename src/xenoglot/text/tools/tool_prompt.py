@@ -20,7 +20,7 @@ from xenoglot.codec.requests.custom_tools import wrap_custom
 from xenoglot.codec.requests.names import namespace_of, qualified
 from xenoglot.model.content import Audio, File, Image, Opaque, Refusal, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Tool
-from xenoglot.text.syntax import Telling
+from xenoglot.text.syntax import ToolPromptSyntax
 from xenoglot.text.tools.render_calls import written
 from xenoglot.text.tools.signatures import signature
 
@@ -39,7 +39,7 @@ _OURS: Final = "text"
 _FIELD: Final = re.compile(r"\{(?:name|id|content)\}")
 _EXAMPLE: Final = (("<name>", '{"<parameter>": "<value>"}'),)
 
-USUAL: Final = Telling(
+USUAL: Final = ToolPromptSyntax(
     tools=(
         "# Tools\n\nYou may call tools. Each is described by one line of JSON:\n<tools>\n{tools}\n</tools>\n\n"
         "To call one, write its name and arguments in this form, and nothing behind it:\n{example}\n"

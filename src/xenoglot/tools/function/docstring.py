@@ -1,6 +1,6 @@
 """What a docstring says of a function and of each of its parameters, in the three styles there are.
 
-Google's (`Args:`), NumPy's (`Parameters` underlined), and Sphinx's (`:param name: ...`).
+Google's (`Args:`), NumPy's (`FunctionParameters` underlined), and Sphinx's (`:param name: ...`).
 """
 
 from __future__ import annotations
