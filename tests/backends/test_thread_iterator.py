@@ -20,14 +20,14 @@ from xenoglot.model.request import Request
 
 STUCK = """
 import asyncio, threading
-from xenoglot.backends.thread_iterator import Steps
+from xenoglot.backends.thread_iterator import ThreadRunner
 
 async def main():
     begun = threading.Event()
     def stuck():
         begun.set()
         threading.Event().wait()
-    waiting = asyncio.ensure_future(Steps().run(stuck))
+    waiting = asyncio.ensure_future(ThreadRunner().run(stuck))
     await asyncio.to_thread(begun.wait)
     waiting.cancel()
 

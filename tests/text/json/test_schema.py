@@ -98,12 +98,12 @@ def test_what_is_told_is_short() -> None:
 
 
 REFUSED: dict[str, tuple[JSON, str]] = {
-    "a list": ([], "$.s: expected a JSON Schema: an object or a boolean"),
+    "a list": ([], "$.s: expected a JSON JSONSchema: an object or a boolean"),
     "no type": (
         {"properties": {"a": {"type": "x"}}},
-        "$.s.properties.a.type: no JSON Schema: expected one of 2 forms (`anyOf`)",
+        "$.s.properties.a.type: no JSON JSONSchema: expected one of 2 forms (`anyOf`)",
     ),
-    "no pattern": ({"pattern": "("}, '$.s.pattern: no JSON Schema: expected `format` "regex"'),
+    "no pattern": ({"pattern": "("}, '$.s.pattern: no JSON JSONSchema: expected `format` "regex"'),
     "an address": ({"$ref": "http://127.0.0.1:9/x"}, "$.s: it refers to what is not in it; nothing else is looked up"),
     "a file": ({"$ref": "file:///etc/hosts"}, "$.s: it refers to what is not in it; nothing else is looked up"),
     "a name": ({"$ref": "other.json"}, "$.s: it refers to what is not in it; nothing else is looked up"),
@@ -125,8 +125,8 @@ def test_what_is_no_schema_is_refused(schema: JSON, told: str) -> None:
 WATCHED = """
 import sys
 from xenoglot.errors import WireError
-from xenoglot.text.json.schema import Schema
-Schema({"type": "object"}).problems("{}")
+from xenoglot.text.json.schema import JSONSchema
+JSONSchema({"type": "object"}).problems("{}")
 seen = []
 watched = ("socket.", "open", "os.")
 sys.addaudithook(lambda event, args: seen.append((event, args)) if event.startswith(watched) else None)
@@ -136,7 +136,7 @@ for schema in (
     {"$dynamicRef": "http://127.0.0.1:9/x"},
 ):
     try:
-        Schema(schema)
+        JSONSchema(schema)
     except WireError:
         continue
     raise SystemExit("compiled")
