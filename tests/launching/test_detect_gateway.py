@@ -60,7 +60,7 @@ def test_a_gateway_is_known_by_what_it_says() -> None:
         assert look(door.url, None) == DetectedGateway(ours=True)
         assert look(f"{door.url}/", "xg-another") == DetectedGateway(ours=True)
         assert named(door.url, door.key) == ("large",)
-        with pytest.raises(ConfigurationError, match="it wants another key: name the variable"):
+        with pytest.raises(ConfigurationError, match="the gateway rejected the key: name the variable"):
             named(door.url, None)
 
 
@@ -80,7 +80,9 @@ HEALTHY = {"/health": (200, b'{"status":"ok"}')}
 def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int, bytes]], *, shows: bool) -> None:
     with impostor(answers) as (url, shown):
         assert look(url, KEY) == DetectedGateway(ours=shows)
-        with pytest.raises(ConfigurationError, match="it wants another key" if shows else "no Xenoglot answers at"):
+        with pytest.raises(
+            ConfigurationError, match="the gateway rejected the key" if shows else "no Xenoglot gateway answers at"
+        ):
             named(url, KEY)
         assert any(KEY in head for head in shown) is shows
 

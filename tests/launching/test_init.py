@@ -85,19 +85,19 @@ def test_wrong_answers_are_told_and_asked_again() -> None:
     assert [text.split(", completions")[0] for text in told[1:]] == [
         "there is no provider `opnai`; did you mean `openai`?",
         "found chatt; expected one of chat",
-        "expected the name of an environment variable; a key stands in one, never in the file",
+        "expected the name of an environment variable; the file never contains a key itself",
         "expected a number up to 65535",
         "expected yes or no",
-        "holds a user or password; name the variable that holds such a URL in the file, as `url_env`",
+        "contains a user or password; put the URL in an environment variable, and set `url_env` to its name",
     ]
 
 
 def test_the_models_of_a_server_are_shown() -> None:
     with Speaker(dialects.get("chat")) as speaker:
         _, _, told = asked([speaker.url, "", "", "", "yes", "", "", "", ""], {})
-    assert "It has large." in told
+    assert "Models: large." in told
     _, _, told = asked(["http://127.0.0.1:9", "", "", "", "", "", "", "", ""], {})
-    assert told[-1].startswith("It does not say: ")
+    assert told[-1].startswith("Models cannot be listed: ")
 
 
 def test_a_setting_is_asked_for() -> None:
@@ -111,7 +111,7 @@ def test_a_setting_is_asked_for() -> None:
 
 
 def test_no_more_answers_write_nothing() -> None:
-    with pytest.raises(ConfigurationError, match="nothing was written"):
+    with pytest.raises(ConfigurationError, match="no file written"):
         asked([""], {})
 
 
@@ -122,8 +122,8 @@ def test_flags_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = load(path, {"MISTRAL_API_KEY": KEY})
     assert (config.server.port, [model.name for model in config.models], config.has_embedded) == (9, ["a*", "b"], False)
     assert capsys.readouterr().out.splitlines() == [
-        "xenoglot.toml is written: `xenoglot serve --config xenoglot.toml`",
-        "Set MISTRAL_API_KEY before: it holds the key.",
+        "Wrote xenoglot.toml. Start the gateway with `xenoglot serve --config xenoglot.toml`.",
+        "Set MISTRAL_API_KEY first: it must contain the API key.",
     ]
 
 
@@ -131,7 +131,10 @@ def test_a_file_that_is_there_is_left_alone(here: Path, capsys: pytest.CaptureFi
     (here / "mine.toml").write_text("mine")
     assert main(["init", "--yes", "--output", "mine.toml"]) == 2
     assert (here / "mine.toml").read_text() == "mine"
-    assert "`mine.toml` is there: name another with `--output`, or say `--force`" in capsys.readouterr().err
+    assert (
+        "`mine.toml` already exists: choose another file with `--output`, or overwrite it with `--force`"
+        in capsys.readouterr().err
+    )
     assert main(["init", "--yes", "--output", "mine.toml", "--force"]) == 0
     assert tomllib.loads((here / "mine.toml").read_text())["embedded"] == {"enabled": True}
     assert [path.name for path in here.iterdir()] == ["mine.toml"]
@@ -147,21 +150,21 @@ def test_in_a_terminal(here: Path) -> None:
         assert process.wait(PATIENCE) == 0
     shown = os.read(ours, 65536).decode()
     os.close(ours)
-    assert "Which port? [8080] " in shown
-    assert "xenoglot.toml is written" in shown
+    assert "Which port should the gateway listen on? [8080] " in shown
+    assert "Wrote xenoglot.toml." in shown
     assert load(here / "xenoglot.toml", {}).has_embedded
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        pytest.param([], "nobody is there to answer: say all by flags, and `--yes` to the rest", id="nobody"),
+        pytest.param([], "standard input is not a terminal: set options by flags", id="no-terminal"),
         pytest.param(["--yes", "--upstream", "x"], "--upstream: there is no provider `x`", id="provider"),
         pytest.param(["--yes", "--upstream", "azure"], "--setting resource=...: Azure OpenAI needs", id="setting"),
         pytest.param(["--yes", "--upstream", "azure", "--setting", "resource=a/b"], "xenoglot.toml: ", id="value"),
         pytest.param(["--yes", "--upstream", "groq", "--dialect", "gemini"], "`groq` does not speak", id="dialect"),
         pytest.param(["--yes", "--upstream", "groq", "--key-env", KEY], "--key-env: expected the name of", id="key"),
-        pytest.param(["--yes", "--upstream", f"http://h/v1?key={KEY}"], "upstreams.main.base_url: may be", id="query"),
+        pytest.param(["--yes", "--upstream", f"http://h/v1?key={KEY}"], "upstreams.main.base_url: looks", id="query"),
         pytest.param(["--yes", "--upstream", f"http://u:{KEY}@h"], "xenoglot.toml: upstreams.main.base_url", id="user"),
         pytest.param(["--yes", "--port", "-1"], "--port: expected a number up to 65535", id="port"),
         pytest.param(["--yes", "--port", "x"], "--port: expected a number up to 65535", id="no-port"),

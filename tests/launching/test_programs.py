@@ -77,14 +77,14 @@ def test_a_key_is_no_argument(name: str) -> None:
     ("name", "advice"),
     [
         pytest.param("claud", "did you mean `claude`?", id="near"),
-        pytest.param("zzz", f"there are: {', '.join(programs.names())}", id="far"),
+        pytest.param("zzz", f"expected one of {', '.join(programs.names())}", id="far"),
         pytest.param("../rows/claude", "did you mean `claude`?", id="path"),
     ],
 )
 def test_an_unknown_program_is_told(name: str, advice: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         programs.get(name)
-    assert str(error.value) == f"no program `{name}` is known; {advice}"
+    assert str(error.value) == f"unknown program `{name}`; {advice}"
 
 
 def test_the_page_lists_the_programs() -> None:

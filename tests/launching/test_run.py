@@ -337,11 +337,11 @@ def test_one_that_runs_where_the_file_says_is_asked(speaker: Speaker, record: Pa
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        pytest.param(["run"], "say which program: aider, claude, codex", id="none"),
-        pytest.param(["run", "codx"], "no program `codx` is known; did you mean `codex`?", id="unknown"),
-        pytest.param(["run", "crush"], "there is no program `crush`; Crush is installed so: npm", id="not-installed"),
-        pytest.param(["run", "sdk"], "say what to start: `xenoglot run sdk -- PROGRAM ...`", id="nothing-to-start"),
-        pytest.param(["run", "sdk", "--", "no-such"], "there is no program `no-such`\n", id="no-such-program"),
+        pytest.param(["run"], "no program named: expected one of aider, claude, codex", id="none"),
+        pytest.param(["run", "codx"], "unknown program `codx`; did you mean `codex`?", id="unknown"),
+        pytest.param(["run", "crush"], "program `crush` not found; install Crush with: npm", id="not-installed"),
+        pytest.param(["run", "sdk"], "no command named: use `xenoglot run sdk -- PROGRAM ...`", id="nothing-to-start"),
+        pytest.param(["run", "sdk", "--", "no-such"], "program `no-such` not found\n", id="no-such-program"),
         pytest.param(["run", "claude", "-p"], "unrecognized arguments: -p", id="arguments-before-the-dashes"),
         pytest.param(
             ["run", "claude", "--gateway", "http://127.0.0.1:1", "--upstream", "openai"],
@@ -349,14 +349,16 @@ def test_one_that_runs_where_the_file_says_is_asked(speaker: Speaker, record: Pa
             id="both",
         ),
         pytest.param(
-            ["run", "claude", "--gateway", "http://127.0.0.1:1"], "--gateway: no Xenoglot answers at", id="no-gateway"
+            ["run", "claude", "--gateway", "http://127.0.0.1:1"],
+            "--gateway: no Xenoglot gateway answers at",
+            id="no-gateway",
         ),
         pytest.param(
             ["run", "claude", "--client-key-env", "UNSET_HERE"], "--client-key-env: the environment", id="no-key"
         ),
         pytest.param(
             ["run", "goose", "--upstream", "http://127.0.0.1:1"],
-            "goose has to be told a model: name one",
+            "goose requires a model: name one",
             id="no-model",
         ),
         pytest.param(

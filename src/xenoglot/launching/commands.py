@@ -33,19 +33,24 @@ def add_commands(commands: argparse._SubParsersAction[Any], parser: argparse.Arg
 def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser(
         "run",
-        help="start a program (claude, codex, ...) that asks a gateway",
-        description="Start a program so that it asks a gateway: one that runs already, or one for this run alone. "
-        "What the program keeps for itself is not changed. What stands behind `--` is for the program.",
+        help="start a program (claude, codex, ...) that uses a gateway",
+        description="Start a program that uses a gateway: one that is running already, or one for this run only. "
+        "The program's own configuration files are not changed. Arguments after `--` are passed to the program.",
         usage="%(prog)s PROGRAM [flags] [-- arguments of the program]",
     )
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="one of those that `--list` names")
-    parser.add_argument("--list", action="store_true", help="list the programs known, and where they are")
-    parser.add_argument("--print", action="store_true", help="show what would be set, without keys, and end")
-    parser.add_argument("--gateway", metavar="URL", help="ask the gateway there, and start none")
-    parser.add_argument("--client-key-env", metavar="NAME", help="the variable that holds a key for that gateway")
-    parser.add_argument("--log", metavar="FILE", help="append the log of the gateway of this run to this file")
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a name from `--list`")
+    parser.add_argument("--list", action="store_true", help="list the known programs and their paths")
+    parser.add_argument("--print", action="store_true", help="print the settings without keys, and exit")
+    parser.add_argument("--gateway", metavar="URL", help="use the gateway at this URL, and start none")
     parser.add_argument(
-        "--context", type=_tokens, metavar="N", help="the model's context window in tokens (what the gateway lists)"
+        "--client-key-env", metavar="NAME", help="environment variable with a client key for that gateway"
+    )
+    parser.add_argument("--log", metavar="FILE", help="append the log of this run's gateway to this file")
+    parser.add_argument(
+        "--context",
+        type=_tokens,
+        metavar="N",
+        help="the model's context window in tokens (default: as the gateway lists it)",
     )
     model_selection.add_config(parser)
     model_selection.add_upstream(parser)
@@ -69,25 +74,33 @@ def _tokens(text: str) -> int:
 def _add_init(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser(
         "init",
-        help="write a configuration file, by asking",
-        description="Write a configuration file for `serve --config`, by asking what is not said by flags.",
+        help="create a configuration file interactively",
+        description="Create a configuration file for `serve --config`. Prompts for everything that no flag sets.",
     )
-    parser.add_argument("--output", metavar="FILE", default="xenoglot.toml", help="the file (xenoglot.toml)")
-    parser.add_argument("--upstream", metavar="WHO", help="a provider, the URL of a server, or `embedded`")
-    parser.add_argument("--dialect", choices=names(), help="what that server speaks")
-    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds its key, or `none`")
     parser.add_argument(
-        "--setting", action="append", default=[], metavar="NAME=VALUE", help="what a provider's address needs"
+        "--output", metavar="FILE", default="xenoglot.toml", help="output file (default: xenoglot.toml)"
     )
-    parser.add_argument("--model", action="append", metavar="NAME", help="what may be asked for; `*` is all")
+    parser.add_argument("--upstream", metavar="WHO", help="provider name, URL of a server, or `embedded`")
+    parser.add_argument("--dialect", choices=names(), help="dialect of that server")
+    parser.add_argument("--key-env", metavar="NAME", help="environment variable with its API key, or `none`")
     parser.add_argument(
-        "--embedded", action="store_true", default=None, help="have the embedded model answer to its name, too"
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting that the provider's URL requires",
     )
-    parser.add_argument("--port", metavar="N", help="the port to listen on (8080)")
-    parser.add_argument("--client-key-env", metavar="NAME", help="the variable with the keys of clients, or `none`")
-    parser.add_argument("--store", metavar="URL", help="where to keep things: sqlite, sqlite:///PATH, memory, off")
-    parser.add_argument("--yes", action="store_true", help="ask nothing: take what is usual")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.add_argument("--model", action="append", metavar="NAME", help="model that clients can request; `*` for all")
+    parser.add_argument(
+        "--embedded", action="store_true", default=None, help="serve the embedded model too, under its own name"
+    )
+    parser.add_argument("--port", metavar="N", help="port to listen on (default: 8080)")
+    parser.add_argument("--client-key-env", metavar="NAME", help="environment variable with the client keys, or `none`")
+    parser.add_argument(
+        "--store", metavar="URL", help="store of responses and files: sqlite, sqlite:///PATH, memory, off"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not prompt: use the defaults")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.set_defaults(run=_init)
 
 

@@ -56,10 +56,10 @@ def named(url: str, key: str | None) -> Sequence[str]:
         raise ConfigurationError(f'--gateway: found "{url}"; expected a URL that begins with http:// or https://')
     found = look(url, key)
     if not found.ours:
-        raise ConfigurationError(f"--gateway: no Xenoglot answers at {url}; `xenoglot serve` starts one")
+        raise ConfigurationError(f"--gateway: no Xenoglot gateway answers at {url}; start one with `xenoglot serve`")
     if not found.welcome:
         raise ConfigurationError(
-            "--gateway: it wants another key: name the variable that holds one with `--client-key-env`"
+            "--gateway: the gateway rejected the key: name the variable with a valid one with `--client-key-env`"
         )
     return found.models
 

@@ -62,41 +62,45 @@ def written(answers: InitAnswers) -> str:
 
 
 def _lines(answers: InitAnswers) -> Iterator[str]:
-    yield "# What `xenoglot serve --config` reads, and checks. All that can be said: docs/configuration.md."
-    yield "# A key stands in a variable of the environment, never here."
-    yield from ("", "[server]", 'host = "127.0.0.1"  # this machine alone; for others, clients need keys')
+    yield "# Configuration of `xenoglot serve --config`. All settings: docs/configuration.md."
+    yield "# Keys are in environment variables, never in this file."
+    yield from ("", "[server]", 'host = "127.0.0.1"  # this machine only; other addresses require client keys')
     yield f"port = {answers.port}"
     yield from _keys(answers.client_key_env)
     if answers.who is not None:
         yield from _upstream(answers.who)
     yield from _embedded(answers)
     yield from _models(answers)
-    yield from ("", "# What clients want kept: answers to go on from, conversations, files.", "[store]")
+    yield from ("", "# Store: responses to continue, conversations, files.", "[store]")
     yield f'url = {_value(answers.store)}  # or "sqlite:///PATH", "memory", "off"; a PostgreSQL URL goes into `url_env`'
     yield "max_age_days = 30"
 
 
 def _keys(variable: str | None) -> Iterator[str]:
-    yield from ("", "# Who may ask: variables with clients' keys, several in one parted by blanks.")
+    yield from ("", "# Client keys: environment variables, each with one or more keys separated by spaces.")
     lines = ("[keys]", f"env = [{_value(variable or 'XENOGLOT_CLIENT_KEYS')}]")
     yield from (lines if variable else (f"# {line}" for line in lines))
 
 
 def _upstream(who: UpstreamChoice) -> Iterator[str]:
-    yield from ("", "# Who answers.", f"[upstreams.{who.name}]")
+    yield from ("", "# The upstream server.", f"[upstreams.{who.name}]")
     said = {"provider": who.provider, "dialect": who.dialect, "base_url": who.base_url}
     yield from (f"{name} = {_value(value)}" for name, value in said.items() if value is not None)
     if who.settings:
         settings = ", ".join(f"{name} = {_value(value)}" for name, value in who.settings.items())
         yield f"settings = {{ {settings} }}"
     if who.key_env is not None:
-        yield f"key_env = {_value(who.key_env)}  # the variable that holds the key"
+        yield f"key_env = {_value(who.key_env)}  # environment variable with the API key"
     yield "# deadlines = { first_byte = 60.0, idle = 120.0 }"
 
 
 def _embedded(answers: InitAnswers) -> Iterator[str]:
     alone = answers.who is None
-    yield from ("", f"# The embedded model: it answers {'every name' if alone else 'to its own name'}.", "[embedded]")
+    yield from (
+        "",
+        f"# The embedded model answers requests for {'every model name' if alone else 'its own name'}.",
+        "[embedded]",
+    )
     yield f"enabled = {'true' if alone or answers.embedded else 'false'}"
 
 
@@ -104,10 +108,13 @@ def _models(answers: InitAnswers) -> Iterator[str]:
     if answers.who is None:
         return
     if not answers.models or EVERY in answers.models:
-        yield from ("", "# Every other name is asked for as it is. An alias, or a pattern of names (`*`), would be:")
+        yield from (
+            "",
+            "# All model names are sent on unchanged. An alias, or a pattern of names (`*`), is set like this:",
+        )
         yield from ("# [[models]]", '# name = "fast"', f"# upstream = {_value(answers.who.name)}", '# model = "..."')
         return
-    yield from ("", "# What clients may ask for; `model` would say what it is called there, if not so.")
+    yield from ("", "# Models that clients can request; set `model` if the upstream uses another name.")
     for index, name in enumerate(answers.models):
         yield from ("",) if index else ()
         yield from ("[[models]]", f"name = {_value(name)}", f"upstream = {_value(answers.who.name)}")

@@ -31,6 +31,7 @@ MOST_SHOWN: Final = 12
 
 LAST_PORT: Final = 65535
 _PORTS = frozenset(map(str, range(LAST_PORT + 1)))
+_CHOICES = {"yes": "Y/n", "no": "y/N"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -69,9 +70,9 @@ class InitPrompt:
             return value
         while True:
             try:
-                value = self._ask(f"{question} [{usual}] ").strip() or usual
+                value = self._ask(f"{question} [{_CHOICES.get(usual, usual)}] ").strip() or usual
             except EOFError:
-                raise ConfigurationError("nothing was written: there are no more answers") from None
+                raise ConfigurationError("no file written: standard input ended before the last answer") from None
             if not (wrong := problem(value)):
                 return value
             self._say(for_log(wrong, 400))
@@ -89,19 +90,23 @@ def run(options: argparse.Namespace) -> int:
     """
     ask = None if options.yes else input
     if ask is not None and (sys.stdin is None or not sys.stdin.isatty()):
-        raise ConfigurationError("nobody is there to answer: say all by flags, and `--yes` to the rest")
+        raise ConfigurationError(
+            "standard input is not a terminal: set options by flags, and use `--yes` for the defaults"
+        )
     questions = InitPrompt(ask, _say, os.environ)
     path = Path(options.output)
     _may_write(path, questions, force=options.force)
     answers = answers_of(options, questions)
     config = checked(answers, os.environ, options.output)
     for place in secret_places(config.upstreams):
-        raise ConfigurationError(f"{place}: may be a secret, and none stands in the file: name its variable instead")
+        raise ConfigurationError(
+            f"{place}: looks like a secret, which the file must not contain: name an environment variable instead"
+        )
     _write(path, written(answers), force=options.force or ask is not None)
-    _say(f"{path} is written: `xenoglot serve --config {path}`")
+    _say(f"Wrote {path}. Start the gateway with `xenoglot serve --config {path}`.")
     for name in (answers.client_key_env, answers.who.key_env if answers.who else None):
         if name and not os.environ.get(name):
-            _say(f"Set {name} before: it holds the key{'s of clients' if name in config.keys.env else ''}.")
+            _say(f"Set {name} first: it must contain the {'client keys' if name in config.keys.env else 'API key'}.")
     return 0
 
 
@@ -112,7 +117,7 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
         ConfigurationError: see `InitPrompt.answer`.
     """
     who = _who(options, questions)
-    port = questions.answer("Which port?", "8080", options.port, _port, "--port")
+    port = questions.answer("Which port should the gateway listen on?", "8080", options.port, _port, "--port")
     return InitAnswers(
         who=who,
         models=() if who is None else _models(who, options, questions),
@@ -120,35 +125,45 @@ def answers_of(options: argparse.Namespace, questions: InitPrompt) -> InitAnswer
         port=int(port),
         client_key_env=_optional(
             questions.answer(
-                f"Which variable holds keys that clients must show? (`{NONE}`: nobody needs one)",
+                f"Which environment variable contains the client keys? (`{NONE}`: clients need no key)",
                 NONE,
                 options.client_key_env,
                 _variable,
                 "--client-key-env",
             )
         ),
-        store=questions.answer("Where is kept what clients want kept?", "sqlite", options.store, _store, "--store"),
+        store=questions.answer(
+            "Where should stored responses and files be kept? (sqlite, sqlite:///PATH, memory, off)",
+            "sqlite",
+            options.store,
+            _store,
+            "--store",
+        ),
     )
 
 
 def _who(options: argparse.Namespace, questions: InitPrompt) -> UpstreamChoice | None:
     """Return the upstream and its settings."""
     questions.say(f"Providers: {', '.join(catalog.names())}.")
-    question = f"Who answers? A provider, the URL of a server, or `{EMBEDDED}` (the model that comes with Xenoglot)"
+    question = f"Which server should requests go to? (provider name, URL, or `{EMBEDDED}` for the built-in model)"
     name = questions.answer(question, _likely(questions.environ), options.upstream, _answerer, "--upstream")
     if name == EMBEDDED:
         return None
     if "://" in name:
-        speaks = questions.answer("What does it speak?", "chat", options.dialect, _dialect, "--dialect")
+        speaks = questions.answer("Which dialect does the server use?", "chat", options.dialect, _dialect, "--dialect")
         variable = questions.answer(
-            f"Which variable holds its key? (`{NONE}`: it needs none)", NONE, options.key_env, _variable, "--key-env"
+            f"Which environment variable contains its API key? (`{NONE}`: no key)",
+            NONE,
+            options.key_env,
+            _variable,
+            "--key-env",
         )
         return UpstreamChoice(name="main", base_url=name, dialect=speaks, key_env=_optional(variable))
     row = catalog.get(name)
     face = face_of(row, options.dialect)
     settings = {one: _setting(row, one, options, questions) for one in needed(face)}
     variable = questions.answer(
-        f"Which variable holds its key? (`{NONE}`: it needs none)",
+        f"Which environment variable contains its API key? (`{NONE}`: no key)",
         row.key_env or NONE,
         options.key_env,
         _variable,
@@ -181,7 +196,7 @@ def _models(who: UpstreamChoice, options: argparse.Namespace, questions: InitPro
         return tuple(options.model)
     if who.key_env is None or questions.environ.get(who.key_env):
         _show_models(who, questions)
-    question = f"Which models may clients ask for? (names, parted by blanks; `{EVERY}`: all that it has)"
+    question = f"Which models should clients see? (space-separated; `{EVERY}` for all)"
     return tuple(questions.answer(question, EVERY, None, _needed).split())
 
 
@@ -189,16 +204,16 @@ def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
     """List the models of the upstream if prompts are enabled and the server lists them."""
     if questions.silent:
         return
-    if questions.answer("Look which models it has?", "yes", None, _yes_or_no).lower().startswith("n"):
+    if questions.answer("List the models of the server?", "yes", None, _yes_or_no).lower().startswith("n"):
         return
     try:
         config = checked(InitAnswers(who=who, embedded=False), questions.environ, "init")
         names = asyncio.run(_listed(config))
     except XenoglotError as error:
-        questions.say(for_log(f"It does not say: {error}", 400))
+        questions.say(for_log(f"Models cannot be listed: {error}", 400))
         return
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
-    questions.say(for_log(f"It has {', '.join(names[:MOST_SHOWN])}{more}.", 2000))
+    questions.say(for_log(f"Models: {', '.join(names[:MOST_SHOWN])}{more}.", 2000))
 
 
 async def _listed(config: Config) -> Sequence[str]:
@@ -212,15 +227,17 @@ async def _listed(config: Config) -> Sequence[str]:
 def _embedded(options: argparse.Namespace, questions: InitPrompt) -> bool:
     if options.embedded is not None:
         return bool(options.embedded)
-    return questions.whether("Shall the embedded model answer, too?", usual=False)
+    return questions.whether("Serve the embedded model too?", usual=False)
 
 
 def _may_write(path: Path, questions: InitPrompt, *, force: bool) -> None:
     if not path.exists() or force:
         return
-    if questions.whether(f"{path} is there. Write it anew?", usual=False):
+    if questions.whether(f"{path} already exists. Overwrite it?", usual=False):
         return
-    raise ConfigurationError(f"`{path}` is there: name another with `--output`, or say `--force`")
+    raise ConfigurationError(
+        f"`{path}` already exists: choose another file with `--output`, or overwrite it with `--force`"
+    )
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
@@ -267,7 +284,7 @@ def _dialect(value: str) -> str | None:
 def _variable(value: str) -> str | None:
     if value == NONE or _VARIABLE.fullmatch(value):
         return None
-    return "expected the name of an environment variable; a key stands in one, never in the file"
+    return "expected the name of an environment variable; the file never contains a key itself"
 
 
 def _port(value: str) -> str | None:
@@ -280,12 +297,12 @@ def _store(value: str) -> str | None:
     from xenoglot.store.location import place_problem  # noqa: PLC0415  only where it is asked
 
     if "@" in value:
-        return "holds a user or password; name the variable that holds such a URL in the file, as `url_env`"
+        return "contains a user or password; put the URL in an environment variable, and set `url_env` to its name"
     return place_problem(value)
 
 
 def _needed(value: str) -> str | None:
-    return None if value.strip() and value.isprintable() else "expected something"
+    return None if value.strip() and value.isprintable() else "expected at least one printable character"
 
 
 def _yes_or_no(value: str) -> str | None:

@@ -30,7 +30,7 @@ def get(name: str) -> Program:
     """
     if name not in names():
         near = get_close_matches(name, names(), n=1)
-        advice = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(names())}"
-        raise ConfigurationError(f"no program `{name}` is known; {advice}")
+        advice = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(names())}"
+        raise ConfigurationError(f"unknown program `{name}`; {advice}")
     plain = tomllib.loads(_ROWS.joinpath(f"{name}.toml").read_text(encoding="utf-8"))
     return msgspec.convert(plain, Program)

@@ -36,7 +36,9 @@ def run(options: Namespace) -> int:
     if options.list:
         return _list()
     if options.program is None:
-        raise ConfigurationError(f"say which program: {', '.join(programs.names())}; `xenoglot run --list` tells more")
+        raise ConfigurationError(
+            f"no program named: expected one of {', '.join(programs.names())}; see `xenoglot run --list`"
+        )
     program = programs.get(options.program)
     if options.model is not None and not (options.model and options.model.isprintable()):
         raise ConfigurationError("--model: expected a name of printable characters")
@@ -119,7 +121,7 @@ def _model(program: Program, options: Namespace, models: Sequence[str]) -> str |
     if program.model == "own":
         return None
     if not models:
-        raise ConfigurationError(f"{program.title} has to be told a model: name one with `--model`")
+        raise ConfigurationError(f"{program.title} requires a model: name one with `--model`")
     return models[0]
 
 
@@ -141,11 +143,11 @@ def _command(program: Program, passed: Sequence[str]) -> list[str]:
     """
     wanted = program.commands or tuple(passed[:1])
     if not wanted:
-        raise ConfigurationError(f"say what to start: `xenoglot run {program.name} -- PROGRAM ...`")
+        raise ConfigurationError(f"no command named: use `xenoglot run {program.name} -- PROGRAM ...`")
     path = _path(wanted)
     if path is None:
-        advice = f"; {program.title} is installed so: {program.install}" if program.install else ""
-        raise ConfigurationError(f"there is no program `{wanted[0]}`{advice}")
+        advice = f"; install {program.title} with: {program.install}" if program.install else ""
+        raise ConfigurationError(f"program `{wanted[0]}` not found{advice}")
     return [path, *(passed if program.commands else passed[1:])]
 
 
