@@ -1,1 +1,1 @@
-"""What the agent may reach: workspace, file names, environment, processes."""
+"""Limits of the agent's access: workspace, file names, environment, processes."""

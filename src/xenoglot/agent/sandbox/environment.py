@@ -1,4 +1,4 @@
-"""The variables that a command is given: those of the agent, without secrets, and for somebody without a screen."""
+"""Environment variables for commands: those of the agent, without secrets, set for non-interactive use."""
 
 from __future__ import annotations
 

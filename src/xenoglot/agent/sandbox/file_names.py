@@ -1,4 +1,4 @@
-"""Names of files: how they are shown to a model, and which of them are kept from it."""
+"""File names: display form for a model, and detection of files with secrets or version history."""
 
 from __future__ import annotations
 

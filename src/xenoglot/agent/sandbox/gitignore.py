@@ -1,4 +1,4 @@
-"""What `.gitignore` files say (gitignore(5)): the last line that matches decides, inner files come after outer ones."""
+"""Parses and matches `.gitignore` files (gitignore(5)): the last match decides, inner files come after outer ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USUAL = frozenset({"node_modules", "__pycache__", ".venv"})
 
 
 class IgnorePattern(Struct, frozen=True, kw_only=True):
-    """A line: what it matches below the folder of its file, whether folders alone, and whether it takes back others."""
+    """A line: its pattern below its file's folder, whether it matches folders only, and whether it negates others."""
 
     glob: Glob
     folders_only: bool
@@ -31,7 +31,7 @@ class IgnorePattern(Struct, frozen=True, kw_only=True):
 
 
 class Ignored(Struct, frozen=True, kw_only=True):
-    """The rules that hold in a folder: those of each file on the way, with how deep in the workspace that file is."""
+    """The patterns that apply in a folder: those of each file above it, with the file's depth in the workspace."""
 
     rules: tuple[tuple[int, IgnorePattern], ...] = ()
 

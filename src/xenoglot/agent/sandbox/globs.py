@@ -1,4 +1,4 @@
-"""Patterns of paths: `*`, `?` and `[...]` within a name, `**` across folders; in time linear in both."""
+"""Glob patterns of paths: `*`, `?` and `[...]` within a name, `**` across folders; matched in linear time."""
 
 from __future__ import annotations
 

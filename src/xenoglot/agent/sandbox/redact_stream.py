@@ -1,4 +1,4 @@
-"""What a command prints, as text without secrets: also where one comes in pieces."""
+"""Redacts secrets from a command's output incrementally, including secrets split between reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class StreamRedactor:
-    """Bytes are fed, text comes out. What may be the beginning of a secret is held back until it is known."""
+    """Converts bytes to redacted text. A possible beginning of a secret is held back until it is decided."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -18,7 +18,7 @@ class StreamRedactor:
         self._held = ""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """Return what can be shown by now; with `last`, all that is left."""
+        """Return the text that is decided by now; with `last`, all that is left."""
         text = self._redactor(self._held + self._decoder.decode(data, last))
         begun = 0 if last else self._redactor.begun(text)
         self._held = text[len(text) - begun :]

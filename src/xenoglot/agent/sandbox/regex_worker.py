@@ -1,9 +1,9 @@
-"""A child process that looks for a pattern in texts: one that takes for ever can be ended there, and nowhere else.
+"""Child process that searches texts for a pattern, so that a catastrophic pattern can be killed.
 
 Run by its path, on the standard library alone. The first line on its input is a JSON object: `pattern`, `literal`,
-`ignore_case`. It is answered with `[]`, or with `{"problem": ...}` where the pattern is none. Then come texts, each as
-a line that says how many bytes it has, and those bytes. Each is answered with one line: the JSON list of the lines that
-match, as `[number, text]`.
+`ignore_case`. The reply is `[]`, or `{"problem": ...}` if the pattern is invalid. Then texts follow, each as a line
+with its number of bytes, and those bytes. The reply to each is one line: the JSON list of the matching lines, as
+`[number, text]`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What makes a folder a Git repository by itself, without the name `.git`.
+"""Detects folders that are Git repositories without the name `.git`.
 
 Git takes a folder for a repository that has a file `HEAD` and the folders `objects` and `refs`, or a file `commondir`
 that tells where these are (`is_git_directory` in its `setup.c`).

@@ -1,11 +1,11 @@
-"""The process that stands between the agent and a command: whatever the command started ends with it.
+"""Process between the agent and a command, which ends all processes that the command started.
 
-Run by its path, on the standard library alone: `keeping.py GRACE COMMAND`. The command runs in a session of its own,
+Run by its path, on the standard library alone: `subreaper.py GRACE COMMAND`. The command runs in a session of its own,
 without a terminal and without input. It is ended (TERM, and KILL after GRACE seconds) when the input of this process
-ends, as it also does when the agent is killed. Afterwards every process left of it is killed: on Linux those too that
-made themselves sessions of their own, for orphans become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER).
-The exit code is the command's, 128 + N where signal N ended it. Standard error tells in two lines the number of the
-command's process group, as soon as there is one, and at the end how many were left.
+ends, which also happens when the agent is killed. Afterwards every remaining process is killed: on Linux also those
+that created sessions of their own, since orphans become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER).
+The exit code is the command's, 128 + N if signal N ended it. Standard error reports in two lines the number of the
+command's process group, once it exists, and at the end the number of remaining processes.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ BY_SIGNAL = 128
 
 
 class Subreaper:
-    """The command and what it left; `code` is its exit code once it has one."""
+    """The command and its remaining processes; `code` is its exit code once it has ended."""
 
     def __init__(self, command: str) -> None:
         self.code: int | None = None
@@ -64,7 +64,7 @@ class Subreaper:
                 return
 
     def reap(self) -> None:
-        """Take note of what has ended."""
+        """Collect the exit codes of ended children."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -84,11 +84,7 @@ class Subreaper:
             return
 
     def sweep(self) -> int:
-        """Kill all that is left, and return how many these were, the command itself not counted.
-
-        Only children of this process are killed: nobody else can take over the number of one before it is reaped here.
-        What they leave behind is ours a moment later.
-        """
+        """Kill all remaining processes, and return their number, the command itself not counted."""
         self.reap()
         killed = set[int]()
         if sys.platform != "linux":

@@ -1,4 +1,4 @@
-"""A walk through the workspace: its files in order, without what is ignored, and without ever following a link."""
+"""Walk through the workspace: its files in order, without ignored ones, never following links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEEPEST = 64
 
 
 class Walk:
-    """Yields the names that lead to each file below a folder.
+    """Yields the path of each file below a folder, as names.
 
     `cut` says afterwards whether it was ended before its end: after `most` entries, or after `seconds`.
     """
@@ -37,7 +37,7 @@ class Walk:
         self.cut = False
 
     def stop(self) -> None:
-        """End it at the next entry, from whatever thread."""
+        """Stop at the next entry; may be called from any thread."""
         self._deadline = 0.0
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:

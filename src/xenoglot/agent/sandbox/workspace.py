@@ -1,7 +1,7 @@
-"""The folder an agent works in, and the only way to what is in it.
+"""Access to the files of the agent's folder, and to no others.
 
-A path is resolved first, and then opened folder by folder without following any link: what was swapped for a link in
-between is refused rather than followed. Only regular files are opened, so that nothing blocks and no device wakes up.
+A path is resolved first, and then opened folder by folder without following any link: a component that was replaced by
+a link in between is rejected. Only regular files are opened, so that nothing blocks and no device is activated.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _BINARY_LOOK = 8192
 
 
 class WorkspaceError(ToolError):
-    """A path cannot be used; the text says why, with the path as the model wrote it."""
+    """A path cannot be used; the message says why, with the path as the model wrote it."""
 
 
 class MissingError(WorkspaceError):
-    """There is nothing of that name."""
+    """No file of that name exists."""
 
 
 class FileSnapshot(Struct, frozen=True, kw_only=True):
-    """A file as it was read: its bytes, its permission bits, and which file at which moment it was."""
+    """A file as read: its bytes, its permission bits, and its identity and modification time."""
 
     data: bytes
     mode: int
@@ -51,7 +51,7 @@ class FileSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class Workspace:
-    """A folder. Paths are given relative to it, or absolute and inside it.
+    """The agent's folder. Paths are relative to it, or absolute and inside it.
 
     `allow_secrets` opens files whose names say that they hold secrets, too.
     """
