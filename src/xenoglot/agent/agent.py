@@ -1,4 +1,4 @@
-"""The agent: one conversation with a model that has tools, kept as it goes on."""
+"""The agent: one conversation with a model that has tools, stored in a session file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """How an agent goes about it: its instructions, what it may spend over the whole session, and how it asks.
+    """Settings of an agent: instructions, limits over the whole session, and request options.
 
-    `max_rounds` counts the answers to one prompt. `options` are those of `AsyncClient.complete`.
+    `max_rounds` limits the answers to one prompt. `options` are those of `AsyncClient.complete`.
     """
 
     system: str
@@ -42,10 +42,10 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
-    """Works on one prompt after the other. `session` keeps what is said; without one, nothing is kept.
+    """Works on prompts in order. `session` stores the conversation; without a session nothing is stored.
 
-    `messages` is the conversation, `spent` what it cost so far, with what a resumed session had cost before; `manner`
-    and `tools` hold from the next prompt on.
+    `messages` is the conversation, `spent` its usage so far, including that of a resumed session; `manner` and `tools`
+    apply from the next prompt on.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Agent:
 
     @property
     def hooked_tools(self) -> Sequence[LocalTool]:
-        """The tools with their hooks."""
+        """The tools, wrapped with their hooks."""
         return self.tools if self.hooks is None else self.hooks.around(self.tools)
 
     async def _work(
@@ -128,7 +128,7 @@ class Agent:
         return run.result
 
     def spend(self, more: Spent) -> None:
-        """Count what one of its tools has spent, as if it had spent that itself."""
+        """Add the usage of one of its tools to its own."""
         if self._run is not None:
             self._run.spend(more)
             self._account(self._run.spent, None)
@@ -137,13 +137,13 @@ class Agent:
 
     @property
     def last_text(self) -> str:
-        """The text of the last answer; nothing before the first."""
+        """The text of the last answer; empty before the first."""
         content = next((message.content for message in reversed(self.messages) if message.role == "assistant"), ())
         return "".join(part.text for part in content if isinstance(part, Text))
 
     @property
     def spent_now(self) -> Spent:
-        """What it cost so far, up to this moment of a prompt that is worked on."""
+        """The usage up to now, including the prompt in progress."""
         return self.spent if self._run is None else self._run.spent
 
     def _keep(self, event: RunEvent, run: AsyncRunStream) -> None:
@@ -173,7 +173,7 @@ class Agent:
             self._session.add(*messages)
 
     def rewrite(self, messages: tuple[Message, ...]) -> None:
-        """Have the conversation be another from here on; not to be called while a prompt is worked on."""
+        """Replace the conversation; must not be called during a prompt."""
         self.messages = messages
         if self._session is not None:
             self._session.rewrite(messages)

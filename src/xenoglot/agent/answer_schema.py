@@ -1,4 +1,4 @@
-"""The JSON Schema that an agent's last answer to a prompt has to match: `--schema FILE`."""
+"""JSON Schema that an agent's last answer to a prompt must match: `--schema FILE`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST: Final = 1_048_576
 
 
 class AnswerSchema:
-    """A schema: `format` is sent with each request, `problems` checks the answer that ends the work."""
+    """A schema: `format` is sent with each request, `problems` validates the last answer."""
 
     def __init__(self, text: str, path: str = "$") -> None:
         """Compile the JSON Schema in `text`.

@@ -1,8 +1,8 @@
-"""Runs in the background: the same command in a process of its own, which goes on when the terminal is closed.
+"""Background runs: the same command in a process of its own, which continues when the terminal is closed.
 
-What it is to do comes to it through a pipe, for command lines are for all to read; keys stay in the environment. It
-begins as a child that can still complain to whoever started it. Once it holds its session it tells the session's name,
-and from then on what it prints goes into a log beside the session's file.
+The process receives its task through a pipe, because command lines are visible to all users; keys stay in the
+environment. It starts as a child that can still report errors to its parent. Once it holds its session it reports the
+session's name, and from then on its output goes to a log next to the session's file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _start(options: argparse.Namespace) -> int:
-    """Start the run, and tell the name of its session; return the exit code, its own where it did not begin."""
+    """Start the run, and print the name of its session; return the exit code, that of the run if it failed to start."""
     if options.no_session or options.sessions:
         raise ConfigurationError("`--background` and `--no-session` or `--sessions` exclude each other")
     given = {name: value for name, value in vars(options).items() if not callable(value) and name != "arguments"}
@@ -108,12 +108,12 @@ def _given() -> argparse.Namespace:
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
-    """End as at Ctrl-C, with what was done until then kept."""
+    """End as at Ctrl-C; completed work is stored."""
     signal.raise_signal(signal.SIGINT)
 
 
 def _let_go(session: Path) -> None:
-    """Tell whoever started this which session it is, and print into the log from here on."""
+    """Report the session to the parent process, and redirect output to the log."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     log = os.open(session.with_suffix(ENDING), flags, 0o600)
     sys.stdout.write(f"{session.stem}\n")
@@ -124,7 +124,7 @@ def _let_go(session: Path) -> None:
 
 
 def _list_running(sessions: Sessions) -> None:
-    """Print who works in which session: the process, the session, when it began, where, and what was asked first."""
+    """Print the running sessions: process, session, start time, folder, and first prompt."""
     for pid, session in sessions.running():
         begun = session.begun
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(begun.created))

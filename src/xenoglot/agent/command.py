@@ -1,4 +1,4 @@
-"""The command `xenoglot agent`: a model works in a folder, on one prompt or on one after the other."""
+"""Argument parser of the command `xenoglot agent`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_command(
     commands: argparse._SubParsersAction[Any],
     screen_of: Callable[[], Screen] | None = None,
 ) -> None:
-    """Add the command to the others; `screen_of` makes the screen for a person, who gets plain lines without it."""
+    """Add the command; `screen_of` creates the interactive screen, without it the screen is plain lines."""
     parser = commands.add_parser(
         "agent",
         help="let a model work in a folder",

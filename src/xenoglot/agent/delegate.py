@@ -1,4 +1,4 @@
-"""The tool with which an agent has parts of its work done by others that know nothing else: `delegate`."""
+"""The tool `delegate`: runs parts of an agent's work in sub-agents that do not share its conversation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Task(Struct, frozen=True):
 
 
 class TaskResult(Struct, frozen=True, kw_only=True):
-    """How a task ended: the outcome of its run or `not run`, and what it said, or why not."""
+    """Result of a task: the outcome of its run or `not run`, and its answer or the reason."""
 
     outcome: str
     text: str

@@ -1,4 +1,4 @@
-"""What a run in the background has printed, as the lines that one in a terminal prints."""
+"""Prints the log of a background run in the form of a terminal run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def print_log(session: Path, *, follow: bool) -> None:
 
 
 def _lines(session: Path, *, follow: bool) -> Iterator[bytes]:
-    """Yield the whole lines of a log."""
+    """Yield the complete lines of a log."""
     try:
         descriptor = os.open(session.with_suffix(ENDING), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -67,7 +67,7 @@ def _lines(session: Path, *, follow: bool) -> Iterator[bytes]:
 
 
 def _show(screen: PlainScreen, line: bytes) -> None:
-    """Show a line of a log; one that is no event is shown as it is."""
+    """Print a line of a log; a line that is not an event is printed as is."""
     try:
         told = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

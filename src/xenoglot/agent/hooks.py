@@ -1,8 +1,8 @@
-"""Hooks: commands of the user's own that run before and after a prompt, and before and after a tool call.
+"""Hooks: commands of the user that run before and after a prompt, and before and after a tool call.
 
-A hook gets one JSON object on standard input. Exit code 0 lets the work continue, and what the hook prints is added for
+A hook gets one JSON object on standard input. Exit code 0 lets the work continue, and the hook's output is added for
 the model. Any other exit code, a time-out, or a command that cannot be started stops the prompt or the call; the reason
-is on standard error. After a prompt or a call it is too late to stop anything: there the reason goes to the model.
+is on standard error. After a prompt or a call nothing can be stopped: the reason then goes to the model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_FOLLOW_UPS: Final = 3
 
 
 class Hook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One command: `on` says when it runs, `tools` (patterns of names) for which calls, `seconds` for how long."""
+    """One command: `on` is its event, `tools` (name patterns) selects the calls, `seconds` is its time limit."""
 
     on: Moment
     command: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -53,14 +53,14 @@ class Hook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class HookResult(Struct, frozen=True):
-    """What came of the hooks of one moment: `output` for the model, and why the work is stopped, if it is."""
+    """Result of the hooks of one event: `output` for the model, and the reason if the work is stopped."""
 
     output: str = ""
     stopped: str | None = None
 
 
 class Hooks:
-    """The hooks of an agent, run in `folder` with the variables `environ`; secrets are removed from what they print."""
+    """The hooks of an agent, run in `folder` with the variables `environ`; secrets are redacted from their output."""
 
     def __init__(self, hooks: Sequence[Hook], folder: str, environ: Mapping[str, str], redactor: Redactor) -> None:
         self._hooks = tuple(hooks)
@@ -69,23 +69,19 @@ class Hooks:
         self._redactor = redactor
 
     async def before_prompt(self, prompt: str) -> str:
-        """Return the prompt with what hooks add to it.
-
-        Raises:
-            ConfigurationError: a hook stops it; the text says why.
-        """
+        """Return the prompt with the output of hooks."""
         result = await asyncio.to_thread(self.run, "before_prompt", {"prompt": prompt})
         if result.stopped is not None:
             raise ConfigurationError(f"a hook stopped the prompt: {result.stopped}")
         return f"{prompt}\n\n{result.output}" if result.output else prompt
 
     async def after_prompt(self, outcome: str, answer: str) -> str | None:
-        """Return what the model has to work on further, if a hook is not content."""
+        """Return a further prompt for the model if a hook rejects the result."""
         result = await asyncio.to_thread(self.run, "after_prompt", {"outcome": outcome, "answer": answer})
         return result.stopped
 
     def around(self, tools: Sequence[LocalTool]) -> list[LocalTool]:
-        """Return the tools, each with its hooks."""
+        """Return the tools, each wrapped with its hooks."""
         return [HookWrapper(tool, self) if self._has_tool(tool.spec.name) else tool for tool in tools]
 
     def run(self, moment: Moment, event: JSONObject) -> HookResult:
@@ -145,7 +141,7 @@ class HookWrapper(LocalTool):
         self.asynchronous = tool.asynchronous
 
     def check(self, arguments: JSONObject) -> None:
-        """Check the arguments as the tool does."""
+        """Validate the arguments as the tool does."""
         self._tool.check(arguments)
 
     def run(self, arguments: JSONObject, context: ToolContext) -> object:

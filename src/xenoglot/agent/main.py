@@ -1,4 +1,4 @@
-"""What `xenoglot agent` does: put an agent together from flags, give it prompts, and tell by a code how it ended."""
+"""Main function of `xenoglot agent`: builds an agent from flags, gives it prompts, and returns its exit code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 
 
 class AgentOptions(Struct, frozen=True, kw_only=True):
-    """What flags say, before a model is there: where, with what, what is kept, and who looks on."""
+    """Options from flags, resolved before the model is opened: folder, model, session, permissions, and screen."""
 
     chosen: model_selection.Chosen
     workspace: Workspace

@@ -1,4 +1,4 @@
-"""What an agent may do: which tools it is given, and for which of them a person is asked each time."""
+"""Permissions of an agent: which tools it has, and which of them require approval for each call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Leave: TypeAlias = Literal["no", "ask", "yes"]
 
 
 class Permissions(Struct, frozen=True, kw_only=True):
-    """What may be done beside looking: to change files, and to run commands, which may do whatever their user may."""
+    """Permissions besides reading: to change files, and to run commands, which have all rights of their user."""
 
     write: Leave = "no"
     shell: Leave = "no"

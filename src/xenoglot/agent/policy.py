@@ -1,6 +1,6 @@
-"""A policy: a file of whoever starts an agent that says which tools it is given, and how far it may go.
+"""Policy file of the user: denies tools, requires approval or allows them, and sets limits.
 
-It narrows what the flags say, and spares questions. It is read where a flag names it, and from nowhere else.
+It restricts the flags, and removes questions. It is read only from the path that a flag names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class PolicyLimits(Struct, frozen=True, kw_only=True):
-    """The most there may be of each; `None` is what the flags say. `seconds` are those of work."""
+    """Limits; `None` leaves the limit to the flags. `seconds` count working time."""
 
     rounds: Count | None = None
     tokens: Count | None = None
@@ -66,7 +66,7 @@ _FLAGS: Final = {
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What a file says. `deny` stands before `ask`, that before `allow`; each holds patterns of names of tools.
+    """A parsed policy file. `deny` has priority over `ask`, and `ask` over `allow`; each holds patterns of tool names.
 
     `message` is told to the model, `env` are variables for commands, `hooks` run before and after prompts and calls.
     """
@@ -81,7 +81,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> list[str]:
-        """The values of variables that nobody is shown."""
+        """The values of secret variables, which are redacted from output."""
         return list(secrets(self.env))
 
     def narrowed(self, options: argparse.Namespace) -> argparse.Namespace:

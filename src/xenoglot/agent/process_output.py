@@ -1,4 +1,4 @@
-"""Input for a child process and the beginning of its output, in memory that does not grow with what it prints."""
+"""Writes input to a child process and captures the beginning of its output, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class ProcessOutput(NamedTuple):
-    """The beginning of standard output and of standard error, without blanks around it."""
+    """The beginning of standard output and of standard error, without surrounding blanks."""
 
     output: str
     problem: str
@@ -73,7 +73,7 @@ def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
 
 
 class _Beginning:
-    """The first `most` characters of a text that comes in pieces, without secrets and without blanks around it."""
+    """The first `most` characters of a text that arrives in pieces, redacted and without surrounding blanks."""
 
     def __init__(self, most: int, redactor: Redactor) -> None:
         self._most = most

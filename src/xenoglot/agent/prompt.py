@@ -1,4 +1,4 @@
-"""What a model is told before it begins: who it is, how to work, where it is, and what the project's own notes say."""
+"""System prompt of the agent: role, working rules, environment, and the notes of the project."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHELL = "Commands have no terminal and no input. Nothing that they start outliv
 
 
 class AgentEnvironment(Struct, frozen=True, kw_only=True):
-    """Where the agent works: the name of the folder, the system, and the day (`2026-11-22`)."""
+    """Environment of the agent: name of the folder, operating system, and date (`2026-11-22`)."""
 
     folder: str
     system: str
@@ -46,7 +46,7 @@ class AgentEnvironment(Struct, frozen=True, kw_only=True):
 def system_prompt(
     surroundings: AgentEnvironment, tools: Collection[str], notes: str | None, extra: str | None = None
 ) -> str:
-    """Return the instructions for an agent that has `tools`; `extra` are those of whoever started it."""
+    """Return the instructions for an agent that has `tools`; `extra` are those of the user."""
     return "\n\n".join(_sections(surroundings, tools, notes, extra))
 
 
@@ -65,7 +65,7 @@ def project_notes(workspace: Workspace) -> str | None:
 
 
 def notes_name(workspace: Workspace) -> str | None:
-    """Return the name of the file whose notes are told; `None` if there is none."""
+    """Return the name of the notes file that is used; `None` if there is none."""
     for name in NOTES:
         try:
             with workspace.opened(name):

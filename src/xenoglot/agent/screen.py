@@ -1,4 +1,4 @@
-"""What a person or a program sees of an agent at work: lines of text, or an event a line as JSON."""
+"""Output of an agent at work: lines of text, or one JSON event per line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Screen(Protocol):
-    """What an agent draws on; what it is given to show was written by a model, and may hold anything."""
+    """Interface to the user. Arguments were written by a model, and are untrusted."""
 
     def feed(self, event: RunEvent) -> None:
         """Show an event of a run."""
@@ -56,7 +56,7 @@ class Screen(Protocol):
 
 
 class PlainScreen:
-    """Lines: answers on `output`, everything else on `notes`, what a person says from `source`."""
+    """Lines: answers on `output`, everything else on `notes`, input from `source`."""
 
     def __init__(self, output: TextIO | None = None, notes: TextIO | None = None, source: TextIO | None = None) -> None:
         self._output = output or sys.stdout
@@ -157,7 +157,7 @@ class PlainScreen:
 
 
 class JSONScreen:
-    """Each event as one line of JSON, without the secrets that `redactor` knows. Nobody is asked."""
+    """Each event as one line of JSON, with secrets redacted by `redactor`. It prompts for nothing."""
 
     def __init__(self, redactor: Redactor, output: TextIO | None = None) -> None:
         self._redactor = redactor

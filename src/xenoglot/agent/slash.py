@@ -1,4 +1,4 @@
-"""What can be typed between two prompts: the commands that begin with a slash. None of them asks the model."""
+"""Slash commands between two prompts of `xenoglot agent`. None of them sends a request to the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST: Final = 400
 
 
 class SlashContext(Struct, frozen=True, kw_only=True):
-    """What there is to look at: the agent, and what was settled before it began.
+    """State that commands display: the agent, and its configuration.
 
     `folder` is the name of the workspace, `notes` of the file of notes that was read, `session` of the session;
     `outside` are the tools of MCP servers. `window` tells how many tokens a model holds, where that is known.

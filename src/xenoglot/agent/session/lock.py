@@ -1,8 +1,8 @@
-"""The locks that a process holds on the session it works in, and who that is.
+"""Locks on a session's file, and the process that holds them.
 
 There are two. `flock` keeps others out. The lock of POSIX beside it is there because the system tells whose it is, so
-that no number of a process need be written down that is another's one day; a process loses it with the first
-descriptor of the file that it closes, so it is taken again with each line. Both end with the process, however it ends.
+that no number of a process need be written down that is another's one day; a process loses it with the first descriptor
+of the file that it closes, so it is taken again with each line. Both end with the process, however it ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The files sessions are kept in: one each, for their owner's eyes, written line by line as the work goes on.
+"""Session files: one per session, readable by the owner alone, appended line by line.
 
-A line is written whole or, where the process is killed at it, passed over when the file is read again.
+A line is written completely or, if the process is killed during the write, skipped when the file is read again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def folder_of(environ: Mapping[str, str]) -> Path:
 
 
 class SessionFile:
-    """An open session. It belongs to one process at a time. `redactor` keeps secrets out of what is written."""
+    """An open session. It belongs to one process at a time. `redactor` removes secrets from what is written."""
 
     def __init__(self, session: Session, descriptor: int, redactor: Redactor) -> None:
         self.session = session

@@ -1,4 +1,4 @@
-"""What a session's file is made of: one JSON object a line, read as far as it can be read."""
+"""Records of a session file: one JSON object per line; damaged lines are skipped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERRUPTED = "[interrupted: it is not known whether this was done]"
 
 
 class SessionStarted(Struct, frozen=True, kw_only=True, tag="begun"):
-    """The first line: which session this is, of which folder, and when it began (Unix seconds)."""
+    """The first line: name and folder of the session, and its start time (Unix seconds)."""
 
     version: int
     id: str
@@ -38,19 +38,19 @@ class SessionStarted(Struct, frozen=True, kw_only=True, tag="begun"):
 
 
 class Turns(Struct, frozen=True, kw_only=True, tag="turns"):
-    """Turns that joined the conversation."""
+    """Turns added to the conversation."""
 
     messages: tuple[Message, ...]
 
 
 class TranscriptReplaced(Struct, frozen=True, kw_only=True, tag="rewritten"):
-    """The conversation as it is from here on: it had become too long."""
+    """The conversation from here on: the previous one was too long and was compacted."""
 
     messages: tuple[Message, ...]
 
 
 class SessionSpend(Struct, frozen=True, kw_only=True, tag="account"):
-    """What the session has spent up to here, over all its runs; how the last one ended (`None` in the middle of it)."""
+    """Usage of the session up to here, over all its runs, and the outcome of the last run (`None` during a run)."""
 
     spent: Spent
     outcome: Outcome | None = None
@@ -60,7 +60,7 @@ Record: TypeAlias = SessionStarted | Turns | TranscriptReplaced | SessionSpend
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A session as its file tells it: a conversation that can be gone on with. `damaged` lines could not be read."""
+    """A session read from its file, ready to be continued. `damaged` counts the lines that could not be read."""
 
     begun: SessionStarted
     messages: tuple[Message, ...] = ()

@@ -1,4 +1,4 @@
-"""What changed between two texts, as one hunk of a unified diff: quick however long they are."""
+"""Difference between two texts, as one hunk of a unified diff, in linear time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 400
 
 
 class Diff(Struct, frozen=True, kw_only=True):
-    """The hunk as text (empty if nothing changed), and how many lines came and went."""
+    """The hunk as text (empty if nothing changed), and the numbers of added and removed lines."""
 
     text: str
     added: int

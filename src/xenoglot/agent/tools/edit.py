@@ -1,4 +1,4 @@
-"""The tools that change files: `edit_file` and `write_file`. There is the old file or the new one, never half of it."""
+"""The tools `edit_file` and `write_file`: change files atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLD = 5
 
 
 class EditTools:
-    """Tools over a workspace. `data` of what they return is for a screen: `path`, `diff`, `added`, `removed`."""
+    """Tools over a workspace. `data` of their results is for a screen: `path`, `diff`, `added`, `removed`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -1,10 +1,10 @@
-"""The beginning and the end of a long output, in memory that does not grow with it."""
+"""Keeps the beginning and the end of a long output, in bounded memory."""
 
 from __future__ import annotations
 
 
 class HeadTail:
-    """Bytes are fed; `text` is what is kept of them: half of `limit` from the beginning, half from the end."""
+    """Buffer of bytes; `text` returns half of `limit` from the beginning, and half from the end."""
 
     def __init__(self, limit: int) -> None:
         self._half = limit // 2
@@ -13,7 +13,7 @@ class HeadTail:
         self._left_out = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add bytes."""
         room = self._half - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -23,7 +23,7 @@ class HeadTail:
             del self._tail[:over]
 
     def text(self) -> str:
-        """Return what was kept, with a note where something is missing."""
+        """Return the kept output, with a note where output is missing."""
         if not self._left_out:
             return (self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The tool with which a model keeps track of its work: `plan`."""
+"""The tool `plan`: a model records the steps of its work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Step(Struct, frozen=True):
 
 
 class PlanTool:
-    """The tool; `steps` is the plan as it stands. It is in the conversation, so nothing else has to keep it."""
+    """The tool; `steps` is the current plan. The conversation contains it, so it is not stored elsewhere."""
 
     def __init__(self) -> None:
         self.steps: tuple[Step, ...] = ()

@@ -1,4 +1,4 @@
-"""The tools that look at the workspace and change nothing: `list_dir`, `read_file`, `find`."""
+"""The read-only tools of the workspace: `list_dir`, `read_file`, `find`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_SCANNED = 64 * 1024 * 1024
 
 
 class ReadTools:
-    """Tools over a workspace. What they return is for a model: short, with a note where something was left out."""
+    """Tools over a workspace. Results are for a model: short, with a note if something was left out."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

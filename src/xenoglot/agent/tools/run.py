@@ -1,6 +1,6 @@
-"""The tool that runs commands: `run`. Their time and what is kept of their output are bounded, nothing outlives them.
+"""The tool `run`: runs shell commands with limits on time and output; all their processes end with them.
 
-It is no sandbox: a command may do whatever the person who started the agent may do.
+It is no sandbox: a command has all rights of the user who started the agent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ _KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)), str(GRACE)
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
-    """How a command went: `exit_code` is 128 + N where signal N ended it, `strays` how many processes it left."""
+    """Result of a command: `exit_code` is 128 + N if signal N ended it, `strays` is the number of processes left over.
+
+    Only a command that kills its subreaper can leave some: those outside its process group.
+    """
 
     output: str
     exit_code: int
@@ -166,7 +169,7 @@ async def _over(keeper: asyncio.subprocess.Process, reading: asyncio.Future[int]
 
 
 class RunTool:
-    """The tool over a folder, with the variables of its commands; `redactor` takes secrets out of what they print."""
+    """The tool over a folder, with the variables of its commands; `redactor` removes secrets from their output."""
 
     def __init__(
         self, folder: str, environ: Mapping[str, str], redactor: Redactor | None = None, seconds: float = SECONDS

@@ -1,4 +1,4 @@
-"""The tool that looks into files: `search`."""
+"""The tool `search`: finds lines in files by a pattern."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LIMIT = 16 * 1024 * 1024
 
 
 class RegexWorker:
-    """A running child, asked for one text after the other."""
+    """A running child process that searches texts one after another."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -84,7 +84,7 @@ async def matcher(pattern: str, *, literal: bool, ignore_case: bool) -> AsyncIte
 
 
 class SearchTool:
-    """The tool over a workspace; `seconds` bounds a search."""
+    """The tool over a workspace; `seconds` limits a search."""
 
     def __init__(self, workspace: Workspace, seconds: float = SECONDS) -> None:
         self._workspace = workspace
