@@ -30,7 +30,7 @@ from xenoglot.gateway.config.settings import UpstreamSettings as Settings
 from xenoglot.gateway.http import heap
 from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind
-from xenoglot.gateway.routing.target_health import Ward
+from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.testing.raw_http import MessageReader
 from xenoglot.testing.script import Body, End, Head, Respond
 from xenoglot.testing.upstream import Upstream
@@ -345,7 +345,7 @@ class House:
 
     def _forget(self) -> None:
         self.addresses = (HERE,)
-        self.gateway.dispatcher.ward = Ward(self.gateway.config)  # no key is out, and no breaker open
+        self.gateway.dispatcher.ward = TargetRegistry(self.gateway.config)  # no key is out, and no breaker open
         self.lines.lines.clear()
         self._overheard.texts.clear()
         for upstream in self._upstreams:

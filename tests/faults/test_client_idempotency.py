@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from tests.faults.house import Answer, Caller
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
     from xenoglot.testing.script import Step
 
 GO_ON = "go on"
@@ -42,7 +42,7 @@ def house() -> Generator[House]:
 
 
 @pytest.fixture(autouse=True)
-def keeper(house: House) -> Keeper:
+def keeper(house: House) -> StoreService:
     """Give what keeps things, on a clock that stands; nothing is there at first."""
     keeper = house.gateway.keeper
     assert keeper is not None
@@ -59,7 +59,7 @@ async def _empty(house: House) -> None:
         await keeper.store.swap((owner, key, ONCE), await keeper.store.recall(owner, key, ONCE), None, 0.0)
 
 
-async def kept(keeper: Keeper) -> list[tuple[str, str]]:
+async def kept(keeper: StoreService) -> list[tuple[str, str]]:
     """The owners and keys of all that is there."""
     store = keeper.store
     connection = await store._in_thread(store._open)  # type: ignore[attr-defined]
@@ -176,7 +176,9 @@ def test_c29_k24_s09_another_client_is_another_matter(house: House, client: str)
 
 @every_client
 @each_mode
-def test_c29_after_a_crash_nobody_pays_twice(house: House, keeper: Keeper, client: str, *, streamed: bool) -> None:
+def test_c29_after_a_crash_nobody_pays_twice(
+    house: House, keeper: StoreService, client: str, *, streamed: bool
+) -> None:
     """What a process that was killed leaves: the mark of a request of which nobody knows how it ended."""
 
     async def scene() -> None:
@@ -211,7 +213,7 @@ def test_c29_after_a_crash_nobody_pays_twice(house: House, keeper: Keeper, clien
     ],
 )
 def test_c29_k24_what_failed_can_be_asked_again(
-    house: House, keeper: Keeper, client: str, steps: Sequence[Step], *, streamed: bool
+    house: House, keeper: StoreService, client: str, steps: Sequence[Step], *, streamed: bool
 ) -> None:
     async def scene() -> None:
         script(house, steps, streamed=streamed)
@@ -232,7 +234,7 @@ def steps_bytes(steps: Sequence[Step]) -> list[bytes]:
 
 
 @every_client
-def test_c29_a_client_that_leaves_frees_its_key(house: House, keeper: Keeper, client: str) -> None:
+def test_c29_a_client_that_leaves_frees_its_key(house: House, keeper: StoreService, client: str) -> None:
     """C02 holds: what nobody reads is stopped, not finished; so it cannot be told again."""
 
     async def scene() -> None:
@@ -248,7 +250,7 @@ def test_c29_a_client_that_leaves_frees_its_key(house: House, keeper: Keeper, cl
     house.play(scene())
 
 
-def test_c29_an_answer_is_told_for_a_day(house: House, keeper: Keeper) -> None:
+def test_c29_an_answer_is_told_for_a_day(house: House, keeper: StoreService) -> None:
     async def scene() -> None:
         script(house, streamed=False)
         counts = []
@@ -307,7 +309,7 @@ def test_c29_a_key_that_a_client_makes_up_anew_hinders_nobody(house: House) -> N
 @each_mode
 @pytest.mark.parametrize("fails", ["at-first", "in-the-end"])
 def test_c29_k19_a_store_that_fails_costs_nobody_an_answer(
-    house: House, keeper: Keeper, monkeypatch: pytest.MonkeyPatch, fails: str, *, streamed: bool
+    house: House, keeper: StoreService, monkeypatch: pytest.MonkeyPatch, fails: str, *, streamed: bool
 ) -> None:
     good, count = keeper.store.swap, 0
 

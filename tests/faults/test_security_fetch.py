@@ -26,9 +26,9 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.config.settings import FetchSettings, UpstreamSettings
 from xenoglot.gateway.media import fetch_image
-from xenoglot.gateway.media.fetch_image import Fetcher
+from xenoglot.gateway.media.fetch_image import ImageFetcher
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
-from xenoglot.gateway.media.inline_images import Inlining
+from xenoglot.gateway.media.inline_images import InlineImageBackend
 from xenoglot.testing import Close, Hang, Head, Respond, Rule, Send, When
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Names:
 @asynccontextmanager
 async def fetching(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, *rules: Rule, names: Names | None = None, **settings: object
-) -> AsyncGenerator[tuple[Fetcher, testing.Upstream, str]]:
+) -> AsyncGenerator[tuple[ImageFetcher, testing.Upstream, str]]:
     """Give a fetcher, a server of pictures at an address that is taken for a public one, and the URL of that."""
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(HOST, "other.example").configure_cert(server)
@@ -131,7 +131,7 @@ async def fetching(
     monkeypatch.setattr(fetch_image, "is_public", lambda address: address == "127.0.0.1" or is_public(address))
     async with testing.Upstream(*rules, tls=server) as upstream:
         wanted = FetchSettings(enabled=True, ports=(upstream.port,), **settings)  # type: ignore[arg-type]
-        fetcher = Fetcher(wanted, resolve=names or Names(), transport=partial(Transport, ssl_context=client))
+        fetcher = ImageFetcher(wanted, resolve=names or Names(), transport=partial(Transport, ssl_context=client))
         try:
             yield fetcher, upstream, f"https://{HOST}:{upstream.port}"
         finally:
@@ -281,7 +281,7 @@ async def test_s12_the_certificate_has_to_be_the_names(authority: trustme.CA, mo
 
 async def test_s12_too_many_pictures_are_not_begun_with() -> None:
     names = Names()
-    fetcher = Fetcher(FetchSettings(enabled=True, max_images=2), resolve=names)
+    fetcher = ImageFetcher(FetchSettings(enabled=True, max_images=2), resolve=names)
     with pytest.raises(FailureError, match="more than 2 images are given by URL"):
         await fetcher.images([f"https://pictures.example/{n}" for n in range(3)])
     assert names.asked == []
@@ -310,7 +310,7 @@ def _put(value: JSON, url: str) -> JSON:
 
 
 @asynccontextmanager
-async def serving(fetcher: Fetcher | None) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
+async def serving(fetcher: ImageFetcher | None) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
     """Give a gateway before a server that fetches nothing, and that server."""
     async with testing.Upstream(*testing.answers("chat", text=("Hello",)).rules()) as upstream:
         transport = Transport()
@@ -318,7 +318,7 @@ async def serving(fetcher: Fetcher | None) -> AsyncGenerator[tuple[Gateway, test
             "main", dialects.get("chat"), f"{upstream.url}/v1", transport=transport, target=Target(image_urls=False)
         )
         config = config_for(upstreams={"main": UpstreamSettings(dialect="chat", base_url=f"{upstream.url}/v1")})
-        backend = server if fetcher is None else Inlining(server, fetcher)
+        backend = server if fetcher is None else InlineImageBackend(server, fetcher)
         yield Gateway(config, {"main": backend}), upstream
         await transport.aclose()
 
@@ -343,7 +343,7 @@ async def test_r21_the_server_gets_the_data(
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://pictures.example/", "file:///etc/passwd"])
 async def test_s12_c20_a_blocked_url_is_a_400_and_goes_nowhere(client: str, url: str) -> None:
     names = Names()
-    async with serving(Fetcher(FetchSettings(enabled=True), resolve=names)) as (gateway, upstream):
+    async with serving(ImageFetcher(FetchSettings(enabled=True), resolve=names)) as (gateway, upstream):
         asked = await ask(gateway, "POST", *asks(client, url))
     assert (asked.status, names.asked, upstream.requests) == (400, [], [])
     assert "not opened here" in asked.json["error"]["message"]

@@ -17,7 +17,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.testing import Upstream, answers
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.relay.push_driver import Passage
+    from xenoglot.gateway.relay.push_driver import PushRelay
     from xenoglot.model.json import JSON
 
 LOCAL: dict[str, JSON] = {"messages": {"local_answers": ["quota_probe", "suggestion"]}}
@@ -65,7 +65,7 @@ def test_whatever_is_no_housekeeping_needs_no_task(monkeypatch: pytest.MonkeyPat
 
     passage = FastPath.passage
 
-    def noted(*arguments: object) -> Passage | None:
+    def noted(*arguments: object) -> PushRelay | None:
         found = passage(*arguments)  # type: ignore[arg-type]  # as it was called
         made.append(found is not None)
         return found

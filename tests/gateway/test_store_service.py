@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.backends.wire import leakless, push, turns
-from xenoglot.gateway.store_service import PATIENCE, SILENT_PATIENCE, Keeper
+from xenoglot.gateway.store_service import PATIENCE, SILENT_PATIENCE, StoreService
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import Retention, StoreError
 
@@ -38,7 +38,7 @@ async def known() -> str:
 
 @leakless
 async def test_findings_11_a_store_that_hangs_is_waited_for_once() -> None:
-    keeper, driver = Keeper(Memory(), RETENTION), Driver()
+    keeper, driver = StoreService(Memory(), RETENTION), Driver()
     for patience in (PATIENCE, SILENT_PATIENCE, SILENT_PATIENCE):
         asking = asyncio.create_task(keeper.within(driver.ask()))
         await push(patience - 0.5)
@@ -65,7 +65,7 @@ async def test_an_error_of_the_store_is_passed_on() -> None:
     async def fail() -> None:
         raise StoreError("the store failed: TEST")
 
-    keeper = Keeper(Memory(), RETENTION)
+    keeper = StoreService(Memory(), RETENTION)
     with pytest.raises(StoreError, match="TEST"):
         await keeper.within(fail())
     await keeper.aclose()

@@ -18,7 +18,7 @@ from xenoglot.gateway.http.limits import HIGH_WATER
 from xenoglot.gateway.http.server import HTTPServer
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.serve import bind
-from xenoglot.gateway.relay.push_driver import Passage
+from xenoglot.gateway.relay.push_driver import PushRelay
 
 if TYPE_CHECKING:
     from xenoglot.gateway.http.connection import ClientConnection
@@ -50,7 +50,7 @@ def held(connection: ClientConnection) -> int:
     """Return the bytes held for a client, outside the kernel."""
     exchange = connection._exchange
     passage = None if exchange is None else exchange.passage
-    reply = passage.reply if isinstance(passage, Passage) else None
+    reply = passage.reply if isinstance(passage, PushRelay) else None
     unread = 0 if reply is None else sum(map(len, reply.unread))
     return connection.transport.get_write_buffer_size() + connection._size + unread
 

@@ -26,7 +26,7 @@ from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import through
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError
-from xenoglot.gateway.relay.response_ids import Identify
+from xenoglot.gateway.relay.response_ids import ResponseIds
 from xenoglot.model.events import Failed, Finished
 from xenoglot.model.request import Request
 
@@ -204,7 +204,7 @@ class _Encoding:
     """A stage from batches of events to bytes."""
 
     def __init__(self, dialect: Dialect) -> None:
-        identify = Identify("id", "m", "req", kept=False, early=None)
+        identify = ResponseIds("id", "m", "req", kept=False, early=None)
         self._writing = StreamWriter(identify, dialect.stream_encoder(ASKED, Losses()), dialect.framing)
         self._failed = False
 

@@ -35,9 +35,9 @@ from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
 from xenoglot.gateway.routing.router import Router, plans, single
-from xenoglot.gateway.routing.target_health import Ward
+from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.gateway.store_service import OFF as OFF_HERE
-from xenoglot.gateway.store_service import Keeper
+from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BackgroundJobs
 from xenoglot.gateway.stored.endpoints import StoredEndpoints
 from xenoglot.gateway.stored.intake import Intake
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.gateway.batches.runner import Runner
+    from xenoglot.gateway.batches.runner import BatchRunner
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import ConnectionSettings
     from xenoglot.gateway.http.application import HeadState, PushExchange
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.http.head import InvalidHeadError, RequestHead
     from xenoglot.gateway.limits.limiter import Limiter
-    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.store.store import Store
 
 TAKE_UP_SECONDS = 1.0
@@ -80,7 +80,7 @@ class Gateway:
         embedded_model: str | None = None,
         store: Store | None = None,
         limiter: Limiter | None = None,
-        keeper: Keeper | None = None,
+        keeper: StoreService | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.config = config
@@ -90,7 +90,7 @@ class Gateway:
         self.redact = Redactor(piece for secret in config.secrets for piece in (secret, *secret.split()))
         self.keeper = None if config.store.url == OFF else keeper or keeper_of(config, store or Memory())
         self.limiter = limiter or MemoryLimiter()
-        self.dispatcher = Dispatcher(ward=Ward(config), limiter=self.limiter, scopes=Scopes(config))
+        self.dispatcher = Dispatcher(ward=TargetRegistry(config), limiter=self.limiter, scopes=Scopes(config))
         self.auth = AuthService(build_keyring(config), clock)
         self.tally = RequestCounters()
         self.lag = LoopLag()
@@ -112,7 +112,7 @@ class Gateway:
         fast_path = FastPath(self.admission, endpoints.relay, self.requests)
         self.awaits_body: Callable[[PushExchange, RequestHead], bool] = fast_path.awaits_body
         self.start: Callable[[PushExchange], bool] = fast_path.start
-        self._runner: Runner | None = None
+        self._runner: BatchRunner | None = None
         """What has batches answered, once there are any."""
         self.draining = False
         """Whether no new clients are let in; what is being answered still is."""
@@ -139,7 +139,7 @@ class Gateway:
             status=StatusEndpoint(lambda: self.draining, metrics),
         )
 
-    def runner(self) -> Runner:
+    def runner(self) -> BatchRunner:
         """Return what has batches answered.
 
         Raises:
@@ -147,7 +147,7 @@ class Gateway:
         """
         if self._runner is None:
             from xenoglot.gateway.batches.execute import BatchServices  # noqa: PLC0415  most gateways never have a batch
-            from xenoglot.gateway.batches.runner import Runner  # noqa: PLC0415  as above
+            from xenoglot.gateway.batches.runner import BatchRunner  # noqa: PLC0415  as above
 
             if self.keeper is None:
                 raise FailureError(OFF_HERE)
@@ -161,7 +161,7 @@ class Gateway:
                 observer=self.observer,
                 auth=self.auth,
             )
-            self._runner = Runner(services)
+            self._runner = BatchRunner(services)
         return self._runner
 
     def take_up(self) -> None:
@@ -254,12 +254,12 @@ class Gateway:
             await backend.aclose()
 
 
-def keeper_of(config: Config, store: Store) -> Keeper:
+def keeper_of(config: Config, store: Store) -> StoreService:
     """Return what keeps things in `store` for as long, and as many, as the configuration says."""
-    return Keeper(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
+    return StoreService(store, Retention(max_age=config.store.max_age_days * DAY, max_bytes=config.store.max_bytes))
 
 
-def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[Plan, ...]:
+def _embedding_plans(config: Config, backends: Mapping[str, Backend]) -> tuple[RoutePlan, ...]:
     """Return the plan for the embedded model that makes embeddings, where it is there: its name leads to it."""
     found = backends.get(EMBEDDING)
     return () if found is None else (single(found.name, EMBEDDING, on_loss=config.on_loss),)

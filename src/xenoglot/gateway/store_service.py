@@ -67,8 +67,8 @@ def is_id(name: str) -> bool:
     return _ID.fullmatch(name) is not None
 
 
-class Job(Protocol):
-    """Work on a stored answer, registered in `Keeper.jobs` while it lasts."""
+class StoredJob(Protocol):
+    """Work on a stored answer, registered in `StoreService.jobs` while it lasts."""
 
     @property
     def changed(self) -> asyncio.Event:
@@ -84,14 +84,14 @@ class Job(Protocol):
         ...
 
 
-class Keeper:
+class StoreService:
     """Keeps what clients want kept. `now` gives Unix seconds."""
 
     def __init__(self, store: Store, retention: Retention, *, now: Callable[[], float] = time.time) -> None:
         self.store = store
         self.now = now
         self.process = secrets.token_hex(12)
-        self.jobs: dict[tuple[str, str], Job] = {}
+        self.jobs: dict[tuple[str, str], StoredJob] = {}
         self.alone = isinstance(store, Memory)
         """Whether nothing can be stored but what this process stores."""
         self.stored: set[str] = set()

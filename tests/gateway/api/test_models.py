@@ -12,7 +12,7 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.config.extra_endpoints import ModelOverrides
 from xenoglot.gateway.config.settings import UpstreamSettings
-from xenoglot.gateway.routing.router import Plan, Router, single
+from xenoglot.gateway.routing.router import RoutePlan, Router, single
 from xenoglot.model.catalog import ModelInfo
 from xenoglot.model.failure import Failure
 
@@ -62,7 +62,7 @@ ALL = single("*", "one")
         ),
     ],
 )
-async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list[int]) -> None:
+async def test_available(plans: list[RoutePlan], models: list[ModelInfo], asked: list[int]) -> None:
     backends = {"one": Having("a", "b"), "silent": Having()}
     found = await list_models(Router(plans), backends)
     assert (list(found), [backend.asked for backend in backends.values()]) == (models, asked)
@@ -79,7 +79,7 @@ async def test_available(plans: list[Plan], models: list[ModelInfo], asked: list
     ],
 )
 async def test_findings_clients_3_context_windows_are_those_of_the_facts(
-    plans: list[Plan], listed: dict[str, int | None]
+    plans: list[RoutePlan], listed: dict[str, int | None]
 ) -> None:
     facts = (
         ModelOverrides(names=("b*",), text_syntax="hermes"),

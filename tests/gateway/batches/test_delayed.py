@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from xenoglot.gateway.batches.delayed import Waiting
+from xenoglot.gateway.batches.delayed import DelayedRequests
 
 
 def test_what_rests_holds_no_other_up() -> None:
-    waiting = Waiting()
+    waiting = DelayedRequests()
     waiting.rest("a", 10.0)
     for number, model in enumerate("abab"):
         waiting.put(number, model)
@@ -17,14 +17,14 @@ def test_what_rests_holds_no_other_up() -> None:
 
 
 def test_models_take_turns() -> None:
-    waiting = Waiting()
+    waiting = DelayedRequests()
     for number, model in enumerate("aaabbb"):
         waiting.put(number, model)
     assert [waiting.take(float(now)) for now in range(1, 7)] == [0, 3, 1, 4, 2, 5]
 
 
 def test_a_rest_that_grows_is_heeded_and_none_shrinks() -> None:
-    waiting = Waiting()
+    waiting = DelayedRequests()
     waiting.put(1, "a")
     waiting.rest("a", 20.0)
     waiting.rest("a", 10.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xenoglot.errors import WireError
-from xenoglot.gateway.batches.multipart import Form, bare
+from xenoglot.gateway.batches.multipart import MultipartForm, bare
 
 TYPE = "multipart/form-data; boundary=b-"
 DATA = b"line\r\n--b\r\n--\r\n--b--c\r\n-" * 20
@@ -31,14 +31,14 @@ PIECES = (
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 10_000])
 def test_one_is_read_however_it_is_cut(size: int) -> None:
-    form = Form(TYPE)
+    form = MultipartForm(TYPE)
     assert b"".join(form.feed(FORM[at : at + size]) for at in range(0, len(FORM), size)) == DATA
     assert (form.done, form.fields, form.name) == (True, {"purpose": "batch"}, "in.jsonl")
 
 
 @given(st.lists(st.one_of(st.binary(max_size=20), st.sampled_from(PIECES)), max_size=12))
 def test_whatever_comes_is_one_or_refused(pieces: list[bytes]) -> None:
-    form = Form(TYPE)
+    form = MultipartForm(TYPE)
     with suppress(WireError):
         for piece in pieces:
             form.feed(piece)
@@ -46,7 +46,7 @@ def test_whatever_comes_is_one_or_refused(pieces: list[bytes]) -> None:
 
 @pytest.mark.parametrize("name", ["\x00", "\xe9", '"', "name*=utf-8''x", "\t" * 3_000])
 def test_no_name_of_a_part_breaks_it(name: str) -> None:
-    form = Form(TYPE)
+    form = MultipartForm(TYPE)
     with suppress(WireError):
         form.feed(
             b"--b-\r\ncontent-disposition: form-data; name=" + name.encode("latin-1") + b"\r\n\r\nx\r\n--b---\r\n"

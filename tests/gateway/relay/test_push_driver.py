@@ -35,7 +35,7 @@ from tests.gateway.passages import (
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.codec.framing.stream_writer import StreamWriter
 from xenoglot.gateway.relay import response_ids
-from xenoglot.gateway.upstream.call import Asking
+from xenoglot.gateway.upstream.call import UpstreamCall
 from xenoglot.testing.canned import answers
 from xenoglot.testing.faults import FAULTS, fault
 from xenoglot.testing.script import Body, Close, End, Head, Reset, Rule, Until
@@ -246,7 +246,7 @@ def test_a_bug_is_owned_up_to(  # noqa: PLR0913, PLR0917  as above
         await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
 
     if place == "composing":
-        monkeypatch.setattr(Asking, "call", raising)
+        monkeypatch.setattr(UpstreamCall, "call", raising)
     elif place == "sending":
         monkeypatch.setattr(Remote, "_request", raising)
     elif place == "answering":

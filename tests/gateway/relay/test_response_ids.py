@@ -19,7 +19,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.stage import Pipeline, through
 from xenoglot.gateway.config.settings import ServerSettings, UpstreamSettings
-from xenoglot.gateway.relay.response_ids import Identify
+from xenoglot.gateway.relay.response_ids import ResponseIds
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import unfold
@@ -119,7 +119,7 @@ def test_an_answer_that_another_keeps_waits_for_its_name(gateway_server: Callabl
 
 def test_a_beginning_is_told_once() -> None:
     losses = Losses()
-    identify = Identify("ours", "m", "req_1", kept=False, early=losses)
+    identify = ResponseIds("ours", "m", "req_1", kept=False, early=losses)
     begun, live = identify.feed(Ping())
     assert isinstance(begun, Started)
     assert (begun.id, begun.model, live) == ("ours", "m", Ping())
@@ -130,13 +130,13 @@ def test_a_beginning_is_told_once() -> None:
 
 
 def test_what_begins_by_itself_keeps_its_name() -> None:
-    identify = Identify("ours", "m", "req_1", kept=False, early=Losses())
+    identify = ResponseIds("ours", "m", "req_1", kept=False, early=Losses())
     theirs = Started(id="theirs", model="x", created=1)
     assert [*identify.feed(theirs), *identify.feed(Ping())] == [theirs, Ping()]
 
 
 def test_a_failure_gets_the_id_of_its_request() -> None:
-    identify = Identify("ours", "m", "req_1", kept=False, early=None)
+    identify = ResponseIds("ours", "m", "req_1", kept=False, early=None)
     (failed,) = identify.feed(Failed(failure=Failure(kind="internal", message="x")))
     assert isinstance(failed, Failed)
     assert failed.failure.request_id == "req_1"

@@ -18,8 +18,8 @@ from xenoglot.gateway.limits.scopes import Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
 from xenoglot.gateway.routing.reservation import Demand, Dispatcher
-from xenoglot.gateway.routing.router import Plan, Route
-from xenoglot.gateway.routing.target_health import Ward
+from xenoglot.gateway.routing.router import Route, RoutePlan
+from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 from xenoglot.policy.retry import Retry
@@ -27,7 +27,7 @@ from xenoglot.policy.retry import Retry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xenoglot.gateway.routing.reservation import Hold
+    from xenoglot.gateway.routing.reservation import Reservation
 
 DOWN = Failure(
     kind="upstream", message="connection error: the upstream cannot be reached", cause="connect", unsent=True
@@ -66,7 +66,7 @@ class Stage:
         """Begin anew with these upstreams."""
         config = Config(upstreams=upstreams, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
-            ward=Ward(config),
+            ward=TargetRegistry(config),
             limiter=MemoryLimiter(clock=lambda: self.now),
             scopes=Scopes(config),
             clock=lambda: self.now,
@@ -94,18 +94,18 @@ class Stage:
             case answer:
                 return answer
 
-    def plan(self, **settings: object) -> Plan:
+    def plan(self, **settings: object) -> RoutePlan:
         """Return a plan of all targets, in their order."""
         routes = tuple(Route(backend=name, model="m") for name in self.answers)
-        return replace(Plan(name="m", routes=routes, strategy="ordered"), **settings)
+        return replace(RoutePlan(name="m", routes=routes, strategy="ordered"), **settings)
 
-    async def run(self, plan: Plan | None = None, record: RequestLog | None = None) -> tuple[str, Hold]:
+    async def run(self, plan: RoutePlan | None = None, record: RequestLog | None = None) -> tuple[str, Reservation]:
         """Send one request on its way."""
         plan = plan or self.plan()
         dispatch = Dispatch(self.dispatcher, Demand(plan, record or new_record()), self.ask)
         return await dispatch.run(plan.routes)
 
-    async def fails(self, plan: Plan | None = None) -> Failure:
+    async def fails(self, plan: RoutePlan | None = None) -> Failure:
         """Send one request on its way, and return how it fails."""
         with pytest.raises(FailureError) as caught:
             await self.run(plan)
@@ -411,7 +411,7 @@ async def test_each_target_of_an_answer_keeps_the_tokens_that_it_used() -> None:
 
 def test_names_with_slashes_outlive_a_reload() -> None:
     upstream = UpstreamSettings(dialect="chat", base_url="http://x.invalid")
-    before, after = (Ward(Config(upstreams={"a": upstream})) for _ in range(2))
+    before, after = (TargetRegistry(Config(upstreams={"a": upstream})) for _ in range(2))
     route = Route(backend="a", model="hf://owner/model")
     before.of(route).running = 3
     after.inherit(before)

@@ -25,15 +25,15 @@ from xenoglot.gateway.limits.scopes import Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch
 from xenoglot.gateway.routing.reservation import Demand, Dispatcher
-from xenoglot.gateway.routing.router import Plan, Route
-from xenoglot.gateway.routing.target_health import Ward
+from xenoglot.gateway.routing.router import Route, RoutePlan
+from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry
 
 if TYPE_CHECKING:
-    from xenoglot.gateway.routing.reservation import Hold
+    from xenoglot.gateway.routing.reservation import Reservation
 
 RETRY = Retry(attempts=3, budget=0.25, budget_floor=1, wait_limit=5.0)
 PATIENCE = 8.0
@@ -68,7 +68,7 @@ class Asked:
         self.left = False
         self.sent: list[str] = []
         """Who was sent the request, in order."""
-        self.hold: Hold | None = None
+        self.hold: Reservation | None = None
         self.task: asyncio.Task[None] | None = None
 
 
@@ -95,7 +95,7 @@ class DispatchMachine(RuleBasedStateMachine):
         keys = KeySettings(limits=LimitSettings(concurrency=4, queue=1, queue_seconds=0.0))
         config = Config(upstreams=upstreams, keys=keys, secrets=Secrets({"K": "one", "KK": "one two"}))
         self.dispatcher = Dispatcher(
-            ward=Ward(config),
+            ward=TargetRegistry(config),
             limiter=MemoryLimiter(clock=lambda: self.now),
             scopes=Scopes(config),
             clock=lambda: self.now,
@@ -103,7 +103,7 @@ class DispatchMachine(RuleBasedStateMachine):
             sleep=self.sleep,
         )
         routes = tuple(Route(backend=name, model="m") for name in NAMES)
-        self.plan = Plan(name="m", routes=routes, strategy="ordered", patience=PATIENCE)
+        self.plan = RoutePlan(name="m", routes=routes, strategy="ordered", patience=PATIENCE)
 
     async def sleep(self, seconds: float) -> None:
         """Wait until the machine's clock is there."""

@@ -13,7 +13,7 @@ from tests.gateway.serving import PATIENCE
 from tests.gateway.stored.test_intake import client_of, said, text_of, user
 from tests.store.postgresql import running as running_server
 from xenoglot.backends.scripted import Scripted
-from xenoglot.gateway.stored.background import Job
+from xenoglot.gateway.stored.background import BackgroundJob
 from xenoglot.model.events import BlockEnded, Failed, Finished, TextDelta
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Finish
@@ -188,13 +188,13 @@ def test_to_cancel_one_closes_the_upstream(client: OpenAI, hanging: Hanging, acc
 def test_one_that_is_stopped_before_it_begins_is_forgotten(
     gateway_server: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = Job.run
+    begin = BackgroundJob.run
 
-    def begin_and_cancel(job: Job, *arguments: Any) -> None:  # noqa: ANN401  those of what it stands for
+    def begin_and_cancel(job: BackgroundJob, *arguments: Any) -> None:  # noqa: ANN401  those of what it stands for
         begin(job, *arguments)
         job.cancel()
 
-    monkeypatch.setattr(Job, "run", begin_and_cancel)
+    monkeypatch.setattr(BackgroundJob, "run", begin_and_cancel)
     running = gateway_server({"scripted": Hanging()})
     keeper = running.gateway.keeper
     assert keeper is not None

@@ -13,7 +13,7 @@ from tests.laws.streams import streams
 from xenoglot.backends.backend import EventAnswer
 from xenoglot.codec.grammar import Grammar
 from xenoglot.errors import FailureError
-from xenoglot.gateway.upstream.midstream_failover import Said, begun_request, continued, remaining
+from xenoglot.gateway.upstream.midstream_failover import SentAnswer, begun_request, continued, remaining
 from xenoglot.model.content import Reasoning, Text
 from xenoglot.model.events import (
     BlockEnded,
@@ -70,7 +70,7 @@ async def put_together(first: Source, *others: Source) -> list[Event]:
     """Return the events of `first`, gone on with by the others, one after the other; all are closed in the end."""
     left = [*others]
 
-    async def go_on(_said: Said, failure: Failure) -> EventAnswer:
+    async def go_on(_said: SentAnswer, failure: Failure) -> EventAnswer:
         if not left:
             raise FailureError(failure)
         return left.pop(0).answer
@@ -164,7 +164,7 @@ async def test_what_was_held_back_of_the_second_is_known_to_the_third() -> None:
     second = (Started(), BlockStarted(part=Text(text="")), TextDelta(text=STORY[-4:]), Failed(failure=CUT))
     sources = [Source(second), Source((Started(), STOP))]
 
-    async def go_on(said: Said, _failure: Failure) -> EventAnswer:
+    async def go_on(said: SentAnswer, _failure: Failure) -> EventAnswer:
         asked.append(said.text)
         return sources.pop(0).answer
 
@@ -195,7 +195,7 @@ async def test_usage_that_comes_in_parts_is_added_whole() -> None:
     ],
 )
 def test_the_rest_may_have_what_is_left(usage: Usage | None, most: int | None, left: int | None) -> None:
-    said = Said()
+    said = SentAnswer()
     for event in BEGUN:
         said.feed(event)
     if usage is not None:
@@ -204,7 +204,7 @@ def test_the_rest_may_have_what_is_left(usage: Usage | None, most: int | None, l
 
 
 def test_a_turn_that_the_client_began_stays_one() -> None:
-    said = Said()
+    said = SentAnswer()
     for event in BEGUN:
         said.feed(event)
     asked = Message(role="user", content=(Text(text="Tell."),))

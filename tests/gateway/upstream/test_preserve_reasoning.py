@@ -20,9 +20,9 @@ from xenoglot.gateway.config.file_permissions import Secrets
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.settings import KeySettings, ServerSettings, UpstreamSettings
 from xenoglot.gateway.routing.router import Route
-from xenoglot.gateway.store_service import Keeper
-from xenoglot.gateway.upstream.preserve_reasoning import Preserving, preserves
-from xenoglot.gateway.upstream.reasoning_cache import Kept, kept, keys, pack, restored, unpack
+from xenoglot.gateway.store_service import StoreService
+from xenoglot.gateway.upstream.preserve_reasoning import ReasoningCacheBackend, preserves
+from xenoglot.gateway.upstream.reasoning_cache import CachedTurn, kept, keys, pack, restored, unpack
 from xenoglot.model.content import Extra, Origin, Reasoning, Text, ToolCall
 from xenoglot.model.events import Finished
 from xenoglot.model.request import Message, Request
@@ -69,7 +69,7 @@ class House:
     def __init__(self) -> None:
         self.store = Memory()
         self.now = NOW
-        self.keeper = Keeper(self.store, PLENTY, now=lambda: self.now)
+        self.keeper = StoreService(self.store, PLENTY, now=lambda: self.now)
 
     def ask(
         self,
@@ -83,13 +83,13 @@ class House:
         """Send a request; return it as the backend got it."""
         body = {"model": "m", "messages": turns, "max_tokens": 99}
         request = get(dialect).decode_request(body)
-        preserving = Preserving(backend, self.keeper, owner, place)
+        preserving = ReasoningCacheBackend(backend, self.keeper, owner, place)
         call = Call(request=request, losses=Losses(), dialect=dialect, body=b"{}")
         asyncio.run(spent(preserving, call))
         return backend.requests[-1]
 
 
-async def spent(backend: Preserving, call: Call) -> None:
+async def spent(backend: ReasoningCacheBackend, call: Call) -> None:
     """Read an answer to its end."""
     answer = await backend.answer(call)
     assert isinstance(answer, EventAnswer)
@@ -292,7 +292,7 @@ def test_nobody_loses_what_was_put_back() -> None:
     house.ask(backend, "chat", [ASK])
     turns = [ASK, {"role": "assistant", "content": None, "tool_calls": [{**CALL, "odd": 1}]}, RESULT]
     call = Call(request=get("chat").decode_request({"model": "m", "messages": turns}), losses=losses)
-    asyncio.run(spent(Preserving(backend, house.keeper, "ann", "main"), call))
+    asyncio.run(spent(ReasoningCacheBackend(backend, house.keeper, "ann", "main"), call))
     assert thoughts(backend.call.request) == [Reasoning(text="hm")]
     get("gemini").encode_request(backend.call.request, backend.call.losses, Target())
     told = [(loss.where, loss.what) for loss in losses if loss.where.startswith("$.messages[1].content")]
@@ -323,7 +323,7 @@ def test_it_is_kept_before_the_client_can_know_that_the_answer_is_over() -> None
     house = House()
 
     async def look() -> list[bool]:
-        answer = await Preserving(THOUGHT, house.keeper, "ann", "main").answer(
+        answer = await ReasoningCacheBackend(THOUGHT, house.keeper, "ann", "main").answer(
             Call(request=Request(model="m"), losses=Losses())
         )
         assert isinstance(answer, EventAnswer)
@@ -362,7 +362,7 @@ def test_what_is_kept_survives_the_store() -> None:
 def test_thoughts_stand_where_they_stood() -> None:
     one, two, three = (Reasoning(text=name, signature=name) for name in ("one", "two", "three"))
     again = ToolCall(id="call_2", name="weather")
-    found = kept((one, Text(text="a"), two, WEATHER, again, three)) or Kept()
+    found = kept((one, Text(text="a"), two, WEATHER, again, three)) or CachedTurn()
     turn = Message(role="assistant", content=(Text(text="a "), WEATHER, again))
     assert restored(turn, found).content == (one, Text(text="a "), two, WEATHER, again, three)
     changed = Message(role="assistant", content=(Text(text="b"), again))
@@ -371,7 +371,7 @@ def test_thoughts_stand_where_they_stood() -> None:
 
 def test_a_field_of_its_own_is_put_back_where_there_is_none() -> None:
     sealed = ToolCall(id="call_1", name="weather", arguments=ARGUMENTS, extra=Extra(dialect="d", fields={"seal": "s"}))
-    found = kept((sealed,)) or Kept()
+    found = kept((sealed,)) or CachedTurn()
     assert restored(Message(role="assistant", content=(WEATHER,)), found).content == (sealed,)
     own = ToolCall(id="call_1", name="weather", arguments=ARGUMENTS, extra=Extra(dialect="chat", fields={"x": 1}))
     assert restored(Message(role="assistant", content=(own,)), found).content == (own,)

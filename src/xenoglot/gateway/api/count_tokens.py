@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.gateway.endpoint.context import RequestContext
-    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Request
 
@@ -73,7 +73,7 @@ class CountEndpoint(Struct, frozen=True):
             counted = await offload(size, lambda: estimate(request))
         await send_json(ctx, encode(counted), more=more)
 
-    async def _counted(self, ctx: RequestContext, plan: Plan, call: Call) -> int | None:
+    async def _counted(self, ctx: RequestContext, plan: RoutePlan, call: Call) -> int | None:
         """Return the count of the first target that can be reached, in the order in which they would be asked.
 
         `None` is for one that has no tokenizer. The limits on requests for answers are not those on counts.

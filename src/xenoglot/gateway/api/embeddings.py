@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.embedding import EmbeddingAnswer
     from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.gateway.endpoint.context import RequestContext
-    from xenoglot.gateway.routing.reservation import Hold
+    from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.embedding import EmbeddingRequest, Input
 
@@ -81,7 +81,7 @@ class EmbeddingEndpoint(Struct, frozen=True):
         await send(ctx, 200, written, media_type="application/json", more=more)
 
 
-async def embed(services: UpstreamServices, demand: Demand, call: EmbeddingCall) -> tuple[EmbeddingAnswer, Hold]:
+async def embed(services: UpstreamServices, demand: Demand, call: EmbeddingCall) -> tuple[EmbeddingAnswer, Reservation]:
     """Return the embeddings of the first target that makes them, and what is to be given back.
 
     Raises:

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from xenoglot.backends.offload import LARGE
 from xenoglot.codec.json.duplicate_keys import unambiguous
 from xenoglot.gateway.api.request_admission import admitted_context
-from xenoglot.gateway.relay.push_driver import Passage, PushServices
+from xenoglot.gateway.relay.push_driver import PushRelay, PushServices
 from xenoglot.gateway.relay.push_sink import Attempt
 from xenoglot.gateway.relay.task_driver import decode_request, framing_of
 from xenoglot.gateway.routing.dispatch import begin
 from xenoglot.gateway.routing.reservation import Demand
-from xenoglot.gateway.upstream.call import Asking, answered_here
+from xenoglot.gateway.upstream.call import UpstreamCall, answered_here
 from xenoglot.gateway.upstream.preserve_reasoning import Recorder, may_lack
-from xenoglot.gateway.upstream.route_cache import Ways
+from xenoglot.gateway.upstream.route_cache import RouteCache
 from xenoglot.shortcuts import shortcut
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class FastPath:
         self._upstream = relay.services
         self._bodies = relay.bodies
         self._observer = requests.observer
-        self._ways = Ways(relay.services)
+        self._ways = RouteCache(relay.services)
         self._services = PushServices(relay, requests)
 
     @shortcut("callbacks")
@@ -68,7 +68,7 @@ class FastPath:
         return True
 
     @shortcut("callbacks")
-    def passage(self, exchange: PushExchange, entry: Admission) -> Passage | None:
+    def passage(self, exchange: PushExchange, entry: Admission) -> PushRelay | None:
         """Return the passage of a request let in by `entry`, to be started at once; `None` where it has none."""
         data = exchange.content()
         if not entry.generates or len(data) >= LARGE:
@@ -84,7 +84,7 @@ class FastPath:
 
     def _begun(
         self, exchange: PushExchange, entry: Admission, request: Request, bytes_for: Callable[[bool], bytes]
-    ) -> Passage | None:
+    ) -> PushRelay | None:
         """Return the passage of `request`, with all that it holds; `None` where it has none, and nothing is held.
 
         `bytes_for` gives the bytes that say so to a server, which may be one of the client's dialect.
@@ -104,7 +104,7 @@ class FastPath:
         record.asked(request.model, stream=request.stream)
         record.framing = framing = framing_of(dialect, exchange.query)
         body = bytes_for(way.alike) if framing is dialect.framing or not request.stream else None
-        asking = Asking(services, way.plan, dialect, exchange.headers, entry.passed, record, request, body)
+        asking = UpstreamCall(services, way.plan, dialect, exchange.headers, entry.passed, record, request, body)
         call = asking.call(ahead.route, 0)
         if not ahead.remote.is_simple(call):
             return None
@@ -119,4 +119,4 @@ class FastPath:
             call = replace(call, key=hold.key)
         recorder = None if keeper is None else Recorder(keeper, entry.client.owner, ahead.route.backend, call.request)
         attempt = Attempt(hold, ahead.remote, call, composed, recorder)
-        return Passage(exchange, ctx, self._services, asking, attempt)
+        return PushRelay(exchange, ctx, self._services, asking, attempt)

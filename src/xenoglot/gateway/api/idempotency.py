@@ -27,8 +27,8 @@ from msgspec.structs import replace
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import fail
-from xenoglot.gateway.store_service import Keeper
-from xenoglot.gateway.stored.exchange import Reread
+from xenoglot.gateway.store_service import StoreService
+from xenoglot.gateway.stored.exchange import BufferedExchange
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
 
@@ -118,7 +118,7 @@ _unpack = msgspec.msgpack.Decoder(IdempotencyEntry).decode
 class Idempotency(Struct):
     """Has each request with a key answered once. Without a `keeper`, clients are told that keys are not heeded."""
 
-    keeper: Keeper | None
+    keeper: StoreService | None
     bodies: BodyReader
 
     def once(self, handler: Handler, headers: Sequence[tuple[str, str]]) -> Handler:
@@ -153,7 +153,7 @@ class Idempotency(Struct):
             await _again(exchange, found, record)
 
 
-async def _begin(keeper: Keeper, place: Place, mark: IdempotencyEntry) -> IdempotencyEntry | None:
+async def _begin(keeper: StoreService, place: Place, mark: IdempotencyEntry) -> IdempotencyEntry | None:
     """Put the mark where nothing is that counts; return what is there if it does.
 
     Raises:
@@ -222,7 +222,7 @@ def _digest(exchange: Exchange, data: bytes) -> bytes:
     return sha256(place + data).digest()
 
 
-class _Unguarded(Reread):
+class _Unguarded(BufferedExchange):
     """An exchange whose client is told that its key is not heeded."""
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
@@ -230,10 +230,12 @@ class _Unguarded(Reread):
         await super().start(status, [*headers, UNGUARDED])
 
 
-class _Recording(Reread):
+class _Recording(BufferedExchange):
     """An exchange whose answer is kept before its end leaves, in the place of the mark."""
 
-    def __init__(self, exchange: Exchange, body: bytes, keeper: Keeper, place: Place, mark: IdempotencyEntry) -> None:
+    def __init__(
+        self, exchange: Exchange, body: bytes, keeper: StoreService, place: Place, mark: IdempotencyEntry
+    ) -> None:
         super().__init__(exchange, body)
         self.kept = False
         """Whether the answer is there, or may be: then its mark must stay."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.limits.limiter import LimiterMetrics as LimitMeasures
     from xenoglot.gateway.observability.loop_lag import LoopLag
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.gateway.routing.target_health import Measures as TargetMeasures
+    from xenoglot.gateway.routing.target_health import TargetMetrics
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -96,7 +96,7 @@ def render_metrics(
     running: int,
     backends: Mapping[str, Backend],
     limits: LimitMeasures | None = None,
-    targets: Sequence[TargetMeasures] = (),
+    targets: Sequence[TargetMetrics] = (),
 ) -> bytes:
     """Return all metrics; `running` requests are under way, this one included.
 
@@ -151,8 +151,8 @@ def _limits(said: LimitMeasures) -> Iterator[str]:
     yield from _family("xenoglot_limits_refused_requests_total", "counter", "Requests refused by a limit.", refused)
 
 
-def _targets(targets: Sequence[TargetMeasures]) -> Iterator[str]:
-    def samples(value: Callable[[TargetMeasures], Value]) -> list[Sample]:
+def _targets(targets: Sequence[TargetMetrics]) -> Iterator[str]:
+    def samples(value: Callable[[TargetMetrics], Value]) -> list[Sample]:
         return [({"backend": said.backend, "model": said.model}, value(said)) for said in targets]
 
     tries: list[Sample] = [

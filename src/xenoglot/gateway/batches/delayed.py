@@ -9,7 +9,7 @@ from collections import deque
 from heapq import heappop, heappush, heapreplace
 
 
-class Waiting:
+class DelayedRequests:
     """Requests, by their numbers, that wait for their models."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from xenoglot.codec.features.batch import BatchCodec, BatchRequest
-    from xenoglot.gateway.batches.queries import Asked, BatchAct
+    from xenoglot.gateway.batches.queries import BatchAct, BatchQuery
     from xenoglot.model.json import JSON, JSONObject
 
 USUAL_PAGE: Final = 20
@@ -39,7 +39,7 @@ JSONL: Final = "application/x-jsonl"
 OK: Final = 200
 
 
-async def serve(act: BatchAct, asked: Asked, notify: Callable[[], object]) -> None:
+async def serve(act: BatchAct, asked: BatchQuery, notify: Callable[[], object]) -> None:
     """Answer one request about batches; `notify` tells what runs them that there is news.
 
     Raises:
@@ -65,7 +65,7 @@ async def serve(act: BatchAct, asked: Asked, notify: Callable[[], object]) -> No
         await send_json(asked.ctx, told)
 
 
-async def _told(act: BatchAct, asked: Asked, words: BatchCodec) -> JSON:
+async def _told(act: BatchAct, asked: BatchQuery, words: BatchCodec) -> JSON:
     match act:
         case "list":
             return await _list(asked, words)
@@ -81,7 +81,7 @@ async def _told(act: BatchAct, asked: Asked, words: BatchCodec) -> JSON:
             return words.show(await _known(asked, words))
 
 
-async def _known(asked: Asked, words: BatchCodec) -> Batch:
+async def _known(asked: BatchQuery, words: BatchCodec) -> Batch:
     """Return the batch that is asked for.
 
     Raises:
@@ -93,7 +93,7 @@ async def _known(asked: Asked, words: BatchCodec) -> Batch:
     return batch
 
 
-async def _cancel(asked: Asked, words: BatchCodec) -> Batch:
+async def _cancel(asked: BatchQuery, words: BatchCodec) -> Batch:
     batch = await _known(asked, words)
     if batch.over and words.over is not None:
         raise FailureError(words.over(batch))
@@ -103,7 +103,7 @@ async def _cancel(asked: Asked, words: BatchCodec) -> Batch:
     return now
 
 
-async def _list(asked: Asked, words: BatchCodec) -> JSON:
+async def _list(asked: BatchQuery, words: BatchCodec) -> JSON:
     batching = asked.dialect.batching
     with_files = batching is not None and batching.files_path is not None
     limit = asked.limit(USUAL_PAGE, LONGEST_PAGE if with_files else LONGEST_OWN_PAGE)
@@ -115,7 +115,7 @@ async def _list(asked: Asked, words: BatchCodec) -> JSON:
     return words.page([words.show(batch) for batch in page], size_of(found, limit))
 
 
-async def _results(asked: Asked, words: BatchCodec) -> None:
+async def _results(asked: BatchQuery, words: BatchCodec) -> None:
     """Send what came of the requests of a batch, a line for each."""
     batch = await _known(asked, words)
     if not batch.over:
@@ -128,7 +128,7 @@ async def _results(asked: Asked, words: BatchCodec) -> None:
     await asked.exchange.end()
 
 
-async def _create(asked: Asked, words: BatchCodec) -> tuple[Batch, int]:
+async def _create(asked: BatchQuery, words: BatchCodec) -> tuple[Batch, int]:
     """Keep the batch that is asked for, and return it with its size in bytes.
 
     One with its requests in it is whole before anybody sees it.
@@ -172,7 +172,7 @@ async def _create(asked: Asked, words: BatchCodec) -> tuple[Batch, int]:
     return batch, size
 
 
-def _check(asked: Asked, wanted: BatchRequest) -> None:
+def _check(asked: BatchQuery, wanted: BatchRequest) -> None:
     """See whether there is such an endpoint, and whether the requests are not too many.
 
     Raises:
@@ -186,7 +186,7 @@ def _check(asked: Asked, wanted: BatchRequest) -> None:
         raise WireError("$.endpoint", "nothing is asked there; expected a path such as `/v1/chat/completions`")
 
 
-async def _check_file(asked: Asked, name: str) -> int:
+async def _check_file(asked: BatchQuery, name: str) -> int:
     """See whether there is a file of this id that can be the input of a batch; return its bytes.
 
     Raises:

@@ -23,7 +23,7 @@ from xenoglot.gateway.endpoint.routes import Routes
 from xenoglot.gateway.http.exchange import BodyTooLargeError
 from xenoglot.gateway.observability.request_log import RequestLogger
 from xenoglot.gateway.routing.reservation import Dispatcher
-from xenoglot.gateway.store_service import Keeper
+from xenoglot.gateway.store_service import StoreService
 from xenoglot.gateway.stored.background import BROKEN
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
@@ -51,7 +51,7 @@ _logger = logging.getLogger("xenoglot.gateway")
 class BatchServices(Struct, frozen=True, kw_only=True):
     """What it takes to have batches answered; after `drain_seconds` a gateway that stops waits no longer."""
 
-    keeper: Keeper
+    keeper: StoreService
     settings: BatchSettings
     drain_seconds: float
     dispatcher: Dispatcher
@@ -61,7 +61,7 @@ class BatchServices(Struct, frozen=True, kw_only=True):
     auth: AuthService
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class LineResult(Struct, frozen=True, kw_only=True):
     """What became of a request: `line` is what its client is told, `failure` why there is no answer.
 
     `asked` says that a model was.
@@ -140,7 +140,7 @@ def model_of(request: Request) -> str:
         return ""
 
 
-async def ask(services: BatchServices, batch: Batch, request: Request) -> Told:
+async def ask(services: BatchServices, batch: Batch, request: Request) -> LineResult:
     """Answer one request of a batch as its client's; whatever happens is told as an answer of the endpoint."""
     row = services.routes.find(batch.endpoint).rows.get("POST")
     record = services.observer.record("POST")
@@ -154,11 +154,11 @@ async def ask(services: BatchServices, batch: Batch, request: Request) -> Told:
         if isinstance(outcome, LineOutcome):
             size = sum(map(len, exchange.written))
             told = await offload(size, lambda: line(batch, request.number, request.name, outcome))
-            return Told(line=told, usage=record.usage or Usage())
+            return LineResult(line=told, usage=record.usage or Usage())
         status, body = dialect.encode_error(replace(outcome, request_id=record.request_id))
         record.begin(status)
         said = LineOutcome(status=status, body=body, request_id=record.request_id)
-        return Told(line=line(batch, request.number, request.name, said), failure=outcome, asked=record.tries > 0)
+        return LineResult(line=line(batch, request.number, request.name, said), failure=outcome, asked=record.tries > 0)
     finally:
         services.observer.write(record)
 

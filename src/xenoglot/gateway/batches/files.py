@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from xenoglot.codec.features.batch import FileCodec
-    from xenoglot.gateway.batches.multipart import Form
-    from xenoglot.gateway.batches.queries import Asked, FileAct
+    from xenoglot.gateway.batches.multipart import MultipartForm
+    from xenoglot.gateway.batches.queries import BatchQuery, FileAct
     from xenoglot.gateway.http.exchange import Exchange
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
     from xenoglot.model.json import JSON
 
 NO_FORMS: Final = Failure(
@@ -45,7 +45,7 @@ RESULTS: Final = 64
 OK: Final = 200
 
 
-async def serve(act: FileAct, asked: Asked) -> None:
+async def serve(act: FileAct, asked: BatchQuery) -> None:
     """Answer one request about files.
 
     Raises:
@@ -67,7 +67,7 @@ async def serve(act: FileAct, asked: Asked) -> None:
         await send_json(asked.ctx, await _told(act, asked, words))
 
 
-async def _told(act: FileAct, asked: Asked, words: FileCodec) -> JSON:
+async def _told(act: FileAct, asked: BatchQuery, words: FileCodec) -> JSON:
     match act:
         case "list":
             return await _list(asked, words)
@@ -79,7 +79,7 @@ async def _told(act: FileAct, asked: Asked, words: FileCodec) -> JSON:
             return words.show(await _known(asked, words))
 
 
-async def _known(asked: Asked, words: FileCodec) -> StoredFile:
+async def _known(asked: BatchQuery, words: FileCodec) -> StoredFile:
     """Return the file that is asked for.
 
     Raises:
@@ -92,7 +92,7 @@ async def _known(asked: Asked, words: FileCodec) -> StoredFile:
     return file
 
 
-async def _list(asked: Asked, words: FileCodec) -> JSON:
+async def _list(asked: BatchQuery, words: FileCodec) -> JSON:
     limit, order = asked.limit(USUAL_PAGE, LONGEST_PAGE), asked.query("order") or "desc"
     if order not in ORDERS:
         raise WireError("$.order", "expected `asc` or `desc`")
@@ -103,7 +103,7 @@ async def _list(asked: Asked, words: FileCodec) -> JSON:
     return words.page([words.show(file) for file in files[:limit]], size_of(files, limit))
 
 
-async def _upload(asked: Asked, words: FileCodec) -> StoredFile:
+async def _upload(asked: BatchQuery, words: FileCodec) -> StoredFile:
     """Keep the file of a form; of one that is refused, or does not come whole, nothing stays.
 
     Raises:
@@ -127,7 +127,7 @@ async def _upload(asked: Asked, words: FileCodec) -> StoredFile:
     return file
 
 
-def _form(content_type: str) -> Form:
+def _form(content_type: str) -> MultipartForm:
     """Return what reads a form.
 
     Raises:
@@ -135,13 +135,13 @@ def _form(content_type: str) -> Form:
         WireError: the content type is none of a form's.
     """
     try:
-        from xenoglot.gateway.batches.multipart import Form  # noqa: PLC0415  an extra
+        from xenoglot.gateway.batches.multipart import MultipartForm  # noqa: PLC0415  an extra
     except ImportError:
         raise FailureError(NO_FORMS) from None
-    return Form(content_type)
+    return MultipartForm(content_type)
 
 
-async def _keep(asked: Asked, form: Form, name: str) -> int:
+async def _keep(asked: BatchQuery, form: MultipartForm, name: str) -> int:
     """Keep the bytes of the file in a form, as they come; return how many they are."""
     most = asked.settings.max_bytes
     keeper, size, number = asked.keeper, 0, 0
@@ -176,7 +176,7 @@ async def _pieces(exchange: Exchange, limit: int) -> AsyncGenerator[bytes]:
         yield await exchange.read_body(limit)
 
 
-def _finished(form: Form, file: StoredFile, size: int, words: FileCodec) -> StoredFile:
+def _finished(form: MultipartForm, file: StoredFile, size: int, words: FileCodec) -> StoredFile:
     """Return what is known of a file, its form having come.
 
     Raises:
@@ -203,7 +203,7 @@ def _finished(form: Form, file: StoredFile, size: int, words: FileCodec) -> Stor
     )
 
 
-def _lifetime(form: Form) -> JSON:
+def _lifetime(form: MultipartForm) -> JSON:
     """Return `expires_after` as an object; a form spells its members out.
 
     Raises:
@@ -218,7 +218,7 @@ def _lifetime(form: Form) -> JSON:
     return {"anchor": anchor, "seconds": number}
 
 
-async def _content(asked: Asked, file: StoredFile) -> None:
+async def _content(asked: BatchQuery, file: StoredFile) -> None:
     """Send the bytes of a file."""
     exchange, record = asked.exchange, asked.record
     async with aclosing(content(asked.keeper, file)) as pieces:
@@ -237,7 +237,7 @@ async def _content(asked: Asked, file: StoredFile) -> None:
         exchange.abort()
 
 
-async def content(keeper: Keeper, file: StoredFile) -> AsyncGenerator[bytes]:
+async def content(keeper: StoreService, file: StoredFile) -> AsyncGenerator[bytes]:
     """Yield the bytes of a file.
 
     Raises:
@@ -254,7 +254,7 @@ async def content(keeper: Keeper, file: StoredFile) -> AsyncGenerator[bytes]:
         yield found[-1][1]
 
 
-async def results(keeper: Keeper, owner: str, batch: str, outcomes: Sequence[str]) -> AsyncGenerator[bytes]:
+async def results(keeper: StoreService, owner: str, batch: str, outcomes: Sequence[str]) -> AsyncGenerator[bytes]:
     """Yield what came of the requests of a batch, in their order.
 
     Raises:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.batch_lines import BatchLine
     from xenoglot.codec.features.batch import Batch
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
 
 BLANKS = 10
 """A file has at most so many times the lines that may be requests: blank ones cost time, too."""
@@ -88,7 +88,7 @@ class Inputs:
         self.hopeless = self.hopeless or len(self.mistakes) >= MAX_INPUT_ERRORS
 
 
-async def read_input(keeper: Keeper, batch: Batch, most: int, longest: int) -> Batch:
+async def read_input(keeper: StoreService, batch: Batch, most: int, longest: int) -> Batch:
     """Keep the requests that stand in the file of a batch, from the beginning; return it with what is known now.
 
     Raises:

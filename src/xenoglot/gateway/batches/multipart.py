@@ -32,7 +32,7 @@ _SILENT.disabled = True
 _FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 
-class Form:
+class MultipartForm:
     """Reads a form. `fields` are by their names; `name` is that of the file, `done` whether the form is whole."""
 
     def __init__(self, content_type: str) -> None:

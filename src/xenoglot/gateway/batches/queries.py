@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.settings import BatchSettings
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.endpoint.request_body import BodyReader
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
     from xenoglot.store.records import Order
 
 BatchAct: TypeAlias = Literal["create", "list", "retrieve", "cancel", "delete", "results"]
@@ -31,10 +31,10 @@ ORDERS: Mapping[str, Order] = {"asc": "asc", "desc": "desc"}
 _LONGEST_NUMBER = 9
 
 
-class Asked:
+class BatchQuery:
     """What is asked, by whom."""
 
-    def __init__(self, ctx: RequestContext, keeper: Keeper, bodies: BodyReader, settings: BatchSettings) -> None:
+    def __init__(self, ctx: RequestContext, keeper: StoreService, bodies: BodyReader, settings: BatchSettings) -> None:
         self.ctx = ctx
         self.exchange = ctx.exchange
         self.dialect = ctx.dialect

@@ -12,7 +12,7 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.config.settings import BatchSettings
 from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.routes import EndpointRow
-from xenoglot.gateway.store_service import OFF, Keeper
+from xenoglot.gateway.store_service import OFF, StoreService
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _FILE_ACTS: tuple[tuple[str, str, FileAct], ...] = (
 class BatchEndpoints(Struct, frozen=True):
     """Serves files and batches. `notify` tells what runs batches that there is news."""
 
-    keeper: Keeper | None
+    keeper: StoreService | None
     bodies: BodyReader
     settings: BatchSettings
     notify: Callable[[], object]
@@ -82,15 +82,15 @@ class BatchEndpoints(Struct, frozen=True):
         keeper = self._must_be_on()
         from xenoglot.gateway.batches import endpoints, queries  # noqa: PLC0415  see above
 
-        await endpoints.serve(act, queries.Asked(ctx, keeper, self.bodies, self.settings), self.notify)
+        await endpoints.serve(act, queries.BatchQuery(ctx, keeper, self.bodies, self.settings), self.notify)
 
     async def _file(self, act: FileAct, ctx: RequestContext) -> None:
         keeper = self._must_be_on()
         from xenoglot.gateway.batches import files, queries  # noqa: PLC0415  see above
 
-        await files.serve(act, queries.Asked(ctx, keeper, self.bodies, self.settings))
+        await files.serve(act, queries.BatchQuery(ctx, keeper, self.bodies, self.settings))
 
-    def _must_be_on(self) -> Keeper:
+    def _must_be_on(self) -> StoreService:
         if self.keeper is None:
             raise FailureError(OFF)
         if not self.settings.enabled:

@@ -20,7 +20,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.errors import FailureError
-from xenoglot.gateway.batches.worker import Work
+from xenoglot.gateway.batches.worker import BatchWorker
 from xenoglot.gateway.store_service import LEASE
 from xenoglot.store.records import StoreError
 
@@ -42,7 +42,7 @@ SHARE: Final = 4
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Runner:
+class BatchRunner:
     """Runs batches for one gateway, from `begin` on."""
 
     def __init__(self, services: BatchServices) -> None:
@@ -51,7 +51,7 @@ class Runner:
         self._services = services
         self._room = asyncio.Semaphore(services.settings.concurrency)
         """What requests under way take a place of."""
-        self.works: dict[Key, Work] = {}
+        self.works: dict[Key, BatchWorker] = {}
         self.stopped: float | None = None
         """When it was told to stop, by the loop's clock."""
         self._told = asyncio.Event()
@@ -119,7 +119,7 @@ class Runner:
 
     def _start(self, batch: Batch) -> None:
         key = (batch.owner, batch.id)
-        self.works[key] = work = Work(self._services, batch, self.process, self._room)
+        self.works[key] = work = BatchWorker(self._services, batch, self.process, self._room)
         work.task.add_done_callback(lambda _: self._forget(key))
         if self.stopped is not None:
             work.halt("stopped")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.features.batch import PARTS, StoredFile
 from xenoglot.errors import FailureError, whereabouts
-from xenoglot.gateway.batches.delayed import Waiting
+from xenoglot.gateway.batches.delayed import DelayedRequests
 from xenoglot.gateway.batches.execute import ask, left, model_of
 from xenoglot.gateway.batches.input_file import read_input
 from xenoglot.gateway.stored.background import AGAIN_SECONDS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.batch_lines import Unanswered
     from xenoglot.codec.features.batch import Batch, Ending, Phase
-    from xenoglot.gateway.batches.execute import BatchServices, Told
+    from xenoglot.gateway.batches.execute import BatchServices, LineResult
     from xenoglot.model.failure import FailureKind
     from xenoglot.store.batches import Request
 
@@ -46,11 +46,11 @@ USUAL_WAIT: Final = 5.0
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class LostError(Exception):
+class LeaseError(Exception):
     """The batch is somebody else's, or gone."""
 
 
-class Work:
+class BatchWorker:
     """One batch under way for `process`, each request in a place of `room`; `task` ends when nothing more is done."""
 
     def __init__(self, services: BatchServices, batch: Batch, process: str, room: asyncio.Semaphore) -> None:
@@ -63,7 +63,7 @@ class Work:
         self._store = services.keeper.store.batches
         self._halted: Halt | None = None
         self._asking: set[asyncio.Task[None]] = set()
-        self._waiting = Waiting()
+        self._waiting = DelayedRequests()
         self._tries: dict[int, int] = {}
         self._reading: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class Work:
     async def _run(self) -> None:
         try:
             await self._through()
-        except LostError:
+        except LeaseError:
             _logger.info("batch %s: another gateway has it, or it was deleted", self.batch.id)
         except (StoreError, FailureError) as error:  # its lease ends, and somebody takes it over
             _logger.error("batch %s waits: the store fails: %s", self.batch.id, error)  # noqa: TRY400  no texts
@@ -112,7 +112,7 @@ class Work:
         if self.batch.ending is None and self._halted is None:
             await self._ask_all()
         if self._halted == "lost":
-            raise LostError
+            raise LeaseError
         if self._halted == "stopped":
             await self._keeper.within(self._store.release(self._process, self.batch))
             return
@@ -206,12 +206,12 @@ class Work:
             self._waiting.rest(model, self._dispatcher.clock() + wait)
         self._waiting.put(number, model)
 
-    async def _keep(self, request: Request, told: Told) -> None:
+    async def _keep(self, request: Request, told: LineResult) -> None:
         result = Result("ok" if told.failure is None else "error", told.line, told.usage)
         if not await self._patiently(lambda: self._store.settle(self._process, self.batch, request, result)):
             self.halt("lost")
 
-    def _wait(self, number: int, told: Told) -> float | None:
+    def _wait(self, number: int, told: LineResult) -> float | None:
         """Return the seconds after which a request is asked again, `None` where what it came to is kept."""
         failure, chance = told.failure, self._dispatcher.chance()
         if failure is None or failure.kind not in TRIES:
@@ -253,7 +253,7 @@ class Work:
             files={file.part: file.id for file in made if file.part is not None},
         )
         if not await self._keeper.within(self._store.finish(self._process, over, made, now)):
-            raise LostError
+            raise LeaseError
 
     async def _leave(self, why: Unanswered) -> None:
         """Have each request that was not asked say so."""
@@ -262,7 +262,7 @@ class Work:
         while found := await self._keeper.within(self._store.unanswered(batch.owner, batch.id, number, PAGE)):
             results = [(number, left(batch, number, name, why)) for number, name in found]
             if not await self._keeper.within(self._store.leave(self._process, batch, results)):
-                raise LostError
+                raise LeaseError
 
     async def _files(self, now: float) -> list[StoredFile]:
         """Return the files that came of the batch: the answers, and the rest, where there are any."""
@@ -295,12 +295,12 @@ class Work:
         """Keep what is known of the batch now.
 
         Raises:
-            LostError: it is not ours any more.
+            LeaseError: it is not ours any more.
         """
         moments = batch.moments if phase == batch.phase else batch.moments | {phase: self._keeper.now()}
         self.batch = replace(batch, phase=phase, moments=moments)
         if not await self._keeper.within(self._store.save(self._process, self.batch)):
-            raise LostError
+            raise LeaseError
 
 
 _ENDINGS: dict[Halt, Ending] = {"cancelled": "cancelled", "expired": "expired"}

@@ -26,7 +26,7 @@ HEADERS: Final = [("accept", "image/png, image/jpeg, image/gif, image/webp"), ("
 """All that the other side is told: nothing of who asks, and no key."""
 
 
-class Fetcher:
+class ImageFetcher:
     """Fetches pictures. `resolve` gives the addresses of a host, `transport` makes what connects to them."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from xenoglot.gateway.media.fetch_image import Fetcher
+from xenoglot.gateway.media.fetch_image import ImageFetcher
 from xenoglot.model.content import File, Image, Nested, Remote, ToolResult
 
 if TYPE_CHECKING:
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def fetching(settings: FetchSettings) -> AsyncGenerator[Fetcher | None]:
+async def fetching(settings: FetchSettings) -> AsyncGenerator[ImageFetcher | None]:
     """Give what fetches, and let go of it at the end; `None` where nothing is to be fetched."""
     if not settings.enabled:
         yield None
         return
-    fetcher = Fetcher(settings)
+    fetcher = ImageFetcher(settings)
     try:
         yield fetcher
     finally:
         await fetcher.aclose()
 
 
-def inlined(server: Server, fetcher: Fetcher | None) -> Backend:
+def inlined(server: Server, fetcher: ImageFetcher | None) -> Backend:
     """Return the server with pictures fetched for it; itself where nothing is fetched."""
-    return server if fetcher is None else Inlining(server, fetcher)
+    return server if fetcher is None else InlineImageBackend(server, fetcher)
 
 
-class Inlining:
+class InlineImageBackend:
     """Answers as the server does, and lets it see what it would not fetch."""
 
-    def __init__(self, server: Server, fetcher: Fetcher) -> None:
+    def __init__(self, server: Server, fetcher: ImageFetcher) -> None:
         self.name = server.name
         self._server = server
         self._fetcher = fetcher

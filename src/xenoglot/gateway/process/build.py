@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
     from xenoglot.gateway.config.settings import UpstreamSettings
     from xenoglot.gateway.limits.limiter import Limiter
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
 
 
 @asynccontextmanager
@@ -76,7 +76,7 @@ async def build_gateway(
 
 
 @asynccontextmanager
-async def _keeper(config: Config) -> AsyncGenerator[Keeper | None]:
+async def _keeper(config: Config) -> AsyncGenerator[StoreService | None]:
     store = open_store(config.store_url, os.environ)
     if config.store.url == OFF:
         yield None

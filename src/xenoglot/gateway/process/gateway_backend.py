@@ -13,9 +13,9 @@ from xenoglot.gateway.api.embeddings import embed
 from xenoglot.gateway.api.models import list_models
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.single_backend import single_backend
-from xenoglot.gateway.relay.envelope import Telling
+from xenoglot.gateway.relay.envelope import ResponseEnvelope
 from xenoglot.gateway.routing.reservation import Demand
-from xenoglot.gateway.upstream.call import Asking, passed_on
+from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
 from xenoglot.gateway.upstream.emulate import reading
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
 
@@ -71,10 +71,10 @@ class GatewayBackend:
         record.asked(request.model, stream=request.stream)
         record.routed(plan.route)
         passed = passed_on(call.headers, dialect)
-        asking = Asking(gateway.services, plan, dialect, call.headers, passed, record, request, call.body)
+        asking = UpstreamCall(gateway.services, plan, dialect, call.headers, passed, record, request, call.body)
         asking.losses = call.losses
         answer = await asking.answer()
-        observe = Telling(asking).observe
+        observe = ResponseEnvelope(asking).observe
         if isinstance(answer, ByteAnswer):
             return replace(answer, pieces=_pieces(answer, observe))
         return replace(answer, batches=_batches(answer, observe))
@@ -110,7 +110,7 @@ class GatewayBackend:
     async def aclose(self) -> None:
         """Nothing is held: the gateway belongs to whoever assembled it."""
 
-    def _plan(self, model: str, losses: Losses) -> Plan:
+    def _plan(self, model: str, losses: Losses) -> RoutePlan:
         plan = self._gateway.models.plan(model or self.name)
         if plan.route.on_loss == "refuse":
             losses.strict = True

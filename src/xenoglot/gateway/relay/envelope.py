@@ -13,7 +13,7 @@ from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.stage import Pipeline
 from xenoglot.errors import FailureError
 from xenoglot.gateway.observability.request_log import LOSSES
-from xenoglot.gateway.relay.response_ids import Identify
+from xenoglot.gateway.relay.response_ids import ResponseIds
 from xenoglot.gateway.relay.usage_estimate import usage_estimate
 from xenoglot.model.events import Failed, Finished, TextDelta, UsageReported
 from xenoglot.model.failure import Failure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.relay.usage_estimate import UsageEstimate
-    from xenoglot.gateway.upstream.call import Asking
+    from xenoglot.gateway.upstream.call import UpstreamCall
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
@@ -33,12 +33,12 @@ JSON_TYPE = "application/json"
 _UNBUFFERED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 
 
-class Telling:
+class ResponseEnvelope:
     """One answer and the client that asked for it, in its dialect."""
 
     __slots__ = ("_asking", "_dialect", "_record", "_request", "framing", "losses")
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: UpstreamCall) -> None:
         self.framing = asking.record.framing or asking.dialect.framing
         self.losses = asking.losses
         self._dialect = asking.dialect
@@ -67,7 +67,7 @@ class Telling:
             if candidate.finish is not None:
                 self._record.finish = candidate.finish.reason
 
-    def encoder(self, identify: Identify) -> StreamWriter:
+    def encoder(self, identify: ResponseIds) -> StreamWriter:
         """Return what makes bytes of the events that `identify` has completed."""
         encoder = self._dialect.stream_encoder(self._request, self.losses)
         estimate, shown = self._usage_estimate(), self._asking.reasoning_filter()
@@ -84,12 +84,12 @@ class Telling:
         encode = encode_json if size < LARGE else encode_large
         return encode(self._dialect.encode_response(told, self._request, self.losses))
 
-    def identify(self, *, early: bool = False) -> Identify:
+    def identify(self, *, early: bool = False) -> ResponseIds:
         """Return what names an answer; `early` where it may have to begin before its own name is known."""
         request_id, kept = self._record.request_id, self._record.answer_id
         own = kept or self._dialect.id_prefix + request_id.removeprefix("req_")
         lost = self._lost_early() if early else None
-        return Identify(own, self._asking.model, request_id, kept=kept is not None, early=lost)
+        return ResponseIds(own, self._asking.model, request_id, kept=kept is not None, early=lost)
 
     def _usage_estimate(self) -> UsageEstimate | None:
         """Return what estimates counts that the upstream does not report; `None` where the client needs none."""

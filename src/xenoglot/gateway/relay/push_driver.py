@@ -24,9 +24,9 @@ from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.errors import FailureError
 from xenoglot.gateway.endpoint.request_runner import CANCELLED, RequestRunner
 from xenoglot.gateway.http.exchange import ClientDisconnectedError
-from xenoglot.gateway.relay.envelope import OK, Telling
-from xenoglot.gateway.relay.push_response import WholePassing
-from xenoglot.gateway.relay.push_stream import BytesPassing, EventsPassing
+from xenoglot.gateway.relay.envelope import OK, ResponseEnvelope
+from xenoglot.gateway.relay.push_response import NonStreamingRelay
+from xenoglot.gateway.relay.push_stream import ByteStreamRelay, EventStreamRelay
 from xenoglot.gateway.relay.task_driver import RelayEndpoint, StartedCall
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.relay.push_sink import Attempt
-    from xenoglot.gateway.upstream.call import Asking
+    from xenoglot.gateway.upstream.call import UpstreamCall
 
 
-class Way(Protocol):
+class AnswerRelay(Protocol):
     """How the answer to a request passes."""
 
     begun: bool
@@ -62,7 +62,7 @@ class PushServices(NamedTuple):
     requests: RequestRunner
 
 
-class Passage:
+class PushRelay:
     """One request on its way: begun by `start`, over when it is no longer among those in flight."""
 
     __slots__ = (
@@ -88,13 +88,13 @@ class Passage:
     )
 
     def __init__(
-        self, client: PushExchange, ctx: RequestContext, services: PushServices, asking: Asking, attempt: Attempt
+        self, client: PushExchange, ctx: RequestContext, services: PushServices, asking: UpstreamCall, attempt: Attempt
     ) -> None:
         self.client = client
         self.dialect = ctx.dialect
         self.record = ctx.record
         self.asking = asking
-        self.telling = Telling(asking)
+        self.telling = ResponseEnvelope(asking)
         self.loop = asyncio.get_running_loop()
         self.reply: UpstreamResponse | None = None
         self._ctx = ctx
@@ -110,7 +110,7 @@ class Passage:
         """Whether a task that is to do the rest is to be told that it may not."""
         self._dialling: asyncio.Task[Asked] | None = None
         self._silence: asyncio.TimerHandle | None = None
-        self._way: Way | None = None
+        self._way: AnswerRelay | None = None
 
     def start(self) -> None:
         """Ask the target."""
@@ -216,7 +216,7 @@ class Passage:
             self._way = way
         way.look()
 
-    def _begin(self, asked: Asked) -> Way | None:
+    def _begin(self, asked: Asked) -> AnswerRelay | None:
         """Return how the answer passes, whose head is here; `None` where that is not for us to see."""
         if asked.head is None or asked.head.status != OK or asked.head.values(b"content-encoding"):
             return None
@@ -230,10 +230,10 @@ class Passage:
             return None
         limits = remote.limits(reply)
         if not streams:
-            return WholePassing(self, attempt, reply, limits)
+            return NonStreamingRelay(self, attempt, reply, limits)
         if attempt.composed.verbatim:
-            return BytesPassing(self, reply, limits, remote.watch())
-        return EventsPassing(self, reply, limits, remote.reader(attempt.call), attempt.recorder)
+            return ByteStreamRelay(self, reply, limits, remote.watch())
+        return EventStreamRelay(self, reply, limits, remote.reader(attempt.call), attempt.recorder)
 
     def _attend(self, asked: Asked) -> None:
         self._asked = asked

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Response
 
 
-class WholePassing:
+class NonStreamingRelay:
     """The answer to a request that asks for one piece."""
 
     begun = False

@@ -9,7 +9,7 @@ from msgspec import Struct
 from xenoglot.backends.backend import Call
 from xenoglot.backends.remote.backend import Remote
 from xenoglot.backends.remote.passthrough import UpstreamRequest
-from xenoglot.gateway.routing.reservation import Hold
+from xenoglot.gateway.routing.reservation import Reservation
 from xenoglot.gateway.upstream.preserve_reasoning import Recorder
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.gateway.http.application import PushExchange
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.gateway.relay.envelope import Telling
+    from xenoglot.gateway.relay.envelope import ResponseEnvelope
 
 
 class Attempt(Struct):
@@ -27,7 +27,7 @@ class Attempt(Struct):
     `recorder` stores what the client may strip of the answer; `None`: that is not kept.
     """
 
-    hold: Hold
+    hold: Reservation
     remote: Remote
     call: Call
     composed: UpstreamRequest
@@ -39,7 +39,7 @@ class Sink(Protocol):
 
     client: PushExchange
     record: RequestLog
-    telling: Telling
+    telling: ResponseEnvelope
     loop: asyncio.AbstractEventLoop
     started: float
     """When the target was called, by the loop's clock."""

@@ -32,7 +32,7 @@ _REFUSED = (FailureError, LossError, WireError, RecursionError)
 """What says that an answer cannot be told."""
 
 
-class _StreamPassing(Generic[Stage_]):
+class _StreamRelay(Generic[Stage_]):
     """What all streams have in common: their beginning, their silences, and how they fail."""
 
     _tells_events: ClassVar[bool]
@@ -178,7 +178,7 @@ class _StreamPassing(Generic[Stage_]):
         return self._encoder.write((Ping(),))
 
 
-class EventsPassing(_StreamPassing[GuardedReader]):
+class EventStreamRelay(_StreamRelay[GuardedReader]):
     """The answer of a server of another dialect, or one whose bytes must change.
 
     A `recorder` stores what the client may strip of it.
@@ -231,7 +231,7 @@ class EventsPassing(_StreamPassing[GuardedReader]):
         self._passage.over()
 
 
-class BytesPassing(_StreamPassing[PassthroughMonitor]):
+class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
     """The answer of a server of the client's own dialect: its bytes, and somebody who watches."""
 
     _tells_events = False

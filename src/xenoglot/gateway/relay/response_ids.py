@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xenoglot.model.response import Response
 
 
-class Identify:
+class ResponseIds:
     """Give an answer that came without id, model or time those of our own making, and a failure its request's id.
 
     An answer that is `kept` has our id whether it came with one or not. One that may begin `early` does so with the

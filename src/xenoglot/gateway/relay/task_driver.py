@@ -27,9 +27,9 @@ from xenoglot.codec.requests.bounds import bounded
 from xenoglot.codec.requests.url_params import informed
 from xenoglot.errors import FailureError, WireError
 from xenoglot.gateway.endpoint.request_body import BodyReader
-from xenoglot.gateway.relay.envelope import JSON_TYPE, OK, Telling
+from xenoglot.gateway.relay.envelope import JSON_TYPE, OK, ResponseEnvelope
 from xenoglot.gateway.routing.default_model import with_model
-from xenoglot.gateway.upstream.call import Asking, passed_on
+from xenoglot.gateway.upstream.call import UpstreamCall, passed_on
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.model.events import Failed, Ping, Started
 from xenoglot.model.fold import Folder
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.gateway.relay.response_ids import Identify
-    from xenoglot.gateway.routing.reservation import Hold
-    from xenoglot.gateway.routing.router import Plan
+    from xenoglot.gateway.relay.response_ids import ResponseIds
+    from xenoglot.gateway.routing.reservation import Reservation
+    from xenoglot.gateway.routing.router import RoutePlan
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
     from xenoglot.model.json import JSON
@@ -63,7 +63,7 @@ class StartedCall(NamedTuple):
     `answer` gives the answer of the target that was called, whose reservation is `hold`.
     """
 
-    hold: Hold
+    hold: Reservation
     answer: Callable[[], Awaitable[Answer]]
     waited: float
 
@@ -100,11 +100,11 @@ class RelayEndpoint(Struct, frozen=True):
                 untouched = await offload(size, lambda: self._untouched(body, value, dialect, plan))
             headers = exchange.headers
             passed = passed_on(headers, dialect)
-            asking = Asking(self.services, plan, dialect, headers, passed, record, request, untouched, size)
+            asking = UpstreamCall(self.services, plan, dialect, headers, passed, record, request, untouched, size)
             relay = _Relay(exchange, asking, self.ping_interval)
             await (relay.stream() if request.stream else relay.whole())
 
-    async def go_on(self, ctx: RequestContext, asking: Asking, begun: StartedCall) -> None:
+    async def go_on(self, ctx: RequestContext, asking: UpstreamCall, begun: StartedCall) -> None:
         """Answer a request that was `begun` without a task.
 
         Raises:
@@ -115,7 +115,7 @@ class RelayEndpoint(Struct, frozen=True):
         with refusing():
             await (relay.stream() if asking.request.stream else relay.whole())
 
-    def _untouched(self, body: bytes, value: JSON, dialect: Dialect, plan: Plan) -> bytes:
+    def _untouched(self, body: bytes, value: JSON, dialect: Dialect, plan: RoutePlan) -> bytes:
         """Return the client's own bytes for a server of its dialect, who must read in them what was read here (C13)."""
         upstreams = [self.services.models.upstream(route) for route in plan.routes]
         alike = any(upstream is not None and upstream.speaks(dialect.name) for upstream in upstreams)
@@ -150,7 +150,7 @@ def framing_of(dialect: Dialect, query: str) -> Framing:
 class _Relay:
     """One request on its way through."""
 
-    def __init__(self, exchange: Exchange, asking: Asking, interval: float, waited: float = 0.0) -> None:
+    def __init__(self, exchange: Exchange, asking: UpstreamCall, interval: float, waited: float = 0.0) -> None:
         self.ask: Callable[[], Awaitable[Answer]] = asking.answer
         """What gives the answer as it begins."""
         self._exchange = exchange
@@ -158,7 +158,7 @@ class _Relay:
         self._waited = waited
         self._interval = interval
         self._record = asking.record
-        self._telling = Telling(asking)
+        self._telling = ResponseEnvelope(asking)
 
     async def whole(self) -> None:
         """Answer in one piece."""
@@ -193,7 +193,7 @@ class _Relay:
             if answer is not None:
                 await answer.aclose()
 
-    async def _pass(self, answer: Answer, identify: Identify, writer: _StreamWriter) -> None:
+    async def _pass(self, answer: Answer, identify: ResponseIds, writer: _StreamWriter) -> None:
         if not isinstance(answer, ByteAnswer):
             await self._pass_events(answer.batches, writer)
         elif identify.begun:
@@ -253,7 +253,7 @@ class _Relay:
         return self._telling.begin_stream(answer.limits if answer is not None else None, sure=known)
 
 
-def _fold(batch: Sequence[Event], identify: Identify, folder: Folder) -> None:
+def _fold(batch: Sequence[Event], identify: ResponseIds, folder: Folder) -> None:
     for event in batch:
         for identified in identify.feed(event):
             folder.feed(identified)

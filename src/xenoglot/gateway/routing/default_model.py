@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xenoglot.gateway.auth.keys import Principal
-    from xenoglot.gateway.routing.router import Plan, Router
+    from xenoglot.gateway.routing.router import RoutePlan, Router
     from xenoglot.model.json import JSON
 
 
@@ -46,7 +46,7 @@ def sole_model(router: Router, client: Principal, *, embeds: bool = False) -> st
     return _sole(plans, patterns)
 
 
-def _sole(plans: dict[str, Plan], patterns: Iterable[Plan]) -> str | None:
+def _sole(plans: dict[str, RoutePlan], patterns: Iterable[RoutePlan]) -> str | None:
     """Return the first of the names, if all of them and the patterns lead to the same targets."""
     targets = {tuple((route.backend, route.model) for route in plan.routes) for plan in (*plans.values(), *patterns)}
     return next(iter(plans), None) if len(targets) == 1 else None

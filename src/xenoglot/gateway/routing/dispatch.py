@@ -6,8 +6,8 @@ one begins to answer; nothing has gone to the client by then, so whatever failed
 last one the wait between tries doubles, with jitter, and no such wait holds anything of the target. What all requests
 may cost in further tries is bounded (`policy.retry.Budget`), so that an outage does not become a storm.
 
-What a request holds while it is under way (its place, its tokens, its key, its probe of a breaker) is a `Hold`, given
-back once: by whoever reads the answer, when it is over.
+What a request holds while it is under way (its place, its tokens, its key, its probe of a breaker) is a
+`Reservation`, given back once: by whoever reads the answer, when it is over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec.structs import replace
 
 from xenoglot.errors import FailureError, LossError, WireError
-from xenoglot.gateway.routing.reservation import Hold
+from xenoglot.gateway.routing.reservation import Reservation
 from xenoglot.model.failure import Failure
 from xenoglot.policy.affinity import prefix_of, session_of
 from xenoglot.policy.capabilities import matches_when, needs_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from xenoglot.gateway.routing.reservation import Demand, Dispatcher
-    from xenoglot.gateway.routing.router import Plan, Route
+    from xenoglot.gateway.routing.router import Route, RoutePlan
     from xenoglot.model.request import Request
     from xenoglot.policy.capabilities import Need
     from xenoglot.policy.retry import RetryBudget
@@ -66,8 +66,8 @@ class Dispatch(Generic[Answered]):
         """What came of a first try that was begun before."""
 
     async def go_on_from(
-        self, routes: Sequence[Route], hold: Hold, begun: Callable[[], Awaitable[Answered]], waited: float
-    ) -> tuple[Answered, Hold]:
+        self, routes: Sequence[Route], hold: Reservation, begun: Callable[[], Awaitable[Answered]], waited: float
+    ) -> tuple[Answered, Reservation]:
         """Do what `run` does after `begin` gave `hold`; `begun` gives what the first of `routes` has answered.
 
         It has been `waited` for so many seconds.
@@ -84,7 +84,7 @@ class Dispatch(Generic[Answered]):
             hold.drop()
             raise
 
-    async def run(self, routes: Sequence[Route]) -> tuple[Answered, Hold]:
+    async def run(self, routes: Sequence[Route]) -> tuple[Answered, Reservation]:
         """Ask `routes` one after another; return the first answer, and what is to be given back when it is over.
 
         Raises:
@@ -92,7 +92,7 @@ class Dispatch(Generic[Answered]):
             LossError: none of them can express the request. `WireError` alike.
         """
         dispatcher = self._dispatcher
-        hold = Hold(dispatcher, self._record)
+        hold = Reservation(dispatcher, self._record)
         try:
             if scopes := dispatcher.scopes.of_request(self._plan.name, self._demand.owner):
                 await hold.enter(scopes, self._demand.owner, self._demand.tokens())
@@ -103,7 +103,7 @@ class Dispatch(Generic[Answered]):
             raise
         return answer, hold
 
-    async def go_on(self, routes: Sequence[Route], hold: Hold, failure: Failure) -> Answered:
+    async def go_on(self, routes: Sequence[Route], hold: Reservation, failure: Failure) -> Answered:
         """Ask `routes` for the rest of an answer that broke off with `failure`; `hold` is what it was held by.
 
         Raises:
@@ -117,14 +117,14 @@ class Dispatch(Generic[Answered]):
         self._began = self._dispatcher.clock()
         return await self._first(routes, hold)
 
-    async def _first(self, routes: Sequence[Route], hold: Hold) -> Answered:
+    async def _first(self, routes: Sequence[Route], hold: Reservation) -> Answered:
         for route in routes:
             answer = await self._target(route, hold, last=route is routes[-1])
             if answer is not None:
                 return answer
         raise self._given_up()
 
-    async def _target(self, route: Route, hold: Hold, *, last: bool) -> Answered | None:
+    async def _target(self, route: Route, hold: Reservation, *, last: bool) -> Answered | None:
         """Ask one target, as often as is worth it; return `None` where another one is to be asked.
 
         Raises:
@@ -155,7 +155,7 @@ class Dispatch(Generic[Answered]):
                 await self._dispatcher.sleep(wait)
         raise self._given_up()
 
-    async def _try(self, route: Route, hold: Hold, *, last: bool) -> Answered:
+    async def _try(self, route: Route, hold: Reservation, *, last: bool) -> Answered:
         """Ask one target once.
 
         Raises:
@@ -185,7 +185,7 @@ class Dispatch(Generic[Answered]):
         self._asked = route
         return answer
 
-    def _not_asked(self, hold: Hold) -> None:
+    def _not_asked(self, hold: Reservation) -> None:
         """Take back what was noted of a try: the request could not be written for that target, so nothing was sent."""
         hold.release(0, asked=False)
         self._tries -= 1
@@ -193,7 +193,9 @@ class Dispatch(Generic[Answered]):
         if self._asked is not None:
             self._record.routed(self._asked)
 
-    def _wait(self, failure: Failure, verdict: FailureAction, attempt: int, hold: Hold, *, last: bool) -> float | None:
+    def _wait(
+        self, failure: Failure, verdict: FailureAction, attempt: int, hold: Reservation, *, last: bool
+    ) -> float | None:
         """Return the seconds until the same target is tried again, `None` where it is not.
 
         It is tried at once with another key; else, as long as there are other targets, these are asked instead.
@@ -228,7 +230,7 @@ class Dispatch(Generic[Answered]):
         self._spent = self._left < 0 or not self._budget.spend(self._dispatcher.clock())
         return not self._spent
 
-    def _judged(self, failure: Failure, hold: Hold) -> FailureAction:
+    def _judged(self, failure: Failure, hold: Reservation) -> FailureAction:
         """Return what a failure means; where the target was not even asked, it was in nobody's power."""
         return judge(failure, hold.retry, fallback_on=self._plan.fallback_on) if hold.asked else CROWDED
 
@@ -249,14 +251,14 @@ class Dispatch(Generic[Answered]):
         return FailureError(failure, error.limits)
 
 
-def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -> Hold | None:
+def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -> Reservation | None:
     """Take all that it takes to ask the target of `route`, and note that it is asked.
 
     `None`, and nothing is held, where that would be a wait, or is refused: `Dispatch.run` then begins with it anew.
     """
     plan, record = demand.plan, demand.record
     owner, now, scopes = record.client.owner, dispatcher.clock(), dispatcher.scopes
-    hold = Hold(dispatcher, record)
+    hold = Reservation(dispatcher, record)
     own = scopes.of_request(plan.name, owner)
     if own and not hold.enter_at_once(own, owner, demand.tokens()):
         return None
@@ -276,7 +278,7 @@ def begin(dispatcher: Dispatcher, demand: Demand, route: Route, *, last: bool) -
 
 
 def fitting(
-    plan: Plan, request: Request, size: Callable[[], int], lacks: Callable[[Route], frozenset[Need]]
+    plan: RoutePlan, request: Request, size: Callable[[], int], lacks: Callable[[Route], frozenset[Need]]
 ) -> Sequence[Route]:
     """Return the routes of `plan` that are meant for `request`, whose prompt is of this `size`, and can answer it.
 
@@ -290,7 +292,9 @@ def fitting(
     return [route for route in meant if needs.isdisjoint(lacks(route))] or meant
 
 
-def ordered(dispatcher: Dispatcher, plan: Plan, routes: Sequence[Route], group: str | None = None) -> Sequence[Route]:
+def ordered(
+    dispatcher: Dispatcher, plan: RoutePlan, routes: Sequence[Route], group: str | None = None
+) -> Sequence[Route]:
     """Return `routes` in the order in which they are to be asked."""
     if len(routes) == 1:
         return routes
@@ -302,7 +306,7 @@ def ordered(dispatcher: Dispatcher, plan: Plan, routes: Sequence[Route], group: 
     return [routes[index] for index in order(candidates, plan.strategy, loads, dispatcher.chance(), group)]
 
 
-def group_of(plan: Plan, request: Request, headers: Sequence[tuple[str, str]], keys: int) -> str | None:
+def group_of(plan: RoutePlan, request: Request, headers: Sequence[tuple[str, str]], keys: int) -> str | None:
     """Return what keeps requests together at one target and key, where there is a choice to be made."""
     if plan.affinity == "none" or (len(plan.routes) == 1 and keys <= 1):
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.gateway.config.settings import UpstreamSettings
-    from xenoglot.gateway.routing.router import Plan, Route, Router
+    from xenoglot.gateway.routing.router import Route, RoutePlan, Router
 
 
 class ModelRouter:
@@ -31,7 +31,7 @@ class ModelRouter:
         self.backends = backends
         self.upstreams = upstreams
 
-    def plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Plan:
+    def plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> RoutePlan:
         """Return who may answer to `model`; with and without `tag` behind it the name means the same to the client.
 
         Raises:
@@ -57,7 +57,7 @@ class ModelRouter:
         """
         return self.plan(model, tag, client=client).route
 
-    def embedding_plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> Plan:
+    def embedding_plan(self, model: str, tag: str = "", *, client: Principal = EVERYBODY) -> RoutePlan:
         """Return who may make embeddings for `model`; where any name will do, the model whose trade that is.
 
         Raises:

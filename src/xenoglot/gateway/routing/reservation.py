@@ -15,8 +15,8 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.limits.limiter import Limiter
 from xenoglot.gateway.limits.scopes import Scopes
 from xenoglot.gateway.observability.request_log import RequestLog
-from xenoglot.gateway.routing.router import Plan
-from xenoglot.gateway.routing.target_health import ONCE, Ward
+from xenoglot.gateway.routing.router import RoutePlan
+from xenoglot.gateway.routing.target_health import ONCE, TargetRegistry
 from xenoglot.model.failure import Failure
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from xenoglot.gateway.limits.limiter import Lease, Scope
     from xenoglot.gateway.routing.router import Route
-    from xenoglot.gateway.routing.target_health import Health
+    from xenoglot.gateway.routing.target_health import TargetHealth
     from xenoglot.policy.failure_policy import FailureAction
     from xenoglot.policy.retry import Retry
 
@@ -40,7 +40,7 @@ _THEIRS = frozenset({"upstream", "internal", "timeout", "overloaded", "rate_limi
 class Dispatcher(Struct, kw_only=True):
     """Targets and limits that requests share. `clock` gives monotonic seconds, `chance` numbers from 0 to 1."""
 
-    ward: Ward
+    ward: TargetRegistry
     limiter: Limiter
     scopes: Scopes
     clock: Callable[[], float] = time.monotonic
@@ -54,7 +54,7 @@ class Demand(Struct):
     `tokens` gives what it is expected to cost; `group` keeps requests together at one target and key.
     """
 
-    plan: Plan
+    plan: RoutePlan
     record: RequestLog
     tokens: Callable[[], int] = int
     group: str | None = None
@@ -65,7 +65,7 @@ class Demand(Struct):
         return self.record.client.owner
 
 
-class Hold:
+class Reservation:
     """What one request holds: of its own limits from the first to the last, of a target's while it is asked."""
 
     __slots__ = (
@@ -85,13 +85,13 @@ class Hold:
         self.asked = False
         """Whether the target has been asked."""
         self.key = 0
-        self.target: Health | None = None
+        self.target: TargetHealth | None = None
         """The target that was last meant to be asked."""
         self._dispatcher = dispatcher
         self._record = record
         self._mine: Lease | None = None
         self._lease: Lease | None = None
-        self._health: Health | None = None
+        self._health: TargetHealth | None = None
         self._ticket = 0
         self._before = 0
         """Tokens that were used at targets before this one."""

@@ -84,7 +84,7 @@ class Route(Struct, frozen=True, kw_only=True):
         )
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class RoutePlan(Struct, frozen=True, kw_only=True):
     """All ways that requests for a name can go, and how one is chosen; the name may be a pattern (`claude-*`).
 
     A route whose model is `ANY` goes by the name that was asked for.
@@ -114,17 +114,19 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Whether a name goes through it as it was asked for."""
         return any(route.model == ANY for route in self.routes)
 
-    def named(self, model: str) -> Plan:
+    def named(self, model: str) -> RoutePlan:
         """Return the plan of a request for `model`."""
         if not self.open:
             return self
         return structs.replace(self, routes=tuple(route.called(model) for route in self.routes))
 
 
-def single(name: str, backend: str, model: str = ANY, *, on_loss: OnLoss = "warn", substituted: bool = False) -> Plan:
+def single(
+    name: str, backend: str, model: str = ANY, *, on_loss: OnLoss = "warn", substituted: bool = False
+) -> RoutePlan:
     """Return the plan of a name or pattern to which one backend answers."""
     route = Route(backend=backend, model=model or _own(name), on_loss=on_loss, substituted=substituted)
-    return Plan(name=name, routes=(route,))
+    return RoutePlan(name=name, routes=(route,))
 
 
 def _own(name: str) -> str:
@@ -135,10 +137,10 @@ def _own(name: str) -> str:
 class Router:
     """Looks names up: exact ones first, then the patterns in their order, the first that fits."""
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
+    def __init__(self, plans: Sequence[RoutePlan]) -> None:
         self.patterns = tuple(plan for plan in plans if "*" in plan.name)
-        self._exact: dict[str, Plan] = {}
-        self._fitted: dict[str, Plan] = {}
+        self._exact: dict[str, RoutePlan] = {}
+        self._fitted: dict[str, RoutePlan] = {}
         """The plans of names that fitted a pattern, as they were asked for."""
         for plan in plans:
             if "*" not in plan.name:
@@ -149,7 +151,7 @@ class Router:
         """The names that are routed as such."""
         return tuple(self._exact)
 
-    def plan(self, model: str) -> Plan | None:
+    def plan(self, model: str) -> RoutePlan | None:
         """Return the ways of a request for `model`; `None` if nobody answers to it, or if that is no name."""
         plan = self._exact.get(model) or self._fitted.get(model)
         if plan is None and 0 < len(model) <= LONGEST_NAME and model.isprintable():
@@ -158,7 +160,7 @@ class Router:
                 plan = self._remember(model, found.named(model))
         return plan
 
-    def _remember(self, model: str, plan: Plan) -> Plan:
+    def _remember(self, model: str, plan: RoutePlan) -> RoutePlan:
         if len(self._fitted) >= REMEMBERED:
             self._fitted.clear()
         self._fitted[model] = plan
@@ -170,7 +172,7 @@ class Router:
         return None if plan is None else plan.route
 
 
-def plans(config: Config, embedded_model: str | None) -> tuple[Plan, ...]:
+def plans(config: Config, embedded_model: str | None) -> tuple[RoutePlan, ...]:
     """Return the plans that `config` means; `embedded_model` is the name of the usual embedded model, if it is served.
 
     Embedded models answer to their own names. A lone upstream without `[[models]]` answers to every other name; so
@@ -187,9 +189,9 @@ def plans(config: Config, embedded_model: str | None) -> tuple[Plan, ...]:
     return tuple(found)
 
 
-def _plan(config: Config, model: ModelSettings, embedded_model: str | None) -> Plan:
+def _plan(config: Config, model: ModelSettings, embedded_model: str | None) -> RoutePlan:
     targets = model.targets or (ModelTarget(upstream=model.upstream, model=model.model),)
-    return Plan(
+    return RoutePlan(
         name=model.name,
         routes=tuple(_route(config, model, target, embedded_model) for target in targets),
         strategy=model.strategy,

@@ -15,13 +15,13 @@ from xenoglot.policy.target_order import TargetLoad, averaged
 
 if TYPE_CHECKING:
     from xenoglot.gateway.config.load import Config
-    from xenoglot.gateway.routing.router import Plan, Route
+    from xenoglot.gateway.routing.router import Route, RoutePlan
 
 ONCE = Retry(attempts=1)
 """How often a backend of this process is asked: what it refuses it refuses on purpose, and it restarts itself."""
 
 
-class Measures(Struct, frozen=True, kw_only=True):
+class TargetMetrics(Struct, frozen=True, kw_only=True):
     """How a target is doing; `model` is empty where any name goes through. `latency` is in seconds to a first byte."""
 
     backend: str
@@ -32,7 +32,7 @@ class Measures(Struct, frozen=True, kw_only=True):
     open: bool
 
 
-class Health:
+class TargetHealth:
     """How one target is doing; a target is a model of a backend, or all that it has where any name goes through."""
 
     __slots__ = ("breaker", "busy", "keys", "latency", "retry", "running", "tries")
@@ -59,32 +59,32 @@ class Health:
         self.tries["answered"] += 1
 
 
-class Ward:
+class TargetRegistry:
     """The health of all targets. What belongs to an unchanged setting outlives a change of the others (`inherit`)."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._health: dict[tuple[str, str], Health] = {}
+        self._health: dict[tuple[str, str], TargetHealth] = {}
         """By backend and model; by backend alone where any name goes through."""
         self._budgets: dict[str, RetryBudget] = {}
 
-    def of(self, route: Route) -> Health:
+    def of(self, route: Route) -> TargetHealth:
         """Return the health of the target of `route`."""
         place = (route.backend, "" if route.named else route.model)
         return self._health.get(place) or self._begun(place)
 
-    def _begun(self, place: tuple[str, str]) -> Health:
+    def _begun(self, place: tuple[str, str]) -> TargetHealth:
         backend, _ = place
         upstream = self._config.upstreams.get(backend)
         if upstream is None:
-            found = Health(ONCE, 1, None)
+            found = TargetHealth(ONCE, 1, None)
         else:
             keys = len(self._config.upstream_keys(upstream))
-            found = Health(upstream.retry, keys, Breaker(upstream.breaker))
+            found = TargetHealth(upstream.retry, keys, Breaker(upstream.breaker))
         self._health[place] = found
         return found
 
-    def budget(self, plan: Plan) -> RetryBudget:
+    def budget(self, plan: RoutePlan) -> RetryBudget:
         """Return what further tries of requests by `plan` may cost."""
         found = self._budgets.get(plan.name)
         if found is None:
@@ -92,7 +92,7 @@ class Ward:
             found = self._budgets[plan.name] = RetryBudget(retry.budget, retry.budget_floor)
         return found
 
-    def inherit(self, other: Ward) -> None:
+    def inherit(self, other: TargetRegistry) -> None:
         """Take over what `other` remembers of upstreams whose settings and keys are still the same."""
         same = {
             name
@@ -102,14 +102,14 @@ class Ward:
         }
         self._health |= {place: found for place, found in other._health.items() if place[0] in same}
 
-    def measures(self, now: float) -> list[Measures]:
+    def measures(self, now: float) -> list[TargetMetrics]:
         """Return how each target is doing that was asked since the start."""
         return [_measures(place, found, now) for place, found in self._health.items()]
 
 
-def _measures(place: tuple[str, str], health: Health, now: float) -> Measures:
+def _measures(place: tuple[str, str], health: TargetHealth, now: float) -> TargetMetrics:
     backend, model = place
-    return Measures(
+    return TargetMetrics(
         backend=backend,
         model=model,
         tries=health.tries,

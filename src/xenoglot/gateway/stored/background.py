@@ -25,7 +25,7 @@ from xenoglot.errors import FailureError, WireError, whereabouts
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.observability.request_log import LOSSES, RequestLogger
 from xenoglot.gateway.relay.task_driver import RelayEndpoint, decode_request
-from xenoglot.gateway.store_service import LEASE, OFF, UNREACHABLE, Keeper, settled
+from xenoglot.gateway.store_service import LEASE, OFF, UNREACHABLE, StoreService, settled
 from xenoglot.gateway.stored.save import add_to_conversation, stored
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Response
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from xenoglot.gateway.endpoint.context import RequestContext
     from xenoglot.gateway.http.exchange import Exchange
     from xenoglot.gateway.observability.request_log import RequestLog
-    from xenoglot.gateway.stored.save import Remembered
+    from xenoglot.gateway.stored.save import ResolvedRequest
 
 OK = 200
 FRAMES = 200
@@ -62,11 +62,16 @@ _COMMENT: Final = b": ping\n\n"
 _logger = logging.getLogger("xenoglot.gateway")
 
 
-class Job:
+class BackgroundJob:
     """An answer in the making; `answer` is what the store has of it."""
 
     def __init__(
-        self, keeper: Keeper, state: StoredResponseCodec, framing: Framing, remembered: Remembered, answer: Stored
+        self,
+        keeper: StoreService,
+        state: StoredResponseCodec,
+        framing: Framing,
+        remembered: ResolvedRequest,
+        answer: Stored,
     ) -> None:
         self.answer = answer
         self.remembered = remembered
@@ -200,7 +205,7 @@ class Job:
 class JobExchange:
     """What the relay writes a job's answer into. It has the body of the request, as one for a stream."""
 
-    def __init__(self, exchange: Exchange, framing: Framing, job: Job) -> None:
+    def __init__(self, exchange: Exchange, framing: Framing, job: BackgroundJob) -> None:
         self.method = exchange.method
         self.path = exchange.path
         self.query = exchange.query
@@ -240,11 +245,11 @@ class JobExchange:
 class BackgroundJobs(Struct, frozen=True):
     """Begins jobs, and has clients follow their answers."""
 
-    keeper: Keeper | None
+    keeper: StoreService | None
     relay: RelayEndpoint
     observer: RequestLogger
 
-    async def start(self, ctx: RequestContext, remembered: Remembered) -> Job:
+    async def start(self, ctx: RequestContext, remembered: ResolvedRequest) -> BackgroundJob:
         """Store that there will be an answer, and begin to make it.
 
         Raises:
@@ -265,7 +270,7 @@ class BackgroundJobs(Struct, frozen=True):
             process=keeper.process,
             lease=now + LEASE,
         )
-        job = Job(keeper, spoken, dialect.framing, remembered, queued)
+        job = BackgroundJob(keeper, spoken, dialect.framing, remembered, queued)
         await keeper.need(keeper.store.put(queued))
         opening = background.opening(queued.response)
         try:
@@ -278,7 +283,7 @@ class BackgroundJobs(Struct, frozen=True):
         keeper.sweep()
         return job
 
-    async def tell(self, ctx: RequestContext, job: Job) -> None:
+    async def tell(self, ctx: RequestContext, job: BackgroundJob) -> None:
         """Answer the request that began a job: with its stream, or with the news that it is queued."""
         if job.answer.streamed:
             await self.follow(ctx, job.key, -1)
@@ -330,7 +335,7 @@ class BackgroundJobs(Struct, frozen=True):
             return BROKEN
         return None
 
-    def _speaking(self, dialect: Dialect) -> tuple[Keeper, StoredResponseCodec, Background]:
+    def _speaking(self, dialect: Dialect) -> tuple[StoreService, StoredResponseCodec, Background]:
         """Return who keeps, and what the dialect has to say of it.
 
         Raises:
@@ -342,7 +347,7 @@ class BackgroundJobs(Struct, frozen=True):
         return self.keeper, spoken, spoken.background
 
 
-async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: StoredResponseCodec) -> bytes:
+async def _last_comment(keeper: StoreService, key: tuple[str, str], spoken: StoredResponseCodec) -> bytes:
     """Return the comment that tells what an answer lost; nothing where nothing was."""
     answer = await keeper.get(*key, spoken)
     if answer is None or not answer.losses:
@@ -350,7 +355,7 @@ async def _last_comment(keeper: Keeper, key: tuple[str, str], spoken: StoredResp
     return encode_event(ServerSentEvent(b"", comment=f"{LOSSES}: {answer.losses}"))
 
 
-async def cancel(keeper: Keeper, spoken: StoredResponseCodec, answer: Stored) -> Stored:
+async def cancel(keeper: StoreService, spoken: StoredResponseCodec, answer: Stored) -> Stored:
     """Stop the making of an answer; return what became of it.
 
     Raises:
@@ -368,7 +373,7 @@ async def cancel(keeper: Keeper, spoken: StoredResponseCodec, answer: Stored) ->
     return await keeper.get(answer.owner, answer.id, spoken) or answer
 
 
-async def _is_done(keeper: Keeper, key: tuple[str, str], spoken: StoredResponseCodec) -> bool:
+async def _is_done(keeper: StoreService, key: tuple[str, str], spoken: StoredResponseCodec) -> bool:
     """Whether no more will be made of an answer."""
     if key in keeper.jobs:
         return False

@@ -16,7 +16,7 @@ from xenoglot.gateway.endpoint.request_body import BodyReader
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.endpoint.routes import EndpointRow
 from xenoglot.gateway.observability.request_log import LOSSES
-from xenoglot.gateway.store_service import OFF, Keeper, is_id
+from xenoglot.gateway.store_service import OFF, StoreService, is_id
 from xenoglot.gateway.stored.background import BackgroundJobs, cancel
 from xenoglot.store.records import UNDONE, Conversation, Window
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.store.records import Order, Stored
 
-    Told: TypeAlias = "Callable[[Asked], Awaitable[JSON]]"
+    Told: TypeAlias = "Callable[[StoredQuery], Awaitable[JSON]]"
 
 USUAL_PAGE = 20
 LONGEST_PAGE = 100
 """Items of a page: how many where nothing is said, and the most."""
 
 
-class Asked:
+class StoredQuery:
     """What is asked, by whom, of what."""
 
     def __init__(
-        self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: Keeper, state: StoredResponseCodec
+        self, ctx: RequestContext, endpoints: StoredEndpoints, keeper: StoreService, state: StoredResponseCodec
     ) -> None:
         self.ctx = ctx
         self.exchange = ctx.exchange
@@ -93,7 +93,7 @@ _ORDERS: dict[str, Order] = {"asc": "asc", "desc": "desc"}
 class StoredEndpoints(Struct, frozen=True):
     """Serves stored answers and conversations."""
 
-    keeper: Keeper | None
+    keeper: StoreService | None
     bodies: BodyReader
     auth: AuthService
     jobs: BackgroundJobs
@@ -136,7 +136,7 @@ class StoredEndpoints(Struct, frozen=True):
         """Find out what is asked, and send what is told; `None` was sent already."""
         if self.keeper is None or ctx.dialect.state is None:
             raise FailureError(OFF)
-        asked = Asked(ctx, self, self.keeper, ctx.dialect.state)
+        asked = StoredQuery(ctx, self, self.keeper, ctx.dialect.state)
         if ctx.exchange.method != "POST":
             await asked.body()  # nothing is in it; now the client's leaving is noticed
         answer = await told(asked)
@@ -144,7 +144,7 @@ class StoredEndpoints(Struct, frozen=True):
             await send_json(ctx, answer, more=asked.more)
 
 
-async def _known(asked: Asked) -> Stored:
+async def _known(asked: StoredQuery) -> Stored:
     """Return the answer that is asked for.
 
     Raises:
@@ -156,7 +156,7 @@ async def _known(asked: Asked) -> Stored:
     return answer
 
 
-async def _retrieve(asked: Asked) -> JSON:
+async def _retrieve(asked: StoredQuery) -> JSON:
     answer = await _known(asked)
     if asked.query("stream") != "true":
         if answer.losses:
@@ -170,7 +170,7 @@ async def _retrieve(asked: Asked) -> JSON:
     return None
 
 
-async def _delete(asked: Asked) -> JSON:
+async def _delete(asked: StoredQuery) -> JSON:
     answer = await _known(asked)
     if answer.background and answer.status in UNDONE:
         await cancel(asked.keeper, asked.state, answer)
@@ -178,12 +178,12 @@ async def _delete(asked: Asked) -> JSON:
     return asked.state.deleted(asked.name)
 
 
-async def _cancel(asked: Asked) -> JSON:
+async def _cancel(asked: StoredQuery) -> JSON:
     await asked.body()
     return (await cancel(asked.keeper, asked.state, await _known(asked))).response
 
 
-async def _update(change: Callable[[JSONObject, JSON], JSONObject], asked: Asked) -> JSON:
+async def _update(change: Callable[[JSONObject, JSON], JSONObject], asked: StoredQuery) -> JSON:
     body = await asked.body()
     answer = await _known(asked)
     changed = replace(answer, response=change(answer.response, body))
@@ -192,13 +192,13 @@ async def _update(change: Callable[[JSONObject, JSON], JSONObject], asked: Asked
     return changed.response
 
 
-async def _list_items(asked: Asked) -> JSON:
+async def _list_items(asked: StoredQuery) -> JSON:
     answer = await _known(asked)
     items = asked.state.listed(answer.items, answer.id)
     return _page(asked, items)
 
 
-async def _list(asked: Asked) -> JSON:
+async def _list(asked: StoredQuery) -> JSON:
     """Return answers; those of another model or with other labels than the query names are passed over."""
     window = asked.window()
     wanted = {name: values[-1] for name, values in parse_qs(asked.exchange.query).items()}
@@ -226,7 +226,7 @@ def _fits(answer: Stored, wanted: dict[str, str]) -> bool:
     return True
 
 
-def _page(asked: Asked, items: Sequence[JSONObject]) -> JSONObject:
+def _page(asked: StoredQuery, items: Sequence[JSONObject]) -> JSONObject:
     """Return the part of `items`, which are in the order of time, that is wanted."""
     window = asked.window()
     ordered = list(items) if window.order == "asc" else list(reversed(items))
@@ -236,7 +236,7 @@ def _page(asked: Asked, items: Sequence[JSONObject]) -> JSONObject:
     return asked.state.page(ordered[: window.limit], len(ordered) > window.limit)
 
 
-async def _create_conversation(spoken: Conversations, asked: Asked) -> JSON:
+async def _create_conversation(spoken: Conversations, asked: StoredQuery) -> JSON:
     metadata, items = spoken.create(await asked.body())
     name = spoken.id_prefix + secrets.token_hex(24)
     made = Conversation(id=name, owner=asked.owner, created=asked.keeper.now(), metadata=metadata)
@@ -245,11 +245,11 @@ async def _create_conversation(spoken: Conversations, asked: Asked) -> JSON:
     return _shown(spoken, made)
 
 
-async def _retrieve_conversation(spoken: Conversations, asked: Asked) -> JSON:
+async def _retrieve_conversation(spoken: Conversations, asked: StoredQuery) -> JSON:
     return _shown(spoken, await _known_conversation(spoken, asked))
 
 
-async def _update_conversation(spoken: Conversations, asked: Asked) -> JSON:
+async def _update_conversation(spoken: Conversations, asked: StoredQuery) -> JSON:
     metadata = spoken.metadata(await asked.body())
     await _known_conversation(spoken, asked)
     changed = await asked.keeper.need(asked.keeper.store.update_conversation(asked.owner, asked.name, metadata))
@@ -258,13 +258,13 @@ async def _update_conversation(spoken: Conversations, asked: Asked) -> JSON:
     return _shown(spoken, changed)
 
 
-async def _delete_conversation(spoken: Conversations, asked: Asked) -> JSON:
+async def _delete_conversation(spoken: Conversations, asked: StoredQuery) -> JSON:
     await _known_conversation(spoken, asked)
     await asked.keeper.need(asked.keeper.store.delete_conversation(asked.owner, asked.name))
     return spoken.deleted(asked.name)
 
 
-async def _list_conversation(spoken: Conversations, asked: Asked) -> JSON:
+async def _list_conversation(spoken: Conversations, asked: StoredQuery) -> JSON:
     window = asked.window()
     await _known_conversation(spoken, asked)
     wider = replace(window, limit=window.limit + 1)
@@ -272,7 +272,7 @@ async def _list_conversation(spoken: Conversations, asked: Asked) -> JSON:
     return asked.state.page(items[: window.limit], len(items) > window.limit)
 
 
-async def _add_items(spoken: Conversations, asked: Asked) -> JSON:
+async def _add_items(spoken: Conversations, asked: StoredQuery) -> JSON:
     items = spoken.identify(spoken.added(await asked.body()), secrets.token_hex(24), ())
     await _known_conversation(spoken, asked)
     keeper = asked.keeper
@@ -281,7 +281,7 @@ async def _add_items(spoken: Conversations, asked: Asked) -> JSON:
     return asked.state.page(items, False)  # noqa: FBT003  all of them
 
 
-async def _retrieve_item(spoken: Conversations, asked: Asked) -> JSON:
+async def _retrieve_item(spoken: Conversations, asked: StoredQuery) -> JSON:
     await _known_conversation(spoken, asked)
     name = unquote(asked.exchange.variables["item"])
     store = asked.keeper.store
@@ -291,7 +291,7 @@ async def _retrieve_item(spoken: Conversations, asked: Asked) -> JSON:
     return item
 
 
-async def _delete_item(spoken: Conversations, asked: Asked) -> JSON:
+async def _delete_item(spoken: Conversations, asked: StoredQuery) -> JSON:
     conversation = await _known_conversation(spoken, asked)
     name = unquote(asked.exchange.variables["item"])
     store = asked.keeper.store
@@ -300,7 +300,7 @@ async def _delete_item(spoken: Conversations, asked: Asked) -> JSON:
     return _shown(spoken, conversation)
 
 
-async def _known_conversation(spoken: Conversations, asked: Asked) -> Conversation:
+async def _known_conversation(spoken: Conversations, asked: StoredQuery) -> Conversation:
     """Return the conversation that is asked for.
 
     Raises:

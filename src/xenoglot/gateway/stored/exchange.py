@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Store = Callable[[JSONObject | None], Awaitable[Headers]]
 
 
-class Reread:
+class BufferedExchange:
     """An exchange whose request has another body than was read from it, or the same again."""
 
     def __init__(self, exchange: Exchange, body: bytes) -> None:
@@ -57,7 +57,7 @@ class Reread:
         self._exchange.abort()
 
 
-class KeptExchange(Reread):
+class StoredResponseExchange(BufferedExchange):
     """Makes the answer one of a kept request, and has it stored before its end leaves.
 
     A whole answer is held until it is stored. Of a stream each piece leaves as it comes, but for the one with the end.

@@ -27,10 +27,10 @@ from xenoglot.errors import FailureError
 from xenoglot.gateway.http.exchange import BodyTooLargeError
 from xenoglot.gateway.relay.task_driver import RelayEndpoint
 from xenoglot.gateway.routing.default_model import with_model
-from xenoglot.gateway.store_service import NOT_KEPT, Keeper, is_id
+from xenoglot.gateway.store_service import NOT_KEPT, StoreService, is_id
 from xenoglot.gateway.stored.background import BackgroundJobs
-from xenoglot.gateway.stored.exchange import KeptExchange
-from xenoglot.gateway.stored.save import Remembered, keep, stored
+from xenoglot.gateway.stored.exchange import StoredResponseExchange
+from xenoglot.gateway.stored.save import ResolvedRequest, keep, stored
 from xenoglot.model.failure import Failure
 from xenoglot.store.records import UNDONE, StoreError, Window
 
@@ -60,7 +60,7 @@ class Intake(Struct, frozen=True):
 
     relay: RelayEndpoint
     jobs: BackgroundJobs
-    keeper: Keeper | None
+    keeper: StoreService | None
 
     async def serve(self, ctx: RequestContext) -> None:
         """Answer one request for a model in a dialect that speaks of state.
@@ -97,7 +97,7 @@ class Intake(Struct, frozen=True):
             asked = _within(await _encoded(remembered.prepared, size), bodies.limit)
             if not wish.background:
                 ctx.record.answer_id = kept.id
-                shown = KeptExchange(ctx.exchange, asked, dialect.framing, state, kept)
+                shown = StoredResponseExchange(ctx.exchange, asked, dialect.framing, state, kept)
                 shown.store = _storing(ctx, keeper, state, remembered) if wish.keep else None
                 await self.relay.serve(replace(ctx, exchange=shown))
                 return
@@ -179,7 +179,7 @@ def _within(body: bytes, limit: int) -> bytes:
 
 
 def _storing(
-    ctx: RequestContext, keeper: Keeper, state: StoredResponseCodec, remembered: Remembered
+    ctx: RequestContext, keeper: StoreService, state: StoredResponseCodec, remembered: ResolvedRequest
 ) -> Callable[[JSONObject | None], Awaitable[list[tuple[str, str]]]]:
     """Return what stores an answer; without one it sees whether that could be done. It gives headers if it cannot."""
 
@@ -198,8 +198,8 @@ def _storing(
 
 
 async def _remember(
-    owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: Keeper, *, alike: bool
-) -> Remembered:
+    owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: StoreService, *, alike: bool
+) -> ResolvedRequest:
     """Return the request with the items that it only names; who answers it speaks the same dialect if `alike`.
 
     Raises:
@@ -208,12 +208,12 @@ async def _remember(
     own = await _resolve(owner, kept, state, keeper)
     items = [*await _history(owner, kept.wish, state, keeper), *own]
     prepared = state.prepare(kept.request, items)
-    return Remembered(
+    return ResolvedRequest(
         owner=owner, kept=kept, own=own, items=items, prepared=state.ask_seals(prepared) if alike else prepared
     )
 
 
-async def _history(owner: str, wish: StoreOptions, state: StoredResponseCodec, keeper: Keeper) -> list[JSON]:
+async def _history(owner: str, wish: StoreOptions, state: StoredResponseCodec, keeper: StoreService) -> list[JSON]:
     """Return the items that came before those of the request."""
     if wish.previous is not None:
         previous = await keeper.get(owner, wish.previous, state)
@@ -227,7 +227,7 @@ async def _history(owner: str, wish: StoreOptions, state: StoredResponseCodec, k
     return [*await keeper.need(keeper.store.items(owner, wish.conversation, WHOLE))]
 
 
-async def _resolve(owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: Keeper) -> list[JSON]:
+async def _resolve(owner: str, kept: StoredAnswer, state: StoredResponseCodec, keeper: StoreService) -> list[JSON]:
     """Return the request's own items, those that it refers to in the place of the references."""
     own = state.items(kept.request)
     if not kept.wish.references:

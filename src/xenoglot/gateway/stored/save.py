@@ -13,13 +13,13 @@ from xenoglot.store.records import Stored
 if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.codec.features.stored_responses import StoredResponseCodec
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
 
 ADDED = ("completed", "incomplete")
 """The statuses of answers that a conversation goes on with."""
 
 
-class Remembered(Struct, frozen=True, kw_only=True):
+class ResolvedRequest(Struct, frozen=True, kw_only=True):
     """A request with all that it means: what it said itself (`own`) and the `items` that the model is given."""
 
     owner: str
@@ -30,7 +30,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 def stored(
-    remembered: Remembered, dialect: Dialect, state: StoredResponseCodec, answer: JSONObject, now: float
+    remembered: ResolvedRequest, dialect: Dialect, state: StoredResponseCodec, answer: JSONObject, now: float
 ) -> Stored:
     """Return the answer as it is stored."""
     kept = remembered.kept
@@ -49,7 +49,7 @@ def stored(
     )
 
 
-async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: StoredResponseCodec) -> None:
+async def keep(keeper: StoreService, answer: Stored, remembered: ResolvedRequest, state: StoredResponseCodec) -> None:
     """Store an answer that is over, and have its conversation go on with it.
 
     Raises:
@@ -61,7 +61,7 @@ async def keep(keeper: Keeper, answer: Stored, remembered: Remembered, state: St
 
 
 async def add_to_conversation(
-    keeper: Keeper, answer: Stored, remembered: Remembered, state: StoredResponseCodec
+    keeper: StoreService, answer: Stored, remembered: ResolvedRequest, state: StoredResponseCodec
 ) -> None:
     """Have the conversation of an answer, if it has one, go on with it; from then on others can."""
     conversation = answer.conversation

@@ -18,10 +18,10 @@ from xenoglot.gateway.limits.scopes import expected_tokens
 from xenoglot.gateway.observability.request_log import RequestLog
 from xenoglot.gateway.routing.dispatch import Dispatch, fitting, group_of, ordered
 from xenoglot.gateway.routing.reservation import Demand
-from xenoglot.gateway.routing.router import Plan, apply_caps, apply_defaults
+from xenoglot.gateway.routing.router import RoutePlan, apply_caps, apply_defaults
 from xenoglot.gateway.upstream.emulate import reading
 from xenoglot.gateway.upstream.first_event import begun, gathered
-from xenoglot.gateway.upstream.midstream_failover import Said, begun_request, continued
+from xenoglot.gateway.upstream.midstream_failover import SentAnswer, begun_request, continued
 from xenoglot.gateway.upstream.select import answering
 from xenoglot.gateway.upstream.services import UpstreamServices
 from xenoglot.model.content import Text
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from xenoglot.backends.backend import Answer
-    from xenoglot.gateway.routing.reservation import Hold
+    from xenoglot.gateway.routing.reservation import Reservation
     from xenoglot.gateway.routing.router import Route
     from xenoglot.model.events import Event
     from xenoglot.model.failure import Failure
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from xenoglot.policy.local_answers import LocalAnswer
 
 
-class Asking(Struct):
+class UpstreamCall(Struct):
     """One request of a client of `dialect`, who sent `headers`, and the targets of its `plan`.
 
     `body` is what the client wrote, where a server of the same dialect may have it untouched. What is lost on the way
@@ -53,7 +53,7 @@ class Asking(Struct):
     """
 
     services: UpstreamServices
-    plan: Plan
+    plan: RoutePlan
     dialect: Dialect
     headers: Sequence[tuple[str, str]]
     passed: tuple[tuple[str, str], ...]
@@ -62,7 +62,7 @@ class Asking(Struct):
     body: bytes | None
     size: int = 0
     losses: Losses = Losses()
-    _said: Said | None = None
+    _said: SentAnswer | None = None
     _kept_losses: int = 0
     _estimated: int | None = None
 
@@ -124,7 +124,7 @@ class Asking(Struct):
             self._estimated = await offload(self.size, lambda: estimate(self.request))
 
     async def answer(
-        self, hold: Hold | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
+        self, hold: Reservation | None = None, begun: Callable[[], Awaitable[Answer]] | None = None, waited: float = 0.0
     ) -> Answer:
         """Return the answer as it begins; closing it gives back all that the request held.
 
@@ -182,7 +182,7 @@ class Asking(Struct):
         return request.stream and plain
 
     async def _go_on(
-        self, dispatch: Dispatch[Answer], hold: Hold, routes: Sequence[Route], said: Said, failure: Failure
+        self, dispatch: Dispatch[Answer], hold: Reservation, routes: Sequence[Route], said: SentAnswer, failure: Failure
     ) -> EventAnswer:
         """Return the rest of an answer, by a target that continues a turn; the one that failed is asked last."""
         self._said, self._kept_losses = said, len(self.losses)
@@ -251,7 +251,7 @@ def answered_here(services: UpstreamServices, dialect: Dialect, request: Request
     return local_answer(request, kinds) if kinds else None
 
 
-class Order(NamedTuple):
+class TargetOrder(NamedTuple):
     """The targets of a request in the order in which they are asked, and the group that keeps it to one of them."""
 
     routes: Sequence[Route]
@@ -260,16 +260,16 @@ class Order(NamedTuple):
 
 def routes_for(
     services: UpstreamServices,
-    plan: Plan,
+    plan: RoutePlan,
     request: Request,
     headers: Sequence[tuple[str, str]],
     size: Callable[[], int] | None = None,
-) -> Order:
+) -> TargetOrder:
     """Return who may answer a `request` that came with `headers`; `size` gives its prompt's, where it is known."""
     dispatcher = services.dispatcher
     group = group_of(plan, request, headers, len(dispatcher.ward.of(plan.route).busy))
     fit = fitting(plan, request, size or (lambda: estimate(request)), partial(_lacks, services))
-    return Order(ordered(dispatcher, plan, fit, group), group)
+    return TargetOrder(ordered(dispatcher, plan, fit, group), group)
 
 
 def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
@@ -281,7 +281,7 @@ def _lacks(services: UpstreamServices, route: Route) -> frozenset[Need]:
     return frozenset(need for need in backend.lacks(route.model) if not emulated.get(need))
 
 
-def _held(answer: Answer, hold: Hold) -> Answer:
+def _held(answer: Answer, hold: Reservation) -> Answer:
     close = answer.aclose
 
     async def aclose() -> None:

@@ -49,13 +49,13 @@ async def gathered(answer: Answer) -> Answer:
     if isinstance(answer, EventAnswer):
         batches = [batch async for batch in answer.batches]
         _check(batches)
-        return replace(answer, batches=_Again(deque(batches)))
+        return replace(answer, batches=_Replayed(deque(batches)))
     pieces = [piece async for piece in answer.pieces]
     _check(pieces)
-    return replace(answer, pieces=_Again(deque(pieces)))
+    return replace(answer, pieces=_Replayed(deque(pieces)))
 
 
-class _Again(Generic[Item]):
+class _Replayed(Generic[Item]):
     """What was read already, then the rest. `pending` reads on, in a task of its own."""
 
     __slots__ = ("_items", "_pending", "_rest")
@@ -67,7 +67,7 @@ class _Again(Generic[Item]):
         self._rest = rest
         self._pending = pending
 
-    def __aiter__(self) -> _Again[Item]:
+    def __aiter__(self) -> _Replayed[Item]:
         return self
 
     async def __anext__(self) -> Item:
@@ -89,14 +89,14 @@ class _Again(Generic[Item]):
             await asyncio.wait((pending,))
 
 
-async def _stop(items: _Again[Item], close: Callable[[], Awaitable[None]]) -> None:
+async def _stop(items: _Replayed[Item], close: Callable[[], Awaitable[None]]) -> None:
     try:
         await items.stop()
     finally:
         await close()
 
 
-async def _begun(items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Again[Item]:
+async def _begun(items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Replayed[Item]:
     read: deque[Item] = deque()
     async for item in items:
         read.append(item)
@@ -104,13 +104,13 @@ async def _begun(items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Again[
         if not _is_silent(item) or len(read) > MOST_SILENT:
             break
     else:
-        return _Again(read)
+        return _Replayed(read)
     if hold_back.seconds > 0:
         return await _held_back(read, items, hold_back)
-    return _Again(read, items)
+    return _Replayed(read, items)
 
 
-async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Again[Item]:
+async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Replayed[Item]:
     """Read on for a while, or until there is enough."""
     until = asyncio.get_running_loop().time() + hold_back.seconds
     size = _size(read[-1])
@@ -124,15 +124,15 @@ async def _held_back(read: deque[Item], items: AsyncIterator[Item], hold_back: S
             await asyncio.wait((pending,))
             raise
         if not pending.done():
-            return _Again(read, items, pending)
+            return _Replayed(read, items, pending)
         try:
             item = pending.result()
         except StopAsyncIteration:
-            return _Again(read)
+            return _Replayed(read)
         read.append(item)
         _check((item,))
         size += _size(item)
-    return _Again(read, items)
+    return _Replayed(read, items)
 
 
 def _seen(pending: asyncio.Task[Item]) -> None:

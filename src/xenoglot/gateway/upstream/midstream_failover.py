@@ -41,7 +41,7 @@ MOST_PARTS = 3
 """Targets that an answer is put together from."""
 
 
-class Said:
+class SentAnswer:
     """What of an answer has been given out, and whether another could go on from there."""
 
     def __init__(self) -> None:
@@ -92,10 +92,10 @@ class Said:
                 pass
 
 
-class Splice:
+class ResumeStage:
     """A stage over the answer of the target that goes on: what is left of it to be given out behind `said`."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: SentAnswer) -> None:
         self._tail = said.text[-LONGEST_OVERLAP:]
         self._open = said.open
         self._block = said.block
@@ -163,7 +163,7 @@ class Splice:
         return ended
 
 
-def continued(answer: EventAnswer, go_on: Callable[[Said, Failure], Awaitable[EventAnswer]]) -> EventAnswer:
+def continued(answer: EventAnswer, go_on: Callable[[SentAnswer, Failure], Awaitable[EventAnswer]]) -> EventAnswer:
     """Return `answer`; where it breaks off, `go_on` is asked for the rest of it.
 
     `go_on` raises as a backend does where nobody can go on; then the answer fails as it failed at first.
@@ -179,10 +179,10 @@ def continued(answer: EventAnswer, go_on: Callable[[Said, Failure], Awaitable[Ev
 
 
 async def _batches(
-    parts: list[EventAnswer], go_on: Callable[[Said, Failure], Awaitable[EventAnswer]]
+    parts: list[EventAnswer], go_on: Callable[[SentAnswer, Failure], Awaitable[EventAnswer]]
 ) -> AsyncGenerator[Sequence[Event]]:
-    said = Said()
-    splice: Splice | None = None
+    said = SentAnswer()
+    splice: ResumeStage | None = None
     while True:
         failure: Failure | None = None
         while batch := await _next(parts[-1].batches):
@@ -203,7 +203,7 @@ async def _batches(
             yield (Failed(failure=failure),)
             return
         parts.append(following)
-        splice = Splice(said)
+        splice = ResumeStage(said)
 
 
 async def _next(batches: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
@@ -217,7 +217,10 @@ async def _next(batches: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
 
 
 async def _following(
-    parts: list[EventAnswer], said: Said, failure: Failure, go_on: Callable[[Said, Failure], Awaitable[EventAnswer]]
+    parts: list[EventAnswer],
+    said: SentAnswer,
+    failure: Failure,
+    go_on: Callable[[SentAnswer, Failure], Awaitable[EventAnswer]],
 ) -> EventAnswer | None:
     if not said.can_go_on or len(parts) == MOST_PARTS:
         return None
@@ -228,11 +231,11 @@ async def _following(
         return None
 
 
-def _made(batch: Sequence[Event], splice: Splice | None) -> Sequence[Event]:
+def _made(batch: Sequence[Event], splice: ResumeStage | None) -> Sequence[Event]:
     return batch if splice is None else [made for event in batch for made in splice.feed(event)]
 
 
-def begun_request(request: Request, said: Said) -> Request:
+def begun_request(request: Request, said: SentAnswer) -> Request:
     """Return the request for the rest of an answer: its words so far are the turn that is to be continued."""
     words = Text(text=said.text)
     last = request.messages[-1] if request.messages else None
@@ -248,7 +251,7 @@ _BYTES_PER_TOKEN = 4
 """Of English prose, the coarsest: an answer that is gone on with is not to end too early."""
 
 
-def remaining(said: Said, most: int | None) -> int | None:
+def remaining(said: SentAnswer, most: int | None) -> int | None:
     """Return how many tokens the rest of an answer may have, if the whole of it may have `most`.
 
     Many servers tell what was used at the end alone, and some a first count at the beginning: the words count, too.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Answer, Backend, Call
     from xenoglot.gateway.routing.router import Route
-    from xenoglot.gateway.store_service import Keeper
+    from xenoglot.gateway.store_service import StoreService
     from xenoglot.gateway.upstream.services import UpstreamServices
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.events import Event
@@ -50,10 +50,10 @@ def preserving(services: UpstreamServices, route: Route, dialect: str, owner: st
     backend = reading(services.models.backend(route), route)
     if services.keeper is None or not preserves(services, route, dialect):
         return backend
-    return Preserving(backend, services.keeper, owner, route.backend)
+    return ReasoningCacheBackend(backend, services.keeper, owner, route.backend)
 
 
-def may_lack(keeper: Keeper, request: Request, place: str) -> bool:
+def may_lack(keeper: StoreService, request: Request, place: str) -> bool:
     """Whether `request` may lack something that is stored: an answer of `place`, which the client brings back."""
     stored = not keeper.alone or place in keeper.stored
     return stored and any(message.role == "assistant" for message in request.messages)
@@ -67,7 +67,7 @@ class Recorder:
 
     __slots__ = ("_before", "_keeper", "_owner", "_place")
 
-    def __init__(self, keeper: Keeper, owner: str, place: str, request: Request) -> None:
+    def __init__(self, keeper: StoreService, owner: str, place: str, request: Request) -> None:
         self._keeper = keeper
         self._owner = owner
         self._place = place
@@ -169,13 +169,13 @@ def _is_stripped(event: Event) -> bool:
     return isinstance(event, SignatureDelta)
 
 
-class Preserving:
+class ReasoningCacheBackend:
     """A backend with a memory for one owner. `place` is what it is called in the store: no other gets what it made.
 
     Nothing passes untouched through it. Where the store fails, clients get and give what they would without it.
     """
 
-    def __init__(self, backend: Backend, keeper: Keeper, owner: str, place: str) -> None:
+    def __init__(self, backend: Backend, keeper: StoreService, owner: str, place: str) -> None:
         self.name = backend.name
         self._backend = backend
         self._keeper = keeper

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 _CALL, _CALLS, _WORDS = "call:", "calls:", "text:"
 
 
-class Thought(Struct, frozen=True, kw_only=True):
+class CachedReasoning(Struct, frozen=True, kw_only=True):
     """A thought, and the label of what stood behind it in the turn; `None` at its end."""
 
     part: Reasoning
     before: str | None = None
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class CachedTurn(Struct, frozen=True, kw_only=True):
     """What of a turn is not said again: its thoughts, and by label what only its dialect knows of the other parts."""
 
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[CachedReasoning, ...] = ()
     extras: dict[str, Extra] = {}
 
 
@@ -50,19 +50,19 @@ def may_strip(part: Part | None) -> bool:
     return isinstance(part, Reasoning)
 
 
-def kept(parts: Sequence[Part]) -> Kept | None:
+def kept(parts: Sequence[Part]) -> CachedTurn | None:
     """Return what a client may leave out of an answer when it brings it back; `None` if there is no such thing."""
-    thoughts: list[Thought] = []
+    thoughts: list[CachedReasoning] = []
     extras: dict[str, Extra] = {}
     behind: str | None = None
     for part, label in reversed([*zip(parts, _labels(parts), strict=True)]):
         if isinstance(part, Reasoning):
-            thoughts.append(Thought(part=part, before=behind))
+            thoughts.append(CachedReasoning(part=part, before=behind))
         elif isinstance(part, Text | ToolCall):
             behind = label
             if part.extra is not None and part.extra.fields:
                 extras[label] = part.extra
-    return Kept(thoughts=tuple(reversed(thoughts)), extras=extras) if thoughts or extras else None
+    return CachedTurn(thoughts=tuple(reversed(thoughts)), extras=extras) if thoughts or extras else None
 
 
 def keys(parts: Sequence[Part], before: Message | None = None) -> list[str]:
@@ -79,7 +79,7 @@ def keys(parts: Sequence[Part], before: Message | None = None) -> list[str]:
     return [_digest(_WORDS, f"{_heard(before)}\0{words}")] if words else []
 
 
-def restored(message: Message, found: Kept) -> Message:
+def restored(message: Message, found: CachedTurn) -> Message:
     """Return the turn with what it lacks of `found`; what the client brought back itself stays as it is."""
     parts = [
         _completed(part, found.extras.get(label))
@@ -98,20 +98,20 @@ def places(where: str, before: Message, after: Message) -> Iterator[tuple[str, s
         yield f"{where}.content[{place}]", None if isinstance(part, new) else f"{where}.content[{next(stood)}]"
 
 
-def pack(found: Kept) -> bytes:
+def pack(found: CachedTurn) -> bytes:
     """Return `found` as it is stored."""
     return encode(found)
 
 
-def unpack(payload: bytes) -> Kept | None:
+def unpack(payload: bytes) -> CachedTurn | None:
     """Return what was stored; `None` where another version of the gateway wrote it otherwise."""
     try:
-        return decode(payload, type=Kept)
+        return decode(payload, type=CachedTurn)
     except ValueError:
         return None
 
 
-def _lacks_thoughts(parts: Sequence[Part], found: Kept) -> bool:
+def _lacks_thoughts(parts: Sequence[Part], found: CachedTurn) -> bool:
     """Whether the client left the thoughts out, or brought back their words without the seals that were on them."""
     brought = [part for part in parts if isinstance(part, Reasoning)]
     return not brought or (
@@ -130,7 +130,7 @@ def _completed(part: Part, extra: Extra | None) -> Part:
     return replace(part, extra=extra)
 
 
-def _thoughtful(parts: Sequence[Part], thoughts: Sequence[Thought]) -> Iterator[Part]:
+def _thoughtful(parts: Sequence[Part], thoughts: Sequence[CachedReasoning]) -> Iterator[Part]:
     """Yield the parts, each thought before what it stood before; where that is not there any more, at the front."""
     labels = _labels(parts)
     last = [thought for thought in thoughts if thought.before is None]

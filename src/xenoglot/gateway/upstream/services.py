@@ -9,7 +9,7 @@ from msgspec import Struct
 from xenoglot.gateway.config.settings import ClientDialect
 from xenoglot.gateway.routing.model_router import ModelRouter
 from xenoglot.gateway.routing.reservation import Dispatcher
-from xenoglot.gateway.store_service import Keeper
+from xenoglot.gateway.store_service import StoreService
 
 
 class UpstreamServices(Struct, frozen=True, kw_only=True):
@@ -20,6 +20,6 @@ class UpstreamServices(Struct, frozen=True, kw_only=True):
 
     models: ModelRouter
     dispatcher: Dispatcher
-    keeper: Keeper | None
+    keeper: StoreService | None
     clients: Mapping[str, ClientDialect]
     loopback: bool
