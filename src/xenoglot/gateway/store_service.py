@@ -1,4 +1,4 @@
-"""What the gateway keeps: the store behind a bound on its time, the work that is vouched for, and the broom."""
+"""Access to the response store: timeouts, job leases, periodic cleanup."""
 
 from __future__ import annotations
 

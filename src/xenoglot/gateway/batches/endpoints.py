@@ -1,4 +1,4 @@
-"""Batches: made, told, listed, cancelled and deleted; `batches_runner` has them answered."""
+"""Endpoints of batches: create, retrieve, list, cancel, delete and results; `batches.runner` executes them."""
 
 from __future__ import annotations
 

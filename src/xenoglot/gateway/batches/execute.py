@@ -1,4 +1,4 @@
-"""One request of a batch, answered as if its client had posted it: by the same endpoints, limits and targets."""
+"""Executes one request of a batch through the same endpoints, limits and targets as a posted request."""
 
 from __future__ import annotations
 

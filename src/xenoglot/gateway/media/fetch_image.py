@@ -1,4 +1,4 @@
-"""Pictures that requests name by URL, fetched for servers that fetch none; off unless it is asked for."""
+"""Fetches images by URL for upstreams that do not fetch them; disabled by default."""
 
 from __future__ import annotations
 

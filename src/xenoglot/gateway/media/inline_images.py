@@ -1,4 +1,4 @@
-"""A backend around another that takes pictures by their data alone: those given by URL are fetched for it."""
+"""Backend wrapper that replaces image URLs by the fetched data, for upstreams that accept only data."""
 
 from __future__ import annotations
 

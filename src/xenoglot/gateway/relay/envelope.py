@@ -1,4 +1,4 @@
-"""How an answer is told to its client: under which ids and headers, with which losses, and what is noted of it."""
+"""Response envelope: ids, headers, reported losses, and what the request log records of an answer."""
 
 from __future__ import annotations
 

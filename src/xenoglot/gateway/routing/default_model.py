@@ -1,4 +1,4 @@
-"""The model that is meant by a request that names none: the only one that its client may ask for."""
+"""Default model for requests that name none: the only model that the client is allowed to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request that means something kept, and its answer on the way into the store."""
+"""Resolved requests of stored responses, and saving their answers to the store and the conversation."""
 
 from __future__ import annotations
 

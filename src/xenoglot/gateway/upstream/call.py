@@ -1,4 +1,4 @@
-"""A request for words of a model, asked of the targets that may answer it: written anew for each of them."""
+"""One generation request and its candidate targets; re-encoded for each attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers on a route, with what is done here for a model or a server that cannot."""
+"""Wraps the backend of a route in the emulation that the route configures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the ways of a model's name before anybody asks for it: worked out at the first request, and kept."""
+"""Cache of resolved routes per (model, dialect, allowed models)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers a request: the backend of its route, or the client's dialect itself where no model need be asked."""
+"""Selects the backend of a route, or a scripted answer where the dialect needs no model for the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of a model needs of the gateway, as one value."""
+"""Services that a call to an upstream needs, as one value."""
 
 from __future__ import annotations
 
