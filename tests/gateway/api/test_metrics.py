@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tests.gateway.said import Backend
 from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog
+from xenoglot.gateway.routing.target_health import Measures
 from xenoglot.model.response import Usage
 
 
@@ -29,12 +32,12 @@ def test_requests_and_tokens_are_counted_by_names_of_ours() -> None:
     tally.add(record())
     tally.add(record(route="/v1/messages", status=200, backend="a", usage=Usage(input_tokens=3)))
     assert [*tally.lines()] == [
-        "# HELP xenoglot_gateway_requests_total Requests that are over.",
+        "# HELP xenoglot_gateway_requests_total Finished requests.",
         "# TYPE xenoglot_gateway_requests_total counter",
         'xenoglot_gateway_requests_total{route="",status=""} 1',
         'xenoglot_gateway_requests_total{route="/health",status="200"} 2',
         'xenoglot_gateway_requests_total{route="/v1/messages",status="200"} 1',
-        "# HELP xenoglot_gateway_tokens_total Tokens, as backends report them or as estimated.",
+        "# HELP xenoglot_gateway_tokens_total Tokens as reported by backends, else estimated.",
         "# TYPE xenoglot_gateway_tokens_total counter",
         'xenoglot_gateway_tokens_total{backend="a",kind="input"} 3',
         'xenoglot_gateway_tokens_total{backend="a",kind="output"} 0',
@@ -60,6 +63,24 @@ def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measu
     assert len(told) == len(ENGINE) - 2
     assert "xenoglot_gateway_requests_running 1" in lines
     assert lines[-1] == ""
+
+
+def test_deprecated_names_of_metrics_have_the_values_of_the_new_names() -> None:
+    target = Measures(
+        backend="a", model="m", running=0, open=False, latency=None, tries=Counter({"answered": 2, "timeout": 1})
+    )
+    lines = render_metrics(RequestCounters(), 1, {"b": Measured()}, targets=[target]).decode().split("\n")
+    renamed = {
+        "xenoglot_target_tries_total": "xenoglot_target_attempts_total",
+        "xenoglot_engine_broken_off_requests_total": "xenoglot_engine_aborted_requests_total",
+    }
+    for old, new in renamed.items():
+        assert f"# HELP {old} Deprecated: use {new}." in lines
+        samples = [line for line in lines if line.startswith(f"{new}{{")]
+        assert samples
+        assert [line for line in lines if line.startswith(f"{old}{{")] == [
+            old + line.removeprefix(new) for line in samples
+        ]
 
 
 def test_models_of_one_name_are_told_apart() -> None:

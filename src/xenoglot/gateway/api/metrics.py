@@ -1,7 +1,7 @@
-"""What the gateway and its embedded models have done, as Prometheus reads it.
+"""Metrics of the gateway and its embedded models in the text format of Prometheus.
 
 Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4); names by
-https://prometheus.io/docs/practices/naming/: base units, and `_total` behind what only grows.
+https://prometheus.io/docs/practices/naming/: base units; counters end in `_total`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Sample: TypeAlias = "tuple[dict[str, str], Value]"
 
 
 class _Metric(Struct, frozen=True):
-    """A row of the table below: the name behind `xenoglot_engine_`, what it tells, and where that is."""
+    """A metric of an engine: the name after `xenoglot_engine_`, kind, HELP text, and how to read the value."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -38,34 +38,62 @@ class _Metric(Struct, frozen=True):
 
 
 ENGINE = (
-    _Metric("slots", "gauge", "Requests that can run at once.", lambda said: said.slots),
-    _Metric("slots_busy", "gauge", "Requests that run.", lambda said: said.running),
-    _Metric("queue_requests", "gauge", "Requests that wait for a slot.", lambda said: said.waiting),
-    _Metric("refused_requests_total", "counter", "Requests refused with 429.", lambda said: said.refused),
-    _Metric("finished_requests_total", "counter", "Requests answered to their end.", lambda said: said.finished),
-    _Metric("broken_off_requests_total", "counter", "Requests that failed or were left.", lambda said: said.broken_off),
-    _Metric("prompt_tokens_total", "counter", "Tokens of prompts.", lambda said: said.prompt_tokens),
-    _Metric("cached_prompt_tokens_total", "counter", "Those of them remembered.", lambda said: said.cached_tokens),
-    _Metric("prompt_seconds_total", "counter", "Time spent on reading prompts.", lambda said: said.prompt_seconds),
-    _Metric("generated_tokens_total", "counter", "Tokens written.", lambda said: said.generated_tokens),
-    _Metric("generation_seconds_total", "counter", "Time spent on writing.", lambda said: said.generation_seconds),
-    _Metric("prompt_tokens_per_second", "gauge", "As recent requests saw it.", lambda said: said.prompt_rate),
-    _Metric("generation_tokens_per_second", "gauge", "As recent requests saw it.", lambda said: said.generation_rate),
-    _Metric("restarts_total", "counter", "Starts after the first.", lambda said: max(0, said.starts - 1)),
+    _Metric("slots", "gauge", "Requests that can run at the same time.", lambda engine: engine.slots),
+    _Metric("slots_busy", "gauge", "Requests that are running.", lambda engine: engine.running),
+    _Metric("queue_requests", "gauge", "Requests waiting for a slot.", lambda engine: engine.waiting),
+    _Metric("refused_requests_total", "counter", "Requests rejected with status 429.", lambda engine: engine.refused),
+    _Metric("finished_requests_total", "counter", "Requests answered completely.", lambda engine: engine.finished),
+    _Metric("aborted_requests_total", "counter", "Failed and cancelled requests.", lambda engine: engine.broken_off),
+    _Metric(
+        "broken_off_requests_total",
+        "counter",
+        "Deprecated: use xenoglot_engine_aborted_requests_total.",
+        lambda engine: engine.broken_off,
+    ),
+    _Metric("prompt_tokens_total", "counter", "Prompt tokens.", lambda engine: engine.prompt_tokens),
+    _Metric(
+        "cached_prompt_tokens_total",
+        "counter",
+        "Prompt tokens from the cache.",
+        lambda engine: engine.cached_tokens,
+    ),
+    _Metric("prompt_seconds_total", "counter", "Time spent processing prompts.", lambda engine: engine.prompt_seconds),
+    _Metric("generated_tokens_total", "counter", "Generated tokens.", lambda engine: engine.generated_tokens),
+    _Metric(
+        "generation_seconds_total", "counter", "Time spent generating tokens.", lambda engine: engine.generation_seconds
+    ),
+    _Metric(
+        "prompt_tokens_per_second",
+        "gauge",
+        "Prompt tokens per second, moving average over recent requests.",
+        lambda engine: engine.prompt_rate,
+    ),
+    _Metric(
+        "generation_tokens_per_second",
+        "gauge",
+        "Generated tokens per second, moving average over recent requests.",
+        lambda engine: engine.generation_rate,
+    ),
+    _Metric(
+        "restarts_total", "counter", "Starts of the process after the first.", lambda engine: max(0, engine.starts - 1)
+    ),
 )
-"""What is told of each embedded model."""
+"""The metrics of each embedded model. A deprecated name is exposed for one release beside the new one."""
 
 
 class RequestCounters:
-    """Counts requests by what the route table, the configuration and HTTP call them: never by what a client wrote."""
+    """Counts requests and tokens.
+
+    Labels come from the route table, the configuration and HTTP, never from what a client sent.
+    """
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str | None, int | None], int] = {}
         self._tokens: dict[str, list[int]] = {}
-        """Of the input and of the output, by backends."""
+        """Input and output tokens per backend."""
 
     def add(self, record: RequestLog) -> None:
-        """Count a request that is over."""
+        """Count a finished request."""
         place = (record.route, record.status)
         self._requests[place] = self._requests.get(place, 0) + 1
         usage = record.usage
@@ -77,7 +105,7 @@ class RequestCounters:
             tokens[1] += usage.output_tokens or 0
 
     def lines(self) -> Iterator[str]:
-        """Yield what was counted."""
+        """Yield the lines of the counters."""
         counted = sorted((route or "", str(status or ""), n) for (route, status), n in self._requests.items())
         requests: list[Sample] = [({"route": route, "status": status}, n) for route, status, n in counted]
         tokens: list[Sample] = [
@@ -85,9 +113,9 @@ class RequestCounters:
             for backend, counts in sorted(self._tokens.items())
             for kind, n in zip(("input", "output"), counts, strict=True)
         ]
-        yield from _family("xenoglot_gateway_requests_total", "counter", "Requests that are over.", requests)
+        yield from _family("xenoglot_gateway_requests_total", "counter", "Finished requests.", requests)
         yield from _family(
-            "xenoglot_gateway_tokens_total", "counter", "Tokens, as backends report them or as estimated.", tokens
+            "xenoglot_gateway_tokens_total", "counter", "Tokens as reported by backends, else estimated.", tokens
         )
 
 
@@ -98,13 +126,13 @@ def render_metrics(
     limits: LimitMeasures | None = None,
     targets: Sequence[TargetMetrics] = (),
 ) -> bytes:
-    """Return all metrics; `running` requests are under way, this one included.
+    """Return all metrics; `running` is the number of requests in flight, this one included.
 
-    Models are told with their backends, too: two may be called the same.
+    Engine metrics have the labels `model` and `backend`, because two models may have the same name.
     """
     measures = [(name, backend.measures()) for name, backend in backends.items() if isinstance(backend, MetricsSource)]
     lines = [*tally.lines()]
-    lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests that are under way.", [({}, running)])
+    lines += _family("xenoglot_gateway_requests_running", "gauge", "Requests in flight.", [({}, running)])
     lines += () if limits is None else _limits(limits)
     lines += _targets(targets)
     for metric in ENGINE:
@@ -116,18 +144,18 @@ def render_metrics(
 
 
 def lag_exposition(lag: LoopLag) -> bytes:
-    """Return how the event loop turns."""
+    """Return the metrics of the event loop's lag."""
     name = "xenoglot_gateway_loop"
     lines = [
-        *_family(f"{name}_lag_seconds", "gauge", "How late the event loop was when last asked.", [({}, lag.last)]),
-        *_family(f"{name}_worst_lag_seconds", "gauge", "How late it ever was.", [({}, lag.worst)]),
-        *_family(f"{name}_stalls_total", "counter", "How often that was more than 250 ms.", [({}, lag.stalls)]),
+        *_family(f"{name}_lag_seconds", "gauge", "Delay of the event loop at the last measurement.", [({}, lag.last)]),
+        *_family(f"{name}_worst_lag_seconds", "gauge", "Longest delay since the start.", [({}, lag.worst)]),
+        *_family(f"{name}_stalls_total", "counter", "Delays of the event loop longer than 250 ms.", [({}, lag.stalls)]),
     ]
     return "".join(f"{row}\n" for row in lines).encode()
 
 
 def merge_texts(texts: Mapping[str, str]) -> bytes:
-    """Return the metrics of several workers, by their numbers, as one text in which each sample names its worker."""
+    """Return the metrics of several workers as one text; the label `worker` of a sample is the worker's number."""
     families: dict[str, list[str]] = {}
     for worker, text in sorted(texts.items()):
         told: list[str] = []
@@ -147,29 +175,33 @@ def merge_texts(texts: Mapping[str, str]) -> bytes:
 def _limits(said: LimitMeasures) -> Iterator[str]:
     waiting = [({"scope": kind}, n) for kind, n in sorted(said.waiting.items())]
     refused = [({"scope": kind, "failure": failure}, n) for (kind, failure), n in sorted(said.refused.items())]
-    yield from _family("xenoglot_limits_waiting_requests", "gauge", "Requests that wait within a limit.", waiting)
-    yield from _family("xenoglot_limits_refused_requests_total", "counter", "Requests refused by a limit.", refused)
+    yield from _family("xenoglot_limits_waiting_requests", "gauge", "Requests waiting for a limit.", waiting)
+    yield from _family("xenoglot_limits_refused_requests_total", "counter", "Requests rejected by a limit.", refused)
 
 
 def _targets(targets: Sequence[TargetMetrics]) -> Iterator[str]:
     def samples(value: Callable[[TargetMetrics], Value]) -> list[Sample]:
         return [({"backend": said.backend, "model": said.model}, value(said)) for said in targets]
 
-    tries: list[Sample] = [
+    attempts: list[Sample] = [
         ({"backend": said.backend, "model": said.model, "outcome": outcome}, count)
         for said in targets
         for outcome, count in sorted(said.tries.items())
     ]
-    yield from _family("xenoglot_target_tries_total", "counter", "How often a target was asked.", tries)
-    yield from _family("xenoglot_target_requests_running", "gauge", "Requests under way.", samples(lambda x: x.running))
-    yield from _family("xenoglot_target_breaker_open", "gauge", "1: it is left alone.", samples(lambda x: int(x.open)))
-    yield from _family(
-        "xenoglot_target_first_byte_seconds", "gauge", "As recent requests saw it.", samples(lambda x: x.latency)
-    )
+    name = "xenoglot_target_attempts_total"
+    yield from _family(name, "counter", "Attempts per target and outcome.", attempts)
+    yield from _family("xenoglot_target_tries_total", "counter", f"Deprecated: use {name}.", attempts)
+    running = samples(lambda target: target.running)
+    yield from _family("xenoglot_target_requests_running", "gauge", "Requests in flight per target.", running)
+    is_open = samples(lambda target: int(target.open))
+    yield from _family("xenoglot_target_breaker_open", "gauge", "1 while the circuit breaker is open.", is_open)
+    latency = samples(lambda target: target.latency)
+    text = "Time to the first byte, moving average over recent requests."
+    yield from _family("xenoglot_target_first_byte_seconds", "gauge", text, latency)
 
 
 def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
-    """Yield the lines of one metric; what was not measured has none."""
+    """Yield the lines of one metric; a value of None has no line."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:
