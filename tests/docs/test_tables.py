@@ -109,12 +109,12 @@ KEYS = {
     "`[tenants.NAME]`": keys(tenants.Tenant),
     "`[clients.NAME]`": keys(settings.ClientDialect),
     "`[upstreams.NAME]`": keys(
-        settings.UpstreamSettings, "deadlines", "target", "emulate", "facts", "also", "retry", "breaker"
+        settings.UpstreamSettings, "deadlines", "target", "emulate", "model_overrides", "also", "retry", "breaker"
     ),
     "`[upstreams.NAME.deadlines]`": keys(Deadlines),
     "`[upstreams.NAME.target]`": keys(Target),
-    "`[[upstreams.NAME.facts]]`": keys(ModelOverrides, "target"),
-    "`[[upstreams.NAME.also]]`": keys(ExtraEndpoint, "target", "facts"),
+    "`[[upstreams.NAME.model_overrides]]`": keys(ModelOverrides, "target"),
+    "`[[upstreams.NAME.also]]`": keys(ExtraEndpoint, "target", "model_overrides"),
     "`[upstreams.NAME.emulate]`": keys(Emulate),
     "`[fetch]`": keys(settings.FetchSettings),
     "`[store]`": keys(settings.StoreSettings),

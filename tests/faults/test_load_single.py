@@ -48,7 +48,7 @@ class Two(House):
         config = super()._config()
         targets = [{"upstream": name, "model": "small", "tier": tier} for tier, name in enumerate(("chat", "messages"))]
         held = {"seconds": 0.5, "bytes": 65_536}
-        config["models"].append({"name": "two-small", "targets": targets, "hold_back": held})
+        config["models"].append({"name": "two-small", "targets": targets, "buffer": held})
         return config
 
 

@@ -144,7 +144,7 @@ WAYS = {
         client="messages",
         upstream="chat",
         streamed=True,
-        model=TWO | {"hold_back": {"seconds": 0.01, "bytes": 300}},
+        model=TWO | {"buffer": {"seconds": 0.01, "bytes": 300}},
     ),
     "goes-on": Way(
         client="messages",

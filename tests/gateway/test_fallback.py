@@ -107,14 +107,14 @@ def test_u13_nobody_takes_over_once_the_client_has_words(gateway_server: Callabl
 
 def test_what_is_held_back_can_still_be_taken_over(gateway_server: Callable[..., Running]) -> None:
     hold_back = StreamBuffer(seconds=3600.0)
-    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
+    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hello", False)
 
 
 def test_no_more_is_held_back_than_is_said(gateway_server: Callable[..., Running]) -> None:
     hold_back = StreamBuffer(seconds=3600.0, bytes=3)
-    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(hold_back=hold_back))
+    running = gateway_server({"a": Scripted((*BEGUN, CUT)), "b": Scripted(HELLO)}, configured(buffer=hold_back))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off) == ("Hel", True)
 
@@ -152,7 +152,7 @@ def test_another_goes_on(
             Finished(finish=Finish(reason="stop")),
         )
     )
-    running = gateway_server({"a": Scripted(FIRST), "b": following}, configured(continues=True))
+    running = gateway_server({"a": Scripted(FIRST), "b": following}, configured(midstream_failover=True))
     answer = running.request("POST", "/v1/chat/completions", {**STREAM, "max_tokens": 100})
     line = access_lines.next()
     assert (words(answer), answer.broken_off, answer.body.endswith(b"data: [DONE]\n\n")) == (told, False, True)
@@ -170,7 +170,7 @@ def test_another_goes_on(
     ],
 )
 def test_where_nobody_can_go_on_the_stream_fails(gateway_server: Callable[..., Running], second: Scripted) -> None:
-    running = gateway_server({"a": Scripted(FIRST), "b": second}, configured(continues=True))
+    running = gateway_server({"a": Scripted(FIRST), "b": second}, configured(midstream_failover=True))
     answer = running.request("POST", "/v1/chat/completions", STREAM)
     assert (words(answer), answer.broken_off, b"[DONE]" in answer.body) == (STORY, True, False)
 

@@ -192,7 +192,7 @@ def test_a_setting_per_client_dialect_decides(
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_between_equal_dialects_the_upstream_decides(*, stream: bool, preserve: bool) -> None:
     rules = answers("messages", text=WORDS, reasoning=PLAN).rules()
-    with Upstream(*rules) as server, House(server, "messages", upstream={"preserve": preserve}) as running:
+    with Upstream(*rules) as server, House(server, "messages", upstream={"preserve_reasoning": preserve}) as running:
         response, told = asked(running, "messages", ASKED["messages"][0], stream=stream)
     assert isinstance(response.candidates[0].content[0], Reasoning)
     assert LOSS not in told
@@ -240,7 +240,7 @@ def test_removed_reasoning_is_preserved_for_later_turns(upstream: Upstream, *, s
     upstream.forget()
     body = ASKED["messages"][0]
     again = {**body, "messages": [TURN, {"role": "assistant", "content": WORDS}, TURN]}
-    with House(upstream, upstream={"preserve": True}) as running:
+    with House(upstream, upstream={"preserve_reasoning": True}) as running:
         response, _ = asked(running, "messages", body, stream=stream)
         asked(running, "messages", again, stream=stream)
     assert [type(part) for part in response.candidates[0].content] == [Text]

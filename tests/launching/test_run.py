@@ -293,7 +293,7 @@ def test_a_gateway_that_is_named_is_asked(speaker: Speaker, record: Path, monkey
 @pytest.mark.parametrize(
     ("upstream", "model", "context"),
     [
-        pytest.param('facts = [{ names = ["large"], context = 32768 }]', "large", "32768", id="of-the-file"),
+        pytest.param('model_overrides = [{ names = ["large"], context = 32768 }]', "large", "32768", id="of-the-file"),
         pytest.param('provider = "anthropic"', "claude-haiku-4-5", "200000", id="of-the-provider"),
         pytest.param("", "large", None, id="unknown"),
     ],
@@ -419,4 +419,4 @@ def test_what_a_program_strips_is_kept(flags: list[str], preserve: object, monke
 
     monkeypatch.setattr("xenoglot.launching.gateway_thread.hosted", hosted_so)
     assert main(["run", "sdk", "--upstream", "http://127.0.0.1:9", *flags, "--", sys.executable]) == 2
-    assert [config.upstreams["upstream"].preserve for config in seen] == [preserve]
+    assert [config.upstreams["upstream"].preserve_reasoning for config in seen] == [preserve]

@@ -115,7 +115,7 @@ class House:
         ]
         for dialect, upstream in self.upstreams.items():
             # nothing is preserved: each case stands for itself, and many are answered `Hello` to `Hi`
-            key = {"dialect": dialect, "also": [], "preserve": False, "key_env": f"{dialect.upper()}_KEY"}
+            key = {"dialect": dialect, "also": [], "preserve_reasoning": False, "key_env": f"{dialect.upper()}_KEY"}
             upstreams[dialect] = {
                 **key,
                 **ONCE,

@@ -87,7 +87,11 @@ async def test_findings_clients_3_context_windows_are_those_of_the_facts(
         ModelOverrides(names=("b*",), context=2048),
     )
     upstream = UpstreamSettings(dialect="chat", base_url="http://127.0.0.1:9")
-    upstreams = {"told": replace(upstream, facts=facts), "one": replace(upstream, facts=facts), "untold": upstream}
+    upstreams = {
+        "told": replace(upstream, model_overrides=facts),
+        "one": replace(upstream, model_overrides=facts),
+        "untold": upstream,
+    }
     backends = {"told": Having("c"), "one": Having("a", "b"), "untold": Having("c")}
     found = await list_models(Router(plans), backends, upstreams)
     assert {model.id: model.max_input_tokens for model in found} == listed

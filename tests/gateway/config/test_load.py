@@ -160,8 +160,8 @@ def test_all_mistakes_are_told_at_once() -> None:
     [
         pytest.param({"server": 3}, "server: found 3; expected a table", id="no-table"),
         pytest.param(
-            {"store": {"url": "off"}, "models": [{"name": "x", "preserve": True}]},
-            'store.url: found "off"; `preserve` needs a store',
+            {"store": {"url": "off"}, "models": [{"name": "x", "preserve_reasoning": True}]},
+            'store.url: found "off"; `preserve_reasoning` needs a store',
             id="nowhere-to-preserve",
         ),
         pytest.param(

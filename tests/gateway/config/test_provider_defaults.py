@@ -38,14 +38,14 @@ def problems(environ: dict[str, str] | None = None, **said: object) -> list[str]
 
 def test_nothing_else_need_be_said() -> None:
     made = upstream(provider="groq")
-    assert replace(made, facts=()) == UpstreamSettings(
+    assert replace(made, model_overrides=()) == UpstreamSettings(
         provider="groq",
         dialect="chat",
         base_url="https://api.groq.com/openai/v1",
         key_env="GROQ_API_KEY",
         target=catalog.target_of(GROQ.quirks),
     )
-    assert [facts.names for facts in made.facts] == [models.names for models in GROQ.models]
+    assert [facts.names for facts in made.model_overrides] == [models.names for models in GROQ.models]
 
 
 SAID: list[tuple[JSONObject, str, object]] = [
@@ -79,15 +79,15 @@ def test_a_fact_of_the_file_stands_before_those_of_the_row_and_of_its_models() -
 
 def test_facts_of_a_file_without_a_provider() -> None:
     facts = [{"names": ["big*"], "target": {"images": False}, "text_syntax": "hermes", "context": 9}]
-    made = upstream(dialect="chat", base_url="http://h/v1", target={"fan_out": True}, facts=facts)
+    made = upstream(dialect="chat", base_url="http://h/v1", target={"fan_out": True}, model_overrides=facts)
     row = ModelOverrides(names=("big*",), target=Target(fan_out=True, images=False), text_syntax="hermes", context=9)
-    assert made.facts == (row,)
-    assert [syntax_of(made.facts, name, "off") for name in ("big-1", "small")] == ["hermes", "off"]
+    assert made.model_overrides == (row,)
+    assert [syntax_of(made.model_overrides, name, "off") for name in ("big-1", "small")] == ["hermes", "off"]
 
 
 def test_a_name_that_goes_through_is_read_as_its_model_writes() -> None:
     facts = [{"names": ["big*"], "text_syntax": "hermes"}]
-    said = {"dialect": "chat", "base_url": "http://h/v1", "facts": facts}
+    said = {"dialect": "chat", "base_url": "http://h/v1", "model_overrides": facts}
     models = [
         {"name": "fixed", "model": "big-2"},
         {"name": "told", "model": "big-2", "text_syntax": "off"},
@@ -106,7 +106,7 @@ def test_a_name_that_goes_through_is_read_as_its_model_writes() -> None:
 
 def test_facts_of_a_file_stand_before_those_of_the_row() -> None:
     facts = [{"names": ["openai/*"], "target": {"max_tokens_limit": 9}}]
-    targets = targets_of(upstream(provider="groq", facts=facts))
+    targets = targets_of(upstream(provider="groq", model_overrides=facts))
     assert [targets.of(name).max_tokens_limit for name in ("openai/gpt-oss-20b", "qwen/qwen3-32b")] == [9, 40960]
 
 

@@ -59,7 +59,7 @@ CLIENTS = {
 def house(request: pytest.FixtureRequest) -> Iterator[tuple[str, House]]:
     """Give a gateway in front of a server that reports no usage, and the server's dialect."""
     rules = answers(request.param, text=TEXT, usage=None).rules()
-    with Upstream(*rules) as server, House(server, request.param, upstream={"preserve": False}) as running:
+    with Upstream(*rules) as server, House(server, request.param, upstream={"preserve_reasoning": False}) as running:
         yield request.param, running
 
 

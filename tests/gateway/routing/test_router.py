@@ -111,15 +111,17 @@ def test_resolve(config: Config, own: str | None, model: str, route: Route | Non
 def test_a_model_preserves_as_it_says_or_as_its_upstream_does(
     *, upstream: bool, model: bool | None, preserved: bool
 ) -> None:
-    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=upstream)
-    config = Config(upstreams={"main": main}, models=(ModelSettings(name="m", upstream="main", preserve=model),))
+    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve_reasoning=upstream)
+    config = Config(
+        upstreams={"main": main}, models=(ModelSettings(name="m", upstream="main", preserve_reasoning=model),)
+    )
     route = Router(plans(config, None)).resolve("m")
     assert route is not None
     assert route.preserve == preserved
 
 
 def test_a_lone_upstream_preserves_as_it_says() -> None:
-    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
+    main = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve_reasoning=True)
     config = Config(upstreams={"main": main}, embedded=Embedded(enabled=False))
     assert Router(plans(config, None)).resolve("any") == Route(backend="main", model="any", named=True, preserve=True)
 

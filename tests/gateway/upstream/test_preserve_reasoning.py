@@ -403,7 +403,7 @@ class Measuring(Scripted):
 
 def test_what_is_put_back_is_counted(gateway_server: Callable[..., Running]) -> None:
     backend = Measuring(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
-    upstream = UpstreamSettings(dialect="messages", base_url="http://upstream.invalid", preserve=True)
+    upstream = UpstreamSettings(dialect="messages", base_url="http://upstream.invalid", preserve_reasoning=True)
     running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
     running.request("POST", "/v1/messages", {"model": "m", "max_tokens": 9, "messages": MESSAGES_TURNS[:1]})
     counted = running.request("POST", "/v1/messages/count_tokens", {"model": "m", "messages": MESSAGES_TURNS})
@@ -413,7 +413,7 @@ def test_what_is_put_back_is_counted(gateway_server: Callable[..., Running]) -> 
 def test_the_configuration_turns_it_on(gateway_server: Callable[..., Running]) -> None:
     """The keys are two clients': the same ids, and neither meets what the other was told."""
     backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
-    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=True)
+    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve_reasoning=True)
     config = config_for(
         "scripted",
         upstreams={"scripted": upstream},
@@ -447,7 +447,7 @@ def test_for_whom_it_is_kept(
 ) -> None:
     """findings-clients-5: bytes pass untouched for clients of the upstream's dialect, unless all is to be kept."""
     backend = Scripted(answered(Reasoning(text="hm", signature="s", origin=SIGNED), WEATHER))
-    upstream = UpstreamSettings(dialect=dialect, base_url="http://upstream.invalid/v1", preserve=preserve)
+    upstream = UpstreamSettings(dialect=dialect, base_url="http://upstream.invalid/v1", preserve_reasoning=preserve)
     running = gateway_server({"scripted": backend}, config_for("scripted", upstreams={"scripted": upstream}))
     for turns in ([ASK], CHAT_TURNS):
         running.request("POST", "/v1/chat/completions", {"model": "m", "messages": turns})
@@ -465,7 +465,7 @@ def test_for_whom_it_is_kept(
 )
 def test_what_holds_where_nothing_is_set(host: str, preserve: Preserve | None, *, kept: bool) -> None:
     """findings-clients-5: on by default, for a gateway on loopback."""
-    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve=preserve)
+    upstream = UpstreamSettings(dialect="chat", base_url="http://upstream.invalid/v1", preserve_reasoning=preserve)
     services = Gateway(config_for(upstreams={"u": upstream}, server=ServerSettings(host=host)), {}).services
     route = Route(backend="u", model="m", preserve=preserve)
     assert (preserves(services, route, "messages"), preserves(services, route, "chat")) == (kept, False)
@@ -491,7 +491,7 @@ def test_nothing_is_looked_up_before_something_is_stored(monkeypatch: pytest.Mon
 
 
 def test_the_flag() -> None:
-    assert from_flags({}, upstream="http://u.invalid", preserve=True).upstreams["upstream"].preserve is True
-    assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve is None
+    assert from_flags({}, upstream="http://u.invalid", preserve=True).upstreams["upstream"].preserve_reasoning is True
+    assert from_flags({}, upstream="http://u.invalid").upstreams["upstream"].preserve_reasoning is None
     with pytest.raises(ConfigurationError, match=r"^--preserve: of an upstream"):
         from_flags({}, preserve=True)

@@ -111,7 +111,7 @@ def _with_window(model: ModelInfo, router: Router, upstreams: Mapping[str, Upstr
     route = router.resolve(model.id)
     if model.max_input_tokens is not None or route is None or route.backend not in upstreams:
         return model
-    facts = upstreams[route.backend].facts
+    facts = upstreams[route.backend].model_overrides
     return replace(model, max_input_tokens=context_of(facts, route.model))
 
 

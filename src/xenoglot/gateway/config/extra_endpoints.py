@@ -44,7 +44,7 @@ class ExtraEndpoint(Struct, frozen=True, kw_only=True):
     """Where requests are posted, if that is not the dialect's own path."""
     auth: AuthForm | None = None
     target: Target | None = None
-    facts: tuple[ModelOverrides, ...] = ()
+    model_overrides: tuple[ModelOverrides, ...] = ()
 
     def has(self, model: str | None) -> bool:
         """Return whether `model` is called in it; without a model, whether any is."""

@@ -27,7 +27,7 @@ _FLAGS = {
     "server.host": "--host",
     "server.port": "--port",
     "server.workers": "--workers",
-    "upstreams.upstream.preserve": "--preserve",
+    "upstreams.upstream.preserve_reasoning": "--preserve",
     "upstreams.upstream.also[0].dialect": "--also",
     "upstreams.upstream.also[1].dialect": "--also",
     "embedded.gguf": "--gguf",
@@ -76,7 +76,7 @@ def from_flags(  # noqa: PLR0913  one argument per flag
         where: dict[str, str | None] = {"base_url": upstream, "dialect": dialect or "chat"}
         if "/" not in upstream and ":" not in upstream:
             where = {"provider": upstream, "dialect": dialect}
-        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve": preserve, "also": also}
+        main = {**where, "key_env": key_env, "text_syntax": text_syntax, "preserve_reasoning": preserve, "also": also}
         plain["upstreams"] = {"upstream": {key: value for key, value in main.items() if value is not None}}
     if model is not None:
         plain["models"] = [{"name": name, "upstream": "upstream", "model": model} for name in (model, "*")]

@@ -45,6 +45,7 @@ from msgspec import Struct, field
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
+from xenoglot.gateway.config.deprecated_keys import with_new_keys
 from xenoglot.gateway.config.embedded import EMBEDDED, Embedded, check_embedded
 from xenoglot.gateway.config.emulate import Emulate, check_emulate, check_syntax
 from xenoglot.gateway.config.file_permissions import Secrets, check_file
@@ -192,6 +193,7 @@ def check(plain: JSONObject, environ: Mapping[str, str], where: str, names: Mapp
         ConfigurationError: it is none; the text has a line for each thing that is wrong.
     """
     problems = Problems(names or {})
+    plain = with_new_keys(plain, where, problems)
     file = read(_File, with_provider_defaults(plain, environ, problems), "", problems) or _File()
     config = Config(
         server=file.server,
@@ -323,9 +325,12 @@ def _check_store(config: Config, problems: Problems) -> None:
         problems.add("store.url", "holds a user or password; name the environment variable with the URL in `url_env`")
     elif (url := config.store_url) and (problem := place_problem(url)):
         problems.add("store.url" if store.url_env is None else "store.url_env", problem)
-    preserved = [*(one.preserve for one in config.upstreams.values()), *(one.preserve for one in config.models)]
+    preserved = [
+        *(one.preserve_reasoning for one in config.upstreams.values()),
+        *(one.preserve_reasoning for one in config.models),
+    ]
     if store.url == OFF and any(preserved):
-        problems.add("store.url", f"found {shown(OFF)}; `preserve` needs a store")
+        problems.add("store.url", f"found {shown(OFF)}; `preserve_reasoning` needs a store")
 
 
 def _check_models(config: Config, plain: JSONObject, problems: Problems) -> None:

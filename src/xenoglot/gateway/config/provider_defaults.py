@@ -97,7 +97,7 @@ def _spoken(said: JSONObject, table: _Table, main: ProviderEndpoint) -> JSONObje
         "base_url": address,
         **said,
         "target": catalog.merged(row.quirks, face.quirks) | told,
-        "facts": [*_own_facts(upstream, _sound(told)), *_facts_of(row, face, _sound(told))],
+        "model_overrides": [*_own_facts(upstream, _sound(told)), *_facts_of(row, face, _sound(told))],
     }
 
 
@@ -136,7 +136,7 @@ def _filled(said: JSONObject, row: Provider, face: ProviderEndpoint, address: JS
         "base_url": address,
         "headers": {**row.headers, **face.headers, **_table(said, "headers")},
         "target": catalog.merged(row.quirks, face.quirks) | told,
-        "facts": [*_own_facts(said, _sound(told)), *_facts_of(row, face, _sound(told))],
+        "model_overrides": [*_own_facts(said, _sound(told)), *_facts_of(row, face, _sound(told))],
     }
 
 
@@ -156,14 +156,14 @@ def _facts(models: ModelRule, row: Provider, face: ProviderEndpoint, told: JSONO
 def _with_facts(said: JSONObject) -> JSONObject:
     named = said.get("also", default_endpoints(said.get("dialect")))
     more: JSONObject = {"also": tables(named)} if isinstance(named, list) and named else {}
-    if "facts" in said:
-        more["facts"] = _own_facts(said, _sound(_table(said, "target")))
+    if "model_overrides" in said:
+        more["model_overrides"] = _own_facts(said, _sound(_table(said, "target")))
     return said | more
 
 
 def _own_facts(said: JSONObject, target: JSONObject) -> list[JSON]:
     """Return the facts of the file, with what holds of all models where they say nothing."""
-    facts = said.get("facts", [])
+    facts = said.get("model_overrides", [])
     if not isinstance(facts, list):
         return [facts]  # it is complained of where it is read
     return [{**one, "target": target | _table(one, "target")} if isinstance(one, dict) else one for one in facts]
@@ -190,7 +190,7 @@ def check_provider(upstream: UpstreamSettings, path: str, problems: Problems) ->
     check_extra_endpoints(upstream.dialect, upstream.also, path, problems)
     for index, also in enumerate(upstream.also):
         _check_path(also.path, f"{join(path, 'also')}[{index}].path", problems, also.dialect)
-    for index, facts in enumerate(upstream.facts):
+    for index, facts in enumerate(upstream.model_overrides):
         check_syntax(facts.text_syntax, f"{join(path, 'facts')}[{index}]", problems)
 
 
@@ -205,7 +205,7 @@ def _check_path(value: str | None, path: str, problems: Problems, dialect: str =
 
 def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> UpstreamSettings:
     """Return an upstream as clients of a further dialect find it: what `also` sets, and else what the upstream does."""
-    facts = upstream.facts if also.target is None and not also.facts else also.facts
+    facts = upstream.model_overrides if also.target is None and not also.model_overrides else also.model_overrides
     return replace(
         upstream,
         dialect=also.dialect,
@@ -214,7 +214,7 @@ def upstream_of_endpoint(upstream: UpstreamSettings, also: ExtraEndpoint) -> Ups
         models_path=None,
         auth=also.auth or upstream.auth,
         target=also.target or upstream.target,
-        facts=facts,
+        model_overrides=facts,
         also=(),
     )
 

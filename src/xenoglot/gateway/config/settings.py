@@ -126,10 +126,10 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     """The environment variable with the proxy's URL, where that has a password in it."""
     deadlines: Deadlines = Deadlines()
     target: Target = Target()
-    facts: tuple[ModelOverrides, ...] = ()
+    model_overrides: tuple[ModelOverrides, ...] = ()
     state: Literal["gateway", "native"] = "gateway"
     """Who keeps the answers of this server, for clients of its own dialect."""
-    preserve: Preserve | None = None
+    preserve_reasoning: Preserve | None = None
     """Whether what clients strip of its answers is kept, and put back into their requests; `translated` keeps it for
     clients of other dialects alone, so that bytes still pass untouched for those of its own. Not set: `translated`
     where the gateway is on loopback."""
@@ -164,15 +164,15 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     that begins alike where it names none, or nothing."""
     fallback_on: tuple[Reason, ...] = ()
     """Failures of the request itself for which another target is asked all the same."""
-    hold_back: StreamBuffer = StreamBuffer()
-    continues: bool = False
+    buffer: StreamBuffer = StreamBuffer()
+    midstream_failover: bool = False
     """Whether a target that can go on from a beginning does so where another broke off in the middle of its words."""
-    patience_seconds: Seconds = 60.0
+    retry_deadline_seconds: Seconds = 60.0
     """After this no further try begins."""
     defaults: Sampling = Sampling()
     caps: Caps = Caps()
     on_loss: OnLoss | None = None
-    preserve: Preserve | None = None
+    preserve_reasoning: Preserve | None = None
     text_syntax: str | None = None
     emulate: Emulate | None = None
     limits: LimitSettings | None = None

@@ -197,9 +197,9 @@ def _plan(config: Config, model: ModelSettings, embedded_model: str | None) -> R
         strategy=model.strategy,
         affinity=model.affinity,
         fallback_on=model.fallback_on,
-        hold_back=model.hold_back,
-        continues=model.continues,
-        patience=model.patience_seconds,
+        hold_back=model.buffer,
+        continues=model.midstream_failover,
+        patience=model.retry_deadline_seconds,
     )
 
 
@@ -217,9 +217,9 @@ def _route(config: Config, model: ModelSettings, target: ModelTarget, embedded_m
         defaults=_completed(target.defaults, model.defaults, NOTHING),
         caps=_completed(target.caps, model.caps, UNCAPPED),
         on_loss=model.on_loss or config.on_loss,
-        preserve=upstream.preserve if model.preserve is None else model.preserve,
-        text_syntax=model.text_syntax or syntax_of(upstream.facts, name or "", upstream.text_syntax),
-        facts=() if model.text_syntax else tuple(facts for facts in upstream.facts if facts.text_syntax),
+        preserve=upstream.preserve_reasoning if model.preserve_reasoning is None else model.preserve_reasoning,
+        text_syntax=model.text_syntax or syntax_of(upstream.model_overrides, name or "", upstream.text_syntax),
+        facts=() if model.text_syntax else tuple(facts for facts in upstream.model_overrides if facts.text_syntax),
         emulate=upstream.emulate if model.emulate is None else model.emulate,
         weight=target.weight,
         tier=target.tier,
