@@ -398,7 +398,7 @@ def test_translate_tells_at_the_end_that_a_stream_lost_something() -> None:
     frames = [*FRAMES[:2], chunk({}, "stop") + "data: [DONE]\n\n"]
     done = xenoglot_does(*translation("chat"), "--on-loss", "refuse", given="".join(frames).encode())
     assert done.out.endswith(event("message_stop"))
-    why = "approximated (nobody said it, and the dialect requires a number: 0)"
+    why = "approximated (not reported, and the dialect requires a number: 0)"
     told = "".join(f"loss: $.usage {name} {why}\n" for name in ("input_tokens", "output_tokens"))
     assert (done.code, done.err) == (3, told)
 

@@ -53,5 +53,5 @@ def test_pitfall_30_tools_that_nobody_here_runs() -> None:
     with pytest.raises(WireError) as caught:
         check_tools(replace(REQUEST, tools=(SEARCH,)), "chat")
     assert str(caught.value) == (
-        "$.tools: the model behind cannot run `web_search_20250305`; ask a server of messages, or leave it out"
+        "$.tools: the target model cannot run `web_search_20250305`; ask a server of messages, or leave it out"
     )

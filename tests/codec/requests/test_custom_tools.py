@@ -79,6 +79,6 @@ def test_pitfall_62_a_grammar_is_told_in_words(description: str | None, told: st
     assert made == Tool(name="f", description=told, parameters=PARAMETERS)
     assert [str(loss) for loss in losses] == [
         "$.tools[0] kind emulated (a custom tool is written as a function of one string)",
-        "$.tools[0] description emulated (the grammar of the tool's text is told in it)",
-        "$.tools[0] format approximated (told in the description; nothing holds the model to it)",
+        "$.tools[0] description emulated (the grammar of the tool's text is described in it)",
+        "$.tools[0] format approximated (described in the description, and not enforced)",
     ]

@@ -97,7 +97,7 @@ def test_the_prompt_comes_again_where_its_maker_left_it_out() -> None:
     response = answer(*[(Text(text=str(number)),) for number in range(6)])
     choices, losses = whole(response, ECHO)
     assert [choice["text"] for choice in choices] == ["Ab0", "Ab1", "2", "3", "Cd4", "Cd5"]
-    assert losses == [Loss("$.prompt", "echo", "dropped", "only the model knows the words of its tokens")]
+    assert losses == [Loss("$.prompt", "echo", "dropped", "only the model knows the text of its tokens")]
     said: dict[int, str] = {}
     for index, text in pieces(response, ECHO):
         said[index] = said.get(index, "") + text

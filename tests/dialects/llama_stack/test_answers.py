@@ -160,10 +160,10 @@ def test_what_has_no_place() -> None:
         "$ model dropped (an answer of the dialect has no such field)",
         "$.candidates[1] candidate dropped (an answer of the dialect is one)",
         "$.candidates[0] order approximated (calls come last)",
-        "$.candidates[0].content[0] reasoning dropped (the dialect has no place for thoughts)",
+        "$.candidates[0].content[0] reasoning dropped (the dialect has no field for reasoning)",
         "$.candidates[0].content[2] refusal approximated (written as text)",
-        "$.candidates[0] content approximated (what else it holds is told among its words)",
-        "$.candidates[0].finish reason approximated (that the model declined is told in words alone)",
+        "$.candidates[0] content approximated (its other content is written as text)",
+        "$.candidates[0].finish reason approximated (only the text shows that the model refused)",
         "$.candidates[0].content[3] part dropped (the dialect holds texts and images only)",
     ]
 

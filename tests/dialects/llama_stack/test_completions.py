@@ -79,14 +79,20 @@ def test_turns_become_a_transcript() -> None:
     [
         (
             Request(model="m", messages=(said("user", "Hi"),), prompt=Prompt(texts=("a",))),
-            r"\$.messages: the model behind takes turns or a prompt, not both",
+            r"\$.messages: the target model takes messages or a prompt, not both",
         ),
-        (Request(model="m", prompt=Prompt(texts=("a",), suffix="b")), r"\$.suffix: the model behind cannot fill in"),
+        (
+            Request(model="m", prompt=Prompt(texts=("a",), suffix="b")),
+            r"\$.suffix: the target model cannot complete text",
+        ),
         (Request(model="m", prompt=Prompt(texts=("a", "b"))), r"\$.prompt: .* one text at a time, found 2"),
-        (Request(model="m", prompt=Prompt(texts=("a",), best_of=2)), r"\$.best_of: the model behind makes one answer"),
+        (
+            Request(model="m", prompt=Prompt(texts=("a",), best_of=2)),
+            r"\$.best_of: the target model generates one answer",
+        ),
         (
             Request(model="m", prompt=Prompt(texts=("a",), echo=True), sampling=Sampling(logprobs=True)),
-            r"\$.echo: the model behind does not tell",
+            r"\$.echo: the target model returns no log probabilities",
         ),
         (Request(model="m", prompt=Prompt(texts=((1, 2),))), r"\$.prompt: token ids mean nothing"),
     ],
@@ -106,10 +112,10 @@ ANSWER = Response(
     usage=Usage(input_tokens=1),
 )
 LOSSES = [
-    "$.candidates[0].content[1] reasoning dropped (the dialect has no place for thoughts)",
+    "$.candidates[0].content[1] reasoning dropped (the dialect has no field for reasoning)",
     "$.candidates[0].content[2] refusal approximated (written as text)",
-    "$.candidates[0] content approximated (what else it holds is told among its words)",
-    "$.candidates[0].finish reason approximated (that the model declined is told in words alone)",
+    "$.candidates[0] content approximated (its other content is written as text)",
+    "$.candidates[0].finish reason approximated (only the text shows that the model refused)",
     "$.candidates[0].content[3] tool_call dropped (the dialect holds texts and images only)",
     "$.candidates[0].finish reason approximated (`tool_calls` is written as `end_of_message`)",
 ]

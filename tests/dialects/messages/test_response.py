@@ -237,8 +237,8 @@ def test_what_nobody_said_is_said_to_be_made_up() -> None:
     assert body == {**BODY, "id": "x", "content": [{"type": "text", "text": "a"}], "usage": counted}
     assert losses == [
         "$.candidates[1] candidate dropped (an answer of the dialect is one)",
-        "$.usage input_tokens approximated (nobody said it, and the dialect requires a number: 0)",
-        "$.usage output_tokens approximated (nobody said it, and the dialect requires a number: 0)",
+        "$.usage input_tokens approximated (not reported, and the dialect requires a number: 0)",
+        "$.usage output_tokens approximated (not reported, and the dialect requires a number: 0)",
     ]
 
 

@@ -78,7 +78,7 @@ def test_an_answer_of_a_stranger() -> None:
             {},
             [
                 "$.candidates[0].content[0] signature dropped (the dialect has encrypted content alone)",
-                "$.candidates[0].content[0] encrypted dropped (nobody knows who can open it)",
+                "$.candidates[0].content[0] encrypted dropped (its origin is unknown)",
             ],
         ),
     ],
@@ -103,7 +103,7 @@ def test_what_cannot_be_said() -> None:
     assert items[2]["id"] == "fc_1_2"
     assert lost == [
         "$.candidates[0].content[0] audio approximated (written as its transcript)",
-        "$.candidates[0].content[1] image dropped (the model says nothing but text in this dialect)",
+        "$.candidates[0].content[1] image dropped (model output is text only in this dialect)",
         "$.candidates[0].content[2] y dropped (only messages has it)",
     ]
 
@@ -112,9 +112,7 @@ def test_probabilities_have_all_that_is_required() -> None:
     """pitfall-119: what the dialect requires is filled in."""
     items, lost = written(Text(text="a", logprobs=(Logprob(token="a", logprob=-0.5),)))
     assert items[0]["content"][0]["logprobs"] == [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}]
-    assert lost == [
-        "$.candidates[0].content[0] logprobs approximated (the bytes and the list of others, not said, are filled in)"
-    ]
+    assert lost == ["$.candidates[0].content[0] logprobs approximated (missing bytes and alternatives are filled in)"]
 
 
 @pytest.mark.parametrize(

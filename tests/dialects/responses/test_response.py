@@ -140,7 +140,7 @@ def test_usage_has_every_count() -> None:
     }
     assert losses == [
         "$.usage output_audio dropped (the dialect does not count sound apart)",
-        "$.usage cache_write_tokens approximated (nobody said it, and the dialect requires a number: 0)",
+        "$.usage cache_write_tokens approximated (not reported, and the dialect requires a number: 0)",
     ]
 
 

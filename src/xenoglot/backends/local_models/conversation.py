@@ -217,7 +217,7 @@ class _Reading:
             case File(source=Nested(parts=parts)):
                 return self._joined(parts, where)
             case Audio(transcript=str(text)) | Opaque(text=str(text)):
-                self._losses.approximated(where, _kind(part), "its words stand for it")
+                self._losses.approximated(where, _kind(part), "its text replaces it")
                 return text
             case _:
                 self._losses.dropped(where, _kind(part), "the model reads text only")

@@ -61,7 +61,7 @@ def check_tools(request: Request, dialect: str) -> None:
     hosted = [tool for tool in request.tools if isinstance(tool, Opaque) and tool.dialect != dialect]
     if hosted and len(hosted) == len(request.tools):
         kinds = ", ".join(f"`{kind_of(tool)}`" for tool in hosted)
-        problem = f"the model behind cannot run {kinds}; ask a server of {hosted[0].dialect}, or leave it out"
+        problem = f"the target model cannot run {kinds}; ask a server of {hosted[0].dialect}, or leave it out"
         raise WireError("$.tools", problem)
 
 
@@ -76,7 +76,7 @@ def _choice(request: Request, target: Target, losses: Losses) -> Request:
 def _without_tools(request: Request, losses: Losses) -> Request:
     for index, tool in enumerate(request.tools):
         kind = kind_of(tool) if isinstance(tool, Opaque) else tool.kind
-        losses.dropped(f"$.tools[{index}]", kind, "the model behind calls none")
+        losses.dropped(f"$.tools[{index}]", kind, "the target model supports no tools")
     return replace(request, tools=(), tool_choice=None, parallel_tool_calls=None)
 
 
@@ -110,10 +110,10 @@ def _output(request: Request, output: OutputFormat, target: Target, losses: Loss
         told = f"Answer with JSON alone, in the form of this JSON Schema:\n{to_text(output.schema)}"
     said = _said(request, told)
     if said is None:
-        losses.dropped("$", "output", "the server holds to no schema, and no turn of the user could tell of it")
+        losses.dropped("$", "output", "the server enforces no schema, and there is no user turn to describe it in")
         return replace(request, output=None)
     what = "schema" if output.kind == "json_schema" else "kind"
-    losses.approximated("$.output", what, "told in the last turn of the user; nothing holds the model to it")
+    losses.approximated("$.output", what, "described in the last user turn, and not enforced")
     kept = replace(output, kind="json", schema=None, name=None, description=None, strict=None, extra=None)
     return replace(said, output=kept if target.json_schema == "object" else None)
 

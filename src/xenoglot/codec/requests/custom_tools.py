@@ -65,8 +65,8 @@ def as_function(tool: Tool, where: str, losses: Losses) -> Tool:
     losses.emulated(where, "kind", "a custom tool is written as a function of one string")
     description, grammar = tool.description, _grammar(tool.format)
     if grammar is not None:
-        losses.emulated(where, "description", "the grammar of the tool's text is told in it")
-        losses.approximated(where, "format", "told in the description; nothing holds the model to it")
+        losses.emulated(where, "description", "the grammar of the tool's text is described in it")
+        losses.approximated(where, "format", "described in the description, and not enforced")
         description = grammar if description is None else f"{description}\n\n{grammar}"
     elif tool.format is not None:
         losses.dropped(where, "format", "a function is restricted by no grammar")

@@ -28,15 +28,17 @@ def as_turns(request: Request, losses: Losses) -> Request:
     if prompt is None:
         return request
     if prompt.suffix:
-        raise WireError("$.suffix", "the model behind answers turns, and cannot fill in before a suffix; leave it out")
+        raise WireError(
+            "$.suffix", "the target model takes chat messages and cannot complete text before a suffix; leave it out"
+        )
     if len(prompt.texts) != 1:
-        raise WireError("$.prompt", f"the model behind answers one prompt at a time, found {len(prompt.texts)}")
+        raise WireError("$.prompt", f"the target model takes one prompt at a time, found {len(prompt.texts)}")
     _check_asked(request, prompt)
     (text,) = prompt.texts
     if not isinstance(text, str):
-        raise WireError("$.prompt", "token ids mean nothing to the model behind; send the text")
+        raise WireError("$.prompt", "the target model does not accept token ids; send the text")
     if not text.strip():
-        raise WireError("$.prompt", "the model behind answers turns, and there is nothing to answer; send a text")
+        raise WireError("$.prompt", "the target model takes chat messages, and the prompt is empty; send a text")
     losses.emulated("$.prompt", "prompt", "written as a turn of the user")
     turn = Message(role="user", content=(Text(text=text),))
     return replace(request, prompt=None, messages=(*request.messages, turn))
@@ -46,8 +48,8 @@ def _check_asked(request: Request, prompt: Prompt) -> None:
     """Refuse what only a model that reads the text as it stands can tell."""
     sampling = request.sampling
     if prompt.echo and sampling.logprobs:
-        raise WireError("$.echo", "the model behind answers turns, and does not tell how likely its prompt is")
+        raise WireError("$.echo", "the target model takes chat messages and returns no log probabilities of the prompt")
     if prompt.best_of is not None and prompt.best_of > (sampling.n or 1):
-        raise WireError("$.best_of", "the model behind gives every answer it makes; ask for `n` of them")
+        raise WireError("$.best_of", "the target model returns every answer that it generates; set `n` instead")
     if sampling.max_tokens == 0:
-        raise WireError("$.max_tokens", "the model behind answers turns: must be at least 1")
+        raise WireError("$.max_tokens", "must be at least 1: the target model takes chat messages")

@@ -35,10 +35,10 @@ def _parts(parts: Sequence[Part], where: str, target: Target, losses: Losses) ->
 def _part(part: Part, where: str, target: Target, losses: Losses) -> Part:
     match part:
         case Image() if not target.images:
-            losses.dropped(where, "image", "the model sees no pictures; a text says that there was one")
+            losses.dropped(where, "image", "the model accepts no images; a text replaces it")
             return Text(text=UNSEEN, cache=part.cache)
         case Image(source=Remote()) if not target.image_urls:
-            losses.dropped(where, "image", "the server fetches none: send its data; a text says that there was one")
+            losses.dropped(where, "image", "the server fetches no URL: send the data; a text replaces it")
             return Text(text=UNFETCHED, cache=part.cache)
         case ToolResult():
             return replace(part, content=_parts(part.content, f"{where}.content", target, losses))

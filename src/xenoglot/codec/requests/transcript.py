@@ -77,7 +77,7 @@ def _turns(message: Message, where: str, dialect: str, losses: Losses) -> Iterat
     """Yield speaker and words of a message; results of tools are turns of their own, before its words."""
     losses.carry(message.extra, where, dialect)
     if message.name is not None:
-        losses.emulated(where, "name", "stands behind the name of the speaker")
+        losses.emulated(where, "name", "written after the speaker's role")
     said: list[str] = []
     for number, part in enumerate(message.content):
         place = f"{where}.content[{number}]"
@@ -115,12 +115,12 @@ def _words(part: Part, where: str, dialect: str, losses: Losses, *, given: bool)
             losses.approximated(where, "tool call", "told in words")
             return f"[called {name}({arguments})]"
         case File(source=Plain(text=text)):
-            losses.approximated(where, "file", "its text stands among the words")
+            losses.approximated(where, "file", "its text is part of the message text")
             return text
         case File(source=Nested(parts=parts)):
             return _joined(parts, f"{where}.source.parts", dialect, losses, given=given)
         case Audio(transcript=str(words)) | Opaque(text=str(words)):
-            losses.approximated(where, _kind(part), "its words stand for it")
+            losses.approximated(where, _kind(part), "its text replaces it")
             return words
         case _:
             return _lost(part, where, losses, given=given)

@@ -172,7 +172,7 @@ def _text(part: Part, where: str, crossing: EncodeContext) -> str | None:
     if isinstance(part, Opaque) and part.dialect != NAME:
         encoded = encode_opaque(part, where, crossing)
         return None if encoded is None else part.text
-    crossing.losses.dropped(where, name_of(part), "an answer holds words and calls only")
+    crossing.losses.dropped(where, name_of(part), "an answer holds text and tool calls only")
     return None
 
 

@@ -54,7 +54,7 @@ def message_signature(words: Sequence[tuple[str, Part]], losses: Losses) -> JSON
     """
     signed = [(at, signature) for at, part in words if isinstance(part, Text) and (signature := _signature_of(part))]
     for at, _ in signed[:-1]:
-        losses.dropped(at, _SIGNATURE, "a message has one, that of its last words")
+        losses.dropped(at, _SIGNATURE, "a message has one signature, that of its last text")
     return _written(signed[-1][1], signed[-1][0], losses) if signed else {}
 
 

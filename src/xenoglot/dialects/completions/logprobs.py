@@ -174,7 +174,7 @@ def _rows_of(logprob: Logprob, where: str, losses: Losses) -> Iterator[Row]:
     form = form_of(logprob.extra, NAME)
     own_fields(logprob.extra, where, losses)
     if any(one.bytes is not None for one in (logprob, *(logprob.top or ()))):
-        losses.dropped(where, "bytes", "a token is told by its text alone")
+        losses.dropped(where, "bytes", "a token is identified by its text only")
     for token, top, offset in form.get("before", ()):
         yield Row(token, None, top, offset)
     yield Row(logprob.token, logprob.logprob, _tops(logprob, where, losses), form.get("offset"))

@@ -54,19 +54,19 @@ def words_of(part: Part, where: str, losses: Losses) -> str | None:
             losses.approximated(where, name_of(part), "written as text")
             return text
         case _:
-            losses.dropped(where, name_of(part), "an answer holds words only")
+            losses.dropped(where, name_of(part), "an answer holds text only")
             return None
 
 
 def note_citation(kind: str, where: str, losses: Losses) -> None:
     """Record a citation, for which there is no place."""
-    losses.dropped(where, kind, "an answer holds words only")
+    losses.dropped(where, kind, "an answer holds text only")
 
 
 def echo_of(request: Request, candidate: int, losses: Losses) -> str:
     """Return the words that an answer has to begin with, and which its maker left out."""
     text = missing_echo(request, candidate)
     if isinstance(text, tuple):
-        losses.dropped("$.prompt", "echo", "only the model knows the words of its tokens")
+        losses.dropped("$.prompt", "echo", "only the model knows the text of its tokens")
         return ""
     return text or ""

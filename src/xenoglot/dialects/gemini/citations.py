@@ -157,7 +157,7 @@ class Grounding:
         if not self._supports:
             return {}
         if any(support["segment"]["partIndex"] != parts - 1 for support in self._supports):
-            self._losses.approximated(self._where, "citation", "only the last words are read with what they cite")
+            self._losses.approximated(self._where, "citation", "only the last text keeps its citations")
         chunks = [{"web": {"uri": uri} | ({} if title is None else {"title": title})} for uri, title in self._chunks]
         return {GROUNDING: {"groundingChunks": chunks, "groundingSupports": self._supports}}
 

@@ -82,6 +82,6 @@ def encode_finish(finish: Finish, parts: Iterable[Part], where: str, losses: Los
         if finish.reason not in _EXACT:
             losses.approximated(where, "finish", f"`{finish.reason}` is written as `{word}`")
         if finish.stop_sequence is not None:
-            losses.dropped(where, "stop_sequence", "the dialect does not tell which one was met")
+            losses.dropped(where, "stop_sequence", "the dialect does not report the matched stop string")
     fields: JSONObject = with_said({"finishReason": word}, finishMessage=finish.explanation)
     return with_rest(fields, finish.extra, where, losses)

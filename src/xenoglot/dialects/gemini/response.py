@@ -117,4 +117,4 @@ def encode_response(response: Response, request: Request, losses: Losses) -> JSO
 def note_tier(tier: str | None, losses: Losses) -> None:
     """Note the tier that an answer came from."""
     if tier is not None:
-        losses.dropped("$", "service_tier", "an answer of the dialect does not tell it")
+        losses.dropped("$", "service_tier", "answers of the dialect have no field for it")

@@ -111,5 +111,5 @@ def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     if usage.cache_write is not None:
         losses.dropped(WHERE, "cache_write", "the dialect has no such count")
     if usage.estimated:
-        losses.dropped(WHERE, "estimated", "the dialect does not tell what was counted and what guessed")
+        losses.dropped(WHERE, "estimated", "the dialect does not distinguish counted and estimated tokens")
     return with_rest(own, usage.extra, WHERE, losses)

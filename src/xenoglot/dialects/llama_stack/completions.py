@@ -105,14 +105,14 @@ def _asked(request: Request, losses: Losses) -> tuple[str, Sampling]:
 def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
     """Return the text to be continued; what the system says stands before it."""
     if any(message.role not in ("system", "developer") for message in request.messages):
-        raise WireError("$.messages", "the model behind takes turns or a prompt, not both")
+        raise WireError("$.messages", "the target model takes messages or a prompt, not both")
     if prompt.suffix:
-        raise WireError("$.suffix", "the model behind cannot fill in before a suffix; leave it out")
+        raise WireError("$.suffix", "the target model cannot complete text before a suffix; leave it out")
     if len(prompt.texts) != 1:
-        raise WireError("$.prompt", f"the model behind continues one text at a time, found {len(prompt.texts)}")
+        raise WireError("$.prompt", f"the target model continues one text at a time, found {len(prompt.texts)}")
     (text,) = prompt.texts
     if not isinstance(text, str):
-        raise WireError("$.prompt", "token ids mean nothing to the model behind; send the text")
+        raise WireError("$.prompt", "the target model does not accept token ids; send the text")
     _note_asked(request, prompt, losses)
     if not request.messages:
         return text
@@ -124,9 +124,9 @@ def _text(request: Request, prompt: Prompt, losses: Losses) -> str:
 def _note_asked(request: Request, prompt: Prompt, losses: Losses) -> None:
     """Refuse, or record, what is asked of the text itself and of how many answers are made."""
     if prompt.echo and request.sampling.logprobs:
-        raise WireError("$.echo", "the model behind does not tell how likely its prompt is")
+        raise WireError("$.echo", "the target model returns no log probabilities of the prompt")
     if prompt.best_of is not None and prompt.best_of > 1:
-        raise WireError("$.best_of", "the model behind makes one answer; ask for 1")
+        raise WireError("$.best_of", "the target model generates one answer; ask for 1")
     if prompt.echo:
         losses.emulated("$.prompt", "echo", "the client's own dialect puts the text before the answer")
     if prompt.best_of is not None:

@@ -52,20 +52,20 @@ def answer_text(part: Part, where: str, losses: Losses) -> str | None:
     match part:
         case Text():
             for name in own_fields(part.extra, where, losses):
-                losses.dropped(where, name, "there is room for words alone")
+                losses.dropped(where, name, "an answer holds text only")
             if part.citations:
                 losses.dropped(where, "citations", "the dialect cites nothing")
             return part.text
         case Reasoning():
             own_fields(part.extra, where, losses)
-            losses.dropped(where, "reasoning", "the dialect has no place for thoughts")
+            losses.dropped(where, "reasoning", "the dialect has no field for reasoning")
             return None
         case _:
             text = in_words(part, where, losses)
             if text:
-                losses.approximated(WHERE, "content", "what else it holds is told among its words")
+                losses.approximated(WHERE, "content", "its other content is written as text")
             if isinstance(part, Refusal):
-                losses.approximated(f"{WHERE}.finish", "reason", "that the model declined is told in words alone")
+                losses.approximated(f"{WHERE}.finish", "reason", "only the text shows that the model refused")
             return text
 
 

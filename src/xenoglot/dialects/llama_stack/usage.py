@@ -64,7 +64,7 @@ def encode_usage(usage: Usage | None, losses: Losses, name: str) -> JSONObject:
         if getattr(usage, field) is not None:
             losses.dropped(WHERE, field, "the dialect has no such count")
     if usage.estimated:
-        losses.dropped(WHERE, "estimated", "the dialect cannot say so")
+        losses.dropped(WHERE, "estimated", "the dialect has no field for it")
     said = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,

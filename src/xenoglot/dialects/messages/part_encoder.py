@@ -153,7 +153,7 @@ class PartEncoder:
             self._losses.emulated(where, "signature", f"only {part.origin.dialect} can open it; wrapped to come back")
             return pack(part)
         if part.encrypted is not None:
-            self._losses.dropped(where, "encrypted", "a block of thinking has its words and a signature")
+            self._losses.dropped(where, "encrypted", "a `thinking` block holds text and a signature only")
         return part.signature or UNSIGNED
 
     def _cached(self, own: JSONObject, cache: CacheMark | None, extra: Extra | None, where: str) -> JSONObject:

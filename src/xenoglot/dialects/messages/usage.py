@@ -72,7 +72,7 @@ def completed(usage: JSONObject, losses: Losses, *required: str) -> JSONObject:
     """Return `usage` with a zero for each `required` count that nobody said: clients compute with them."""
     for field in required:
         if field not in usage:
-            losses.approximated(WHERE, field, "nobody said it, and the dialect requires a number: 0")
+            losses.approximated(WHERE, field, "not reported, and the dialect requires a number: 0")
             usage[field] = 0
     return usage
 

@@ -42,7 +42,7 @@ def encode_media(part: Image | Audio, where: str, losses: Losses) -> str | None:
     if part.cache is not None:
         losses.dropped(where, "cache", "the server decides what it caches")
     if isinstance(part, Image) and part.detail is not None:
-        losses.dropped(where, "detail", "a picture is looked at as the model does")
+        losses.dropped(where, "detail", "the dialect has no image detail")
     known = decode_media(part.source.data)
     if isinstance(part, Audio) and (not isinstance(known, Audio) or known.format != part.format):
         losses.approximated(where, "format", "the server goes by the bytes")

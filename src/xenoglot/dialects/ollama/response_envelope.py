@@ -68,7 +68,7 @@ def encode_end(
     if candidate.finish is not None:
         fields |= encode_finish(candidate.finish, where, losses)
     if refused:
-        losses.approximated(where, "finish", "nothing but the words says that the model declines")
+        losses.approximated(where, "finish", "only the text shows that the model refused")
     return fields if usage is None else fields | encode_usage(usage, losses)
 
 

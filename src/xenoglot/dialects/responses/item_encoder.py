@@ -115,7 +115,7 @@ class ItemEncoder:
             case ToolCall():
                 return self._call(part, where)
             case ToolResult():
-                self._losses.dropped(where, "tool_result", "the model says no results of tools")
+                self._losses.dropped(where, "tool_result", "model output holds no tool results")
                 return None
             case Opaque() if not _is_said(part):
                 return part.data  # type: ignore[no-any-return]
@@ -214,7 +214,7 @@ class ItemEncoder:
         if part.signature is not None:
             self._losses.dropped(where, "signature", "the dialect has encrypted content alone")
         if not ours and part.encrypted is not None:
-            self._losses.dropped(where, "encrypted", "nobody knows who can open it")
+            self._losses.dropped(where, "encrypted", "its origin is unknown")
         return {"encrypted_content": part.encrypted} if ours and part.encrypted is not None else {}
 
     def _may_return(self, part: Reasoning) -> bool:

@@ -48,7 +48,7 @@ def encode_output_text(part: Text, where: str, losses: Losses, *, whole: bool) -
     form, own = form_of(part.extra, NAME), own_fields(part.extra, where, losses)
     ours = part.extra is not None and part.extra.dialect == NAME
     if part.cache is not None:
-        losses.dropped(where, "cache", "what the model said takes no cache mark")
+        losses.dropped(where, "cache", "model output takes no cache mark")
     if part.logprobs and not (ours or whole):
         losses.dropped(where, "logprobs", "a request tells of no probabilities")
     absent = form.get("absent", ()) if ours else () if whole else ("logprobs",)
@@ -142,7 +142,7 @@ def _encode_logprob(logprob: Logprob, where: str, losses: Losses, *, nested: boo
     top = logprob.top
     if "bare" not in form_of(logprob.extra, NAME):
         if octets is None or (top is None and not nested):
-            losses.approximated(where, "logprobs", "the bytes and the list of others, not said, are filled in")
+            losses.approximated(where, "logprobs", "missing bytes and alternatives are filled in")
         octets = logprob.token.encode() if octets is None else octets
         top = None if nested else top or ()
     if octets is not None:

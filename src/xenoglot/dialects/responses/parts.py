@@ -114,7 +114,7 @@ def encode_said(part: Part, where: str, crossing: EncodeContext, *, answer: bool
             losses.approximated(where, "audio", "written as its transcript")
             encoded = encode_output_text(Text(text=transcript), where, losses, whole=answer)
         case _:
-            losses.dropped(where, name_of(part), "the model says nothing but text in this dialect")
+            losses.dropped(where, name_of(part), "model output is text only in this dialect")
     return encoded
 
 

@@ -75,7 +75,7 @@ def encode_usage(usage: Usage, losses: Losses) -> JSONObject:
     told: JSONObject = {"total_tokens": total}
     for name, count in counts.items():
         if count is None and name not in absent:
-            losses.approximated(WHERE, name, "nobody said it, and the dialect requires a number: 0")
+            losses.approximated(WHERE, name, "not reported, and the dialect requires a number: 0")
         told[name] = count or 0
     told = {name: count for name, count in told.items() if name not in absent}
     own_details = {key: left(own, form, key) for key in _DETAILS if isinstance(own.get(key, {}), dict)}

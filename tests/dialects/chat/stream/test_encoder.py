@@ -187,7 +187,7 @@ WORDS = block(Text(text=""), TextDelta(text="Hi"))
         pytest.param(
             [*block(Image(source=Remote(url="u"))), STOP],
             [chunk({"content": ""}), chunk({}, "stop")],
-            ["$.candidates[0].content[0] image dropped (an answer holds words and calls only)"],
+            ["$.candidates[0].content[0] image dropped (an answer holds text and tool calls only)"],
             id="picture",
         ),
         pytest.param(

@@ -68,7 +68,7 @@ def test_by_way_of_chat_a_text_comes_back(text: str) -> None:
     body = {"model": "m", "prompt": text, "max_tokens": 5}
     request = COMPLETIONS.decode_request(body)
     if not text:
-        with pytest.raises(WireError, match="there is nothing to answer"):
+        with pytest.raises(WireError, match="the prompt is empty"):
             CHAT.encode_request(request, Losses(), Target())
         return
     away = CHAT.encode_request(request, Losses(), Target())
@@ -87,7 +87,7 @@ def test_a_conversation_is_a_transcript() -> None:
     assert body["prompt"] == "System: Be brief.\n\nUser: Hi\n\nAssistant: Hello!\n\nUser (ann): Bye\n\nAssistant:"
     assert body["stop"] == ["END", NEXT]
     assert losses == [
-        Loss("$.messages[3]", "name", "emulated", "stands behind the name of the speaker"),
+        Loss("$.messages[3]", "name", "emulated", "written after the speaker's role"),
         Loss("$.messages", "turns", "emulated", "written as a transcript"),
         Loss("$.sampling", "stop", "emulated", "the model's turn ends where the user would speak next"),
         UNSAID,

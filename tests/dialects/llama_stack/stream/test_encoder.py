@@ -99,11 +99,11 @@ def test_other_parts() -> None:
     ]
     assert losses == [
         "$ id dropped (an answer of the dialect has no such field)",
-        "$.candidates[0].content[0] reasoning dropped (the dialect has no place for thoughts)",
+        "$.candidates[0].content[0] reasoning dropped (the dialect has no field for reasoning)",
         "$.candidates[0].content[2] image dropped (a stream holds the bytes of an image only)",
         "$.candidates[0].content[3] refusal approximated (written as text)",
-        "$.candidates[0] content approximated (what else it holds is told among its words)",
-        "$.candidates[0].finish reason approximated (that the model declined is told in words alone)",
+        "$.candidates[0] content approximated (its other content is written as text)",
+        "$.candidates[0].finish reason approximated (only the text shows that the model refused)",
         "$.candidates[0].content[5] part approximated (written as text)",
     ]
 

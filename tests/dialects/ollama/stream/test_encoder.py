@@ -155,7 +155,7 @@ def test_what_the_wire_lacks_is_words_or_a_loss() -> None:
             "$ event dropped (only x has it)",
             "$.candidates[0] finish approximated (`refusal` is written as `stop`)",
             "$.candidates[0].finish explanation dropped (there is no field for it)",
-            "$.candidates[0] finish approximated (nothing but the words says that the model declines)",
+            "$.candidates[0] finish approximated (only the text shows that the model refused)",
         ],
     )
 

@@ -273,7 +273,7 @@ def output(content: JSON, call_id: str = "c1") -> JSONObject:
             Target(),
             [asked("assistant", "z"), asked("user", "r")],
             [
-                f"{C0} image dropped (the model says nothing but text in this dialect)",
+                f"{C0} image dropped (model output is text only in this dialect)",
                 "$.messages[0].content[1] y approximated (written as text)",
                 "$.messages[1].content[0] refusal approximated (written as text)",
             ],
@@ -648,4 +648,4 @@ def test_a_text_without_words_is_left_out_and_what_stands_beside_it_is_told() ->
     silent = said("assistant", Text(text="", cache=CacheMark()))
     body, losses = encoded(Request(model="m", messages=(HI, silent, HI)))
     assert body["input"] == [asked("user", "Hi"), asked("user", "Hi")]
-    assert losses == ["$.messages[1].content[0] cache dropped (what the model said takes no cache mark)"]
+    assert losses == ["$.messages[1].content[0] cache dropped (model output takes no cache mark)"]

@@ -80,9 +80,9 @@ def test_the_life_of_an_answer() -> None:
     }
     assert last["usage"]["total_tokens"] == 3
     assert losses == [
-        "$.usage cached_tokens approximated (nobody said it, and the dialect requires a number: 0)",
-        "$.usage cache_write_tokens approximated (nobody said it, and the dialect requires a number: 0)",
-        "$.usage reasoning_tokens approximated (nobody said it, and the dialect requires a number: 0)",
+        "$.usage cached_tokens approximated (not reported, and the dialect requires a number: 0)",
+        "$.usage cache_write_tokens approximated (not reported, and the dialect requires a number: 0)",
+        "$.usage reasoning_tokens approximated (not reported, and the dialect requires a number: 0)",
     ]
 
 

@@ -138,7 +138,7 @@ class ChoiceEncoder:
             case Opaque():
                 return self._opaque(part, where)
             case _:
-                self._losses.dropped(where, name_of(part), "an answer holds words and calls only")
+                self._losses.dropped(where, name_of(part), "an answer holds text and tool calls only")
                 return Block()
 
     def _call(self, part: ToolCall, where: str) -> Block:

@@ -119,7 +119,7 @@ class _Notes(NamedTuple):
 
     def guess(self, media_type: str) -> str:
         """Return `media_type`, which nobody said."""
-        self.losses.approximated(self.where, "media_type", f"nobody said it; `{media_type}` is written")
+        self.losses.approximated(self.where, "media_type", f"not set; `{media_type}` is written")
         return media_type
 
 
