@@ -1,1 +1,1 @@
-"""Things that answer a request: another server, a local model, a script, a function."""
+"""Backends: another server, a local model, a script or a function that answers canonical requests."""

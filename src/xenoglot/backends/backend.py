@@ -1,4 +1,4 @@
-"""What every backend is: it takes a call and gives an answer, as events or, where nothing need change, as bytes."""
+"""The `Backend` protocol: takes a `Call`, returns an answer as events or as bytes that need no translation."""
 
 from __future__ import annotations
 

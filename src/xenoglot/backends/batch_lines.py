@@ -1,4 +1,4 @@
-"""The lines of a batch: what a line asks, in one of three styles, and the line that answers it.
+"""Lines of batch files: request lines in one of three styles, and the output lines that answer them.
 
 A line is OpenAI's (`custom_id`, `url`, `body`), Anthropic's (`custom_id`, `params`), or plain: the body of a request as
 it would be posted. A plain line is answered in OpenAI's form. Sources:

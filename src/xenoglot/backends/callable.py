@@ -1,4 +1,4 @@
-"""Any Python function or generator as a backend: ten lines serve one's own model in every dialect.
+"""Backend around a Python function or generator that takes a canonical request.
 
 async def parrot(request):
     for word in request.messages[-1].content[0].text.split():

@@ -1,4 +1,4 @@
-"""What a backend is that can make embeddings, and how a server is asked for them."""
+"""The `Embedder` protocol, and embedding requests to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding and encoding of large bodies in threads: the event loop is not blocked, and memory stays within a bound.
+"""Decodes and encodes large bodies in threads, within a memory limit, so that they do not block the event loop.
 
 Theory of operation. Python code in a thread gives the interpreter's lock away every 5 ms, a call into the JSON library
 when it is over: what is run here uses `codec.json.json_io`, which works in slices. Threads do not make decoding faster,

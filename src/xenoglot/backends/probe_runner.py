@@ -1,4 +1,4 @@
-"""Runs a probe: sends the questions of `providers.probe.runner` one at a time, and waits when told to."""
+"""Runs a probe: sends the requests of `providers.probe.runner` one at a time, and waits when the probe asks for it."""
 
 from __future__ import annotations
 

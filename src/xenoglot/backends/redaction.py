@@ -1,4 +1,4 @@
-"""Keeping secrets out of what people read. Never applied to protocol bytes: only to logs and error messages."""
+"""Removes secrets from logs and error messages. Never applied to protocol bytes."""
 
 from __future__ import annotations
 

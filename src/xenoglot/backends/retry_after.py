@@ -1,4 +1,4 @@
-"""How long an upstream asks us to wait, in each of the forms in which it is said."""
+"""Parses how long an upstream asks clients to wait, in every known form."""
 
 from __future__ import annotations
 

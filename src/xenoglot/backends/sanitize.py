@@ -1,4 +1,4 @@
-"""Text from outside, made fit for a log line or a header: one line, bounded, nothing that a terminal would obey."""
+"""Sanitizes external text for log lines and headers: one line, bounded, no terminal control characters."""
 
 from __future__ import annotations
 

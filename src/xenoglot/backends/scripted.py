@@ -1,4 +1,4 @@
-"""A backend that says what it was given to say: for tests, documentation and demonstrations."""
+"""Backend that returns prepared answers, for tests, documentation and demonstrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages that read a stream's bytes: whatever they hold, what comes of it is fit to be told to a client.
+"""Stages that decode an upstream's stream and turn every error in it into a failure that clients may see.
 
 How an answer ends depends on what was read and on how its bytes ended. After the terminating event of the dialect it is
 complete, however they end. After the finish reason alone it is complete if they end as HTTP ends a body; if the body

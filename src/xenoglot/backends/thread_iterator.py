@@ -1,4 +1,4 @@
-"""What blocks, in a thread of its own: called there, stepped through there, closed there.
+"""Runs a blocking iterator in a thread of its own: called, advanced and closed there.
 
 An answer has one thread from its first step to its last, for what a generator holds open may belong to a thread: a mode
 of a library, a connection to a database. Threads are daemons: a step that never ends keeps nobody from leaving, and no

@@ -1,4 +1,4 @@
-"""What a backend is that knows the tokens of its model."""
+"""The protocol of backends that can tokenize and detokenize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the base URL that an operator wrote to the URL that is asked."""
+"""Builds request URLs from the base URL that an operator configured."""
 
 from __future__ import annotations
 

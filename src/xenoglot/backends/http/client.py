@@ -1,4 +1,4 @@
-"""The HTTP client towards upstreams: HTTP/1.1 over TCP, TLS and unix sockets, the only one in the house.
+"""HTTP/1.1 client for upstreams, over TCP, TLS and unix sockets; the only HTTP client of the package.
 
 It is small because each part costs CPU per request and per token, and the usual clients cost 3 to 100 times as much:
 asyncio protocols over httptools (llhttp), no task, queue or timer per piece of body. It follows no redirect, keeps no

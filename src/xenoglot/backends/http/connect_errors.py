@@ -1,4 +1,4 @@
-"""Why there is no connection, in words without an address."""
+"""Messages for failed connections, without any address."""
 
 from __future__ import annotations
 

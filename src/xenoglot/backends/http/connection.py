@@ -1,4 +1,4 @@
-"""One connection to an upstream, and the pool of those that wait for the next request."""
+"""One connection to an upstream, and the pool of idle connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content codings: a gzip or deflate body, decoded piece by piece within a bound (RFC 9110 section 8.4)."""
+"""Content codings: incremental, bounded decoding of gzip and deflate bodies (RFC 9110 section 8.4)."""
 
 from __future__ import annotations
 

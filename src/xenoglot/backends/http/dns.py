@@ -1,4 +1,4 @@
-"""Names to addresses, without a slow name server holding up anybody who asks for another name."""
+"""Name resolution: a slow lookup of one name does not delay lookups of other names."""
 
 from __future__ import annotations
 

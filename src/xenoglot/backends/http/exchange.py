@@ -1,4 +1,4 @@
-"""One request and what has arrived of its response, between the connection that reads it and the one who reads on."""
+"""One request and its partly received response, between the connection and the reader of the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a client speaks it, without a socket: a request to bytes, bytes to responses (RFC 9112)."""
+"""HTTP/1.1 framing for clients, without I/O: requests to bytes, bytes to responses (RFC 9112)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proxies on the way to upstreams: how they are written, which one the environment names, and for whom.
+"""Proxy settings: how proxy URLs are parsed, which proxy the environment names, and for which hosts.
 
 Spoken to are HTTP proxies, in the clear (`http://`) or in TLS (`https://`), with a name and a password or without. What
 is asked of an https upstream goes through a tunnel (`CONNECT`, RFC 9110 section 9.3.6), which the proxy cannot look

@@ -1,4 +1,4 @@
-"""A response as its reader has it: pulled piece by piece, read whole, or pushed into a sink as it arrives.
+"""An upstream's response: the body is read in pieces, read at once, or pushed into a sink.
 
 Pulling costs a future, a wake-up and a step of the reader's task for every read of the network; for a stream of small
 events that is more than all the rest. So the body can be pushed: from then on a read calls the sink from where the

@@ -1,4 +1,4 @@
-"""What an exchange with an upstream may cost in time and bytes, and the error when it costs more or goes wrong."""
+"""Deadlines and size limits of upstream requests, and `TransportError`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to an upstream through a proxy: a tunnel for https, and requests that say where they go for http."""
+"""Connections through a proxy: a CONNECT tunnel for https, absolute-form requests for http."""
 
 from __future__ import annotations
 

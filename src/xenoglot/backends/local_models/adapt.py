@@ -1,4 +1,4 @@
-"""What an object is that somebody wants served: a backend already, a model with a tokenizer, an engine, a function."""
+"""Detects what kind of object a local model is (backend, transformers model, engine, function) and adapts it."""
 
 from __future__ import annotations
 

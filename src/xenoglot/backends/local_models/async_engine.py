@@ -1,4 +1,4 @@
-"""An engine with a tokenizer of its own, asked by `generate_async(prompt, ...)`, as AstrAI's is (A4)."""
+"""Backend for engines with their own tokenizer and `generate_async(prompt, ...)`, such as AstrAI (A4)."""
 
 from __future__ import annotations
 

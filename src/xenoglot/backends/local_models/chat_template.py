@@ -1,4 +1,4 @@
-"""A tokenizer's chat template: what it knows, and the prompt that it makes of a request."""
+"""A tokenizer's chat template: detects its features and renders requests as prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model that goes on with a transcript ends its turn: before the user would speak next."""
+"""Stop strings for models that continue a transcript: the answer ends before the next user turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation as the messages of a chat template: plain words by role, and calls where the template knows them.
+"""Converts a request to chat template messages: text by role, and tool calls if the template supports them.
 
 Templates differ in what they take, and many leave out in silence what they do not know. So there are several forms of
 one conversation, from the richest to the plainest, and whoever renders them looks which of them comes out whole.

@@ -1,4 +1,4 @@
-"""Tokens to text as they come: no character is given out before it is whole, none is given out twice.
+"""Incremental detokenizer: emits each character once, and only when all its tokens are known.
 
 A token may hold part of a character, and what a token says may depend on the one before it: many tokenizers drop the
 space before the first. So a short window of tokens is decoded, and what of it was given out already is left away. The

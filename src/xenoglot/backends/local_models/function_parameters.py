@@ -1,4 +1,4 @@
-"""What of a request's sampling a function is told: what it has a parameter for."""
+"""Selects the sampling settings of a request that a function has parameters for."""
 
 from __future__ import annotations
 

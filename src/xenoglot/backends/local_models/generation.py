@@ -1,4 +1,4 @@
-"""One generation of a model of the transformers library, in its thread: heard as it goes, ended when nobody listens.
+"""One generation of a transformers model in its thread: streams text, and stops when the reader is gone.
 
 It is the streamer and the stopping criterion in one, and needs no import for either: the library asks a streamer for
 `put` and `end`, and calls a criterion (https://huggingface.co/docs/transformers/internal/generation_utils).

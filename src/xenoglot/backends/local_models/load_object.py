@@ -1,4 +1,4 @@
-"""An object that the operator names on the command line, as `module:object`."""
+"""Loads the object that the command line names as `module:object`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of a prompt that says words: whoever asks sees a conversation, the function sees one text."""
+"""Backend around a function from a prompt to text; it renders each conversation as one prompt."""
 
 from __future__ import annotations
 

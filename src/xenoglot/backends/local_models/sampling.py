@@ -1,4 +1,4 @@
-"""How a request wants its words drawn, in the settings of the transformers library."""
+"""Converts sampling settings of a request to those of the transformers library."""
 
 from __future__ import annotations
 

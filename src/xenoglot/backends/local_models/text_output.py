@@ -1,4 +1,4 @@
-"""One's own models, with the calls and thoughts in their text made into what they are."""
+"""Wraps local models so that tool calls and reasoning in their text become canonical parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of tokens where the model has a tokenizer: of the prompt as it was written, and of the words that came out."""
+"""Token counts by the model's tokenizer: of the rendered prompt, and of the generated text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of the transformers library with its tokenizer, as a backend: templates, exact counts, words as they come."""
+"""Backend for a transformers model and its tokenizer: chat templates, exact counts, streaming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model that only reads text cannot be told at all."""
+"""Request fields that text-only models do not support, recorded as losses."""
 
 from __future__ import annotations
 

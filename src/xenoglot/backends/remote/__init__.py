@@ -1,1 +1,1 @@
-"""The backend that asks another server, in any dialect."""
+"""Backend that sends requests to another server, in any dialect."""

@@ -1,4 +1,4 @@
-"""Another server, in one of the dialects: requests written for it, its answers read, or its bytes passed on."""
+"""Backend for a server that speaks a dialect: encodes requests, decodes answers, or passes bytes through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Through how many gateways the request has come that is being answered: each tells the next.
+"""Hop count of the current request: how many gateways it has passed. Each gateway sends it to the next.
 
 Whatever a request has asked of an upstream (an answer, a count, a list of models) may lead back to where it came from.
 So the number belongs to the request as a whole, and stands in its context.

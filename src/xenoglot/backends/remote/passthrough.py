@@ -1,4 +1,4 @@
-"""A client's own bytes for a server of its own dialect: passed on, but for the top-level fields that must differ."""
+"""Passes a client's body through to a server of the same dialect; only top-level fields that must differ change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heads of the requests to one server, each written once: few differ from one request to the next."""
+"""Cache of request heads per server: few of them differ from one request to the next."""
 
 from __future__ import annotations
 

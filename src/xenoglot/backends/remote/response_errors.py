@@ -1,4 +1,4 @@
-"""What a server sends back, read in its dialect: bodies, refusals and limits, fit to be told to a client."""
+"""Reads a server's bodies, errors and rate limits in its dialect, and redacts what clients may see of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a server, and of its models where they differ."""
+"""Selects the `Target` of a model: the defaults of its server, or those of the first rule that matches its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients and policy are told where a server gave no answer, or refused in its own words. Pure."""
+"""Failures for unreachable servers and unreadable responses, as clients and policy see them. Pure."""
 
 from __future__ import annotations
 

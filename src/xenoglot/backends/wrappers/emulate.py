@@ -1,4 +1,4 @@
-"""A backend with what is done here for a model or a server that cannot: its text read, its JSON held to a schema."""
+"""Wraps a backend to emulate what its model or server lacks: parses its text, enforces JSON schemas."""
 
 from __future__ import annotations
 

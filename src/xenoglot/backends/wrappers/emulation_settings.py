@@ -1,4 +1,4 @@
-"""What is done here for a model or a server that cannot: the settings of `structured` and `textual`.
+"""Settings of emulation: what is done for models and servers without tools or structured output.
 
 They stand apart from what they set, so that a configuration is read without loading what it does not ask for.
 """

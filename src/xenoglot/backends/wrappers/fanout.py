@@ -1,4 +1,4 @@
-"""One request as several: each part asked on its own, their answers merged into one as they come.
+"""Fan-out: sends one request as several, and merges their answers as they arrive.
 
 A server that answers one text at a time is asked for each text, one that makes one answer at a time for each answer.
 The candidates keep the numbers that they would have had in one answer, and the counts of tokens are added. The first

@@ -1,4 +1,4 @@
-"""A backend around another: answers in JSON from models that are held to none, checked, and asked for again.
+"""Wraps a backend to emulate structured output: prompts for JSON, validates the answer, and retries.
 
 What is told to the model and how its answer is read back is `text.json.prompting`; what counts as valid is
 `text.json.check`.

@@ -1,4 +1,4 @@
-"""A model that is told what is wrong with its answer, and asked again: nothing is given out before it is valid.
+"""Retries an answer that is not valid JSON with the error in the prompt; nothing is emitted before it is valid.
 
 A failed stream, a refusal and an answer that was cut are final: asking again would not mend them, and costs.
 """

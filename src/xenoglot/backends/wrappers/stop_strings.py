@@ -1,4 +1,4 @@
-"""An answer that ends at the stop strings of its request, whether or not its source knows of them."""
+"""Ends an answer at the request's stop strings, whether or not the source supports them."""
 
 from __future__ import annotations
 

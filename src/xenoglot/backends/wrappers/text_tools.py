@@ -1,4 +1,4 @@
-"""A backend around one whose model only writes text: calls and thoughts in its words become what they are."""
+"""Wraps a backend whose model only writes text: parses tool calls and reasoning out of it."""
 
 from __future__ import annotations
 
