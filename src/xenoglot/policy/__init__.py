@@ -1,1 +1,1 @@
-"""What is tried, where, how often and when: pure functions and small states whose clock and chance are arguments."""
+"""Retry, target order, limits and estimates: pure functions and small states; time and chance are arguments."""

@@ -1,4 +1,4 @@
-"""Which requests belong together, so that they meet the same prompt cache, and where such a group is at home.
+"""Session affinity: groups requests that share a prompt cache, and finds the target of such a group.
 
 A target is chosen by rendezvous hashing: each of them draws a number from the group's text and its own name, and the
 highest is home. So any number of gateways agree without a word between them, and when a target goes or comes only the

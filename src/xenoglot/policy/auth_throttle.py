@@ -1,4 +1,4 @@
-"""Who shows wrong keys too often, and has to wait (S16). Pure: time is an argument, in seconds that never go back.
+"""Throttles sources that send too many wrong keys (S16). Pure: time is an argument, in seconds, and never goes back.
 
 Theory of operation. Each source has a bucket of wrong keys, which fills again slowly. While it is empty, no key that is
 new there is taken, be it right or wrong, so that guessing is as slow as the filling; a key that was taken there before

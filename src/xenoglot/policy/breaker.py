@@ -1,4 +1,4 @@
-"""A circuit breaker: a target that keeps failing is left alone for a while, then tried with care.
+"""Circuit breaker: stops requests to a failing target, then probes it.
 
     closed ---- too many failures ----> open ---- its time is over ----> half_open
       ^                                   ^                                  |

@@ -1,4 +1,4 @@
-"""What a request asks of a model beyond plain words, and the conditions that a configuration makes of it."""
+"""Which features a request needs of a model, and the request conditions of a configuration."""
 
 from __future__ import annotations
 

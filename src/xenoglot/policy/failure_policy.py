@@ -1,4 +1,4 @@
-"""What a failure means for another try: the retry table.
+"""The retry table: which failures to retry on the same target, on another target, or not at all.
 
 What became of the bytes (`cause`) is known for sure, so it decides first; then what the status alone says; then the
 kind. A row says whether the same target may be asked again, whether another may, and who is to blame.

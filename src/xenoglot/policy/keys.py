@@ -1,4 +1,4 @@
-"""The keys that a target is asked with: which is taken next, and which rest because the target refused them."""
+"""API keys of a target: which is used next, and which are cooling down after the target refused them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Housekeeping requests of coding clients that need no model: recognized, and answered here if the operator wants it.
+"""Recognizes housekeeping requests of coding clients that need no model; answered locally if configured.
 
 Claude Code sends them beside its real work: a quota probe, a title for the conversation, the prefix of a command, the
 file paths in a command's output, and a suggestion for the next prompt. Each costs a request of the upstream's quota.

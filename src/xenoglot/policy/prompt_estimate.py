@@ -1,4 +1,4 @@
-"""About how many tokens a prompt is, where nobody can count it. Pure.
+"""Estimates the tokens of a prompt if no tokenizer is available. Pure.
 
 Texts are counted by classes of characters (`policy.token_estimate`). Everything that a model reads is counted: words,
 thoughts, tool calls and their results, the tools themselves, and a few tokens for each turn's frame. An image costs

@@ -1,4 +1,4 @@
-"""How often a request is tried, how long is waited in between, and how many tries all requests may cost together."""
+"""Retry settings, backoff delays, and the retry budget that all requests share."""
 
 from __future__ import annotations
 

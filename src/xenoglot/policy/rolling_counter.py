@@ -1,4 +1,4 @@
-"""How often things happened lately: counts in a window that rolls on in slots, in bounded memory."""
+"""Rolling counter: counts events of the last seconds in time slots, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order the targets of a request are tried: the first choice, then those to fall back on."""
+"""Order of the targets for a request: the first choice, then the fallbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""About how many tokens a text is, by classes of characters: cheap, linear, and rather too many than too few. Pure.
+"""Estimates the tokens of a text by character classes: linear, and rather too many than too few. Pure.
 
 Byte-pair encodings take a common word for one token and a long or rare one for several; up to three digits, most signs
 of punctuation and most line ends are one each; letters of other scripts are between a half and three tokens. The

@@ -1,4 +1,4 @@
-"""The room in front of the limits: who comes is let in, waits for its turn, or is refused. Pure; time is an argument.
+"""Admission queue for rate and concurrency limits: admit, queue or reject. Pure; time is an argument.
 
 Theory of operation. Nobody holds anything while waiting: a request is let in when all its scopes have room at once.
 Turns are fair by owner (`policy.limits.fair_queue`). Who lacks something stands in nobody's way who does not; but small

@@ -1,4 +1,4 @@
-"""Whose turn it is: owners in turn, the lanes of an owner in turn, and in a lane first come, first served. Pure.
+"""Fair queue: round-robin over owners, then over the lanes of an owner; first in, first out in a lane. Pure.
 
 A lane holds those of one owner who wait for the same things. Whoever comes joins behind all owners that wait already,
 and whoever was served goes behind them again: so each of the others is served at most once before it is somebody's

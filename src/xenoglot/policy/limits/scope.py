@@ -1,4 +1,4 @@
-"""What is limited: so many requests and tokens per window, so many at once, and how many may wait for how long."""
+"""The limits of one scope: requests and tokens per window, concurrent requests, and how many may queue how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rolling window: at most so much in any stretch of time of that length, kept as a log of what was used and when.
+"""Sliding window limit: at most an amount in any period of that length, as a log of usage. Pure.
 
 Theory of operation. What is used at `t` counts until `t + seconds`, where it stops: two uses exactly that far apart are
 in no common window. A log of every use is exact, and grows with the amount. So the log of a larger amount than

@@ -1,4 +1,4 @@
-"""Who holds what of which limits: all that is asked for is taken at once, or nothing is. Pure; time is an argument."""
+"""Usage of all scopes; a request reserves everything it needs at once, or nothing. Pure; time is an argument."""
 
 from __future__ import annotations
 
