@@ -1,1 +1,1 @@
-"""The canonical model: one vocabulary of frozen values, richer than every dialect. Imports nothing of ours."""
+"""The canonical model: frozen values that cover every dialect. Imports nothing else of the package."""

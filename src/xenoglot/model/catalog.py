@@ -1,4 +1,4 @@
-"""What a list of models says of each."""
+"""One entry of a model list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message is made of: the parts, where their bytes are, and what was said of them beyond our understanding."""
+"""The parts of a message, where their bytes are stored, and the extra fields of each."""
 
 from __future__ import annotations
 

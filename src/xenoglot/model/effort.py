@@ -1,4 +1,4 @@
-"""The two ways to say how much to think, converted: a word, or a budget of tokens.
+"""Converts between the two measures of reasoning: an effort word and a token budget.
 
 The bands follow the public mapping of Gemini's OpenAI face (https://ai.google.dev/gemini-api/docs/openai#thinking),
 spread out so that word -> budget -> word is the identity.

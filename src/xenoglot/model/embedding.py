@@ -1,4 +1,4 @@
-"""Texts to be placed in a space of meaning, and their places in it."""
+"""Embedding requests, and the vectors that answer them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A growing answer: the events of a stream, and the table of what may follow what.
+"""The events of a stream, and the table of which event may follow which.
 
 Theory of operation. A stream is started once. Then, for each candidate, blocks open, grow and close, one at a time;
 a block is a part of the answer in the making. A candidate is finished when no block of it is open. Usage is a

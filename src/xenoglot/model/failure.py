@@ -1,4 +1,4 @@
-"""An error as a value that travels: what went wrong, in words every dialect can write."""
+"""A failure as a value: kind, message and retry hints, which every dialect can write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A response is a folded stream: events to a whole answer, and back."""
+"""Folds the events of a stream into a response, and unfolds a response into events."""
 
 from __future__ import annotations
 

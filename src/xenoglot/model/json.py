@@ -1,4 +1,4 @@
-"""The names under which JSON values travel: the one place where the type system says "anything"."""
+"""Type aliases of JSON values: the only place that uses `Any`."""
 
 from typing import Any, TypeAlias
 

@@ -1,4 +1,4 @@
-"""What an upstream said of its rate limits."""
+"""Rate limits that an upstream reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client asks of a model."""
+"""The canonical request: messages, tools, sampling and output format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model answered."""
+"""The canonical response: candidates, finish reasons and usage."""
 
 from __future__ import annotations
 

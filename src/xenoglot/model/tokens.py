@@ -1,4 +1,4 @@
-"""A prompt as the tokens of a model, asked for and told."""
+"""Requests to tokenize a prompt, and their results."""
 
 from __future__ import annotations
 
