@@ -1,1 +1,1 @@
-"""Who is at the other end, as data: a row for each provider, found by name."""
+"""Provider catalogue: one row of data for each provider, found by name."""

@@ -1,4 +1,4 @@
-"""How a key is shown to a server, where that is not the way of the dialect."""
+"""Authentication headers of providers that do not use their dialect's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows: those that come with Xenoglot, and those that other packages bring."""
+"""The provider rows of this package, and those of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address of a provider: its row's, with what the operator sets in its braces."""
+"""Base URLs of providers: the URL of the row, with the operator's settings in place of its braces."""
 
 from __future__ import annotations
 

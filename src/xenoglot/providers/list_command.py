@@ -1,4 +1,4 @@
-"""The command `xenoglot providers`: whose servers are known by name."""
+"""The command `xenoglot providers`: lists the known providers."""
 
 from __future__ import annotations
 

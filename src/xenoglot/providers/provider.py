@@ -1,4 +1,4 @@
-"""What a row of the catalogue says: where a provider is, what it speaks, how it is asked, what is peculiar."""
+"""The fields of a provider row: URLs, dialects, authentication and quirks."""
 
 from __future__ import annotations
 

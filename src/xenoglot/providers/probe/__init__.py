@@ -1,1 +1,1 @@
-"""The probe: questions that find out what a server supports."""
+"""The probe: requests that find out what a server supports."""

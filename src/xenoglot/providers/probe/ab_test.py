@@ -1,4 +1,4 @@
-"""Whether a server takes a thing: it is asked with it; where it takes everything, once more with nonsense in its place.
+"""Tests whether a server accepts a field; if it accepts anything, repeats the test with a nonsense value.
 
 A server that passes over fields it does not know answers as if it had understood. But one that does know a field
 refuses nonsense in it: so the same request, spoiled, tells the two apart.

@@ -1,4 +1,4 @@
-"""What a probe found, as a row of the catalogue and as a piece of a configuration file, both in TOML."""
+"""Writes the findings of a probe as a catalogue row and as a part of a configuration file, both in TOML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever asks a server in one of its dialects: how questions are written there, and what was learned on the way."""
+"""Writes probe requests in one dialect, and collects what every answer shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a probe begins: the lists of models, and a greeting in each dialect, to see which of them are spoken."""
+"""First step of a probe: reads model lists, and sends a greeting in each dialect to see which are supported."""
 
 from __future__ import annotations
 

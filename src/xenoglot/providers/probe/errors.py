@@ -1,4 +1,4 @@
-"""What a probe asks wrongly: a field that nobody has, a wrong type, a model that is not there."""
+"""Error probes: an unknown field, a wrong type, a model that does not exist."""
 
 from __future__ import annotations
 

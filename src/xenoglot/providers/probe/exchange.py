@@ -1,4 +1,4 @@
-"""One question to a server as data: what is sent, what came back, and what that means in a dialect."""
+"""One probe request and its response as data, decoded in a dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe found out: one finding for each thing that was asked, with what was said, and how sure that makes us."""
+"""Findings of a probe, each with its evidence and confidence."""
 
 from __future__ import annotations
 

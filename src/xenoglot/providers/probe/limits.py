@@ -1,4 +1,4 @@
-"""What a probe asks of ends: which field caps an answer, what stop strings do, and how many there may be."""
+"""Probes of limits: which field caps an answer, what stop strings do, and how many are accepted."""
 
 from __future__ import annotations
 

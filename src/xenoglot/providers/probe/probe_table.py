@@ -1,4 +1,4 @@
-"""The table of what servers take or refuse, as pairs of requests; a dialect without words for one leaves it out."""
+"""The table of probes: what a server may accept or reject, as pairs of requests."""
 
 from __future__ import annotations
 

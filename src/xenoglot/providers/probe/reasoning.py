@@ -1,4 +1,4 @@
-"""The ways to tell a server how to think, as rows of the table of things that are taken or refused."""
+"""Probes of reasoning settings, as rows of the probe table."""
 
 from __future__ import annotations
 

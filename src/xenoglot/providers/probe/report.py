@@ -1,4 +1,4 @@
-"""What a probe found, in lines for a person: what the server does, how sure that is, what was asked and answered."""
+"""Renders the findings of a probe as text: what the server does, the confidence, request and response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server can do, asked question by question: a generator that yields requests and is given the replies.
+"""Runs all probes of a server: a generator that yields requests and receives their responses.
 
 It does no I/O and knows no clock; `backends.probe_runner` drives it. Each question is a canonical request, written by
 the dialect's own encoder; each answer is read by its decoder. So one table of questions serves every dialect, and what

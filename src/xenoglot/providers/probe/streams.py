@@ -1,4 +1,4 @@
-"""What a probe asks of streams: whether they come, how they end, and who must ask for usage in them."""
+"""Probes of streaming: whether it works, how streams end, and whether usage must be requested."""
 
 from __future__ import annotations
 

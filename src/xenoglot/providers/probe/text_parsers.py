@@ -1,4 +1,4 @@
-"""Calls and thoughts that a server leaves in the text: which of the text syntaxes reads them."""
+"""Finds the text syntax that parses the tool calls and reasoning a server leaves in its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe asks of tools: whether they are called, when they must be, several at once, and by which ids."""
+"""Probes of tools: whether they are called, required, called in parallel, and with which ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the usual fields a server refuses: all are sent at once, and one by one where that is refused."""
+"""Finds which common fields a server rejects: sends all at once, and one by one if that is rejected."""
 
 from __future__ import annotations
 
