@@ -1,1 +1,1 @@
-"""Stages over the words of an answer, for models that write calls and thoughts as text."""
+"""Stages over the text of an answer, for models that write tool calls and reasoning as text."""

@@ -1,4 +1,4 @@
-"""The tools that text may call: those that the request declares, by the names that models give them."""
+"""The tools that a request declares, found by the names that models write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parser makes of text: words, thoughts and calls, in the order in which they were written."""
+"""The pieces that text parsers return: text, reasoning and tool calls, in the order of the text."""
 
 from __future__ import annotations
 

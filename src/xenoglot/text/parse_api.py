@@ -1,4 +1,4 @@
-"""The text of one answer, parsed for whoever has it from elsewhere: what is asked of `/v1/parse`, and what it says.
+"""Parses the text of one answer: request and response of `/v1/parse`.
 
 Source of the fields that are not ours alone: `/parse_function_call` and `/separate_reasoning` of SGLang
 (`ParseFunctionCallReq` and `SeparateReasoningReqInput` in `srt/managers/io_struct.py`, `ToolCallItem` in

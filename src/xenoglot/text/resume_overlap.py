@@ -1,4 +1,4 @@
-"""Where one text goes on from another, how much of the other it repeats."""
+"""Finds how much of a text its continuation repeats."""
 
 from __future__ import annotations
 

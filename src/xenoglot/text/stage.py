@@ -1,4 +1,4 @@
-"""An answer in which calls and thoughts are text, made into one in which they are blocks of their own.
+"""Stage that turns tool calls and reasoning written as text into blocks of their own.
 
 Theory of operation. The words of a candidate are one text, however many blocks and deltas they came in; a parser reads
 it, and what it makes becomes blocks. A delta in which the parser finds nothing leaves as the event that came. What is

@@ -1,4 +1,4 @@
-"""Stop strings, enforced here: an answer ends where the model writes one of them.
+"""Enforces stop strings: an answer ends where the model writes one of them.
 
 Theory of operation. The words of a text block go through an automaton, character by character, so where they are cut
 into deltas is of no account. What may become a stop string is held back: as many characters as some string begins

@@ -1,4 +1,4 @@
-"""Continued text (completions): control tokens of the family are removed at its end, and nothing else is parsed.
+"""Removes control tokens at the end of a completion; nothing else in it is parsed.
 
 Theory of operation. Tokens, and spaces between them, are held while nothing else follows; they are text as soon as
 something does. What is held was read already, so each character is read once.

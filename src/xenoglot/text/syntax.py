@@ -1,4 +1,4 @@
-"""How a family of models writes calls and thoughts: the fields of a row."""
+"""The fields of a syntax row: how a model family writes tool calls and reasoning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functionary 3.2: every message has a recipient, and the prompt ends in the arrows before the first one's name."""
+"""Parser for Functionary 3.2: every message has a recipient, and the prompt ends before the first one's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format of Muse Glimmer: every message has a recipient, `self` for thoughts, `user` for words, or a tool.
+"""Parser for Muse Glimmer: every message has a recipient: `self` for reasoning, `user` for text, or a tool.
 
 Words that go before a call are for `commentary`. The prompt ends in `<|start|>assistant`, so the first header lacks
 that, and so may the one behind a thought whose end was forgotten. What stands in a message to a tool is a section of

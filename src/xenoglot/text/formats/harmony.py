@@ -1,4 +1,4 @@
-"""The format of gpt-oss: an answer is messages, each with a header that says its channel and whom it is for.
+"""Parser for gpt-oss (Harmony): messages with headers that name their channel and recipient.
 
 Theory of operation. A message is `<|start|>` header `<|message|>` body, and an end token. Header by header it is known
 what the body is: thoughts (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared

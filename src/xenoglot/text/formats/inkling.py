@@ -1,4 +1,4 @@
-"""The format of Inkling: every message has a kind of content, thoughts, words or a call, and an end token.
+"""Syntax of Inkling: every message has a content kind (reasoning, text or a call) and an end token.
 
 The prompt ends in `<|message_model|>`, so the first header lacks that. Before a call the header repeats the name
 of the tool, which the call's object has too, or has none. Source:

@@ -1,4 +1,4 @@
-"""Whether an answer is the JSON that was asked for: what is looked at, what is let pass, and how a fault is told."""
+"""Validates a JSON answer against the requested schema, and describes its faults."""
 
 from __future__ import annotations
 

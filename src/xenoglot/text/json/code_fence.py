@@ -1,4 +1,4 @@
-"""The fence that models put around a whole answer in JSON: taken off, where it is around the whole."""
+"""Removes a code fence around a whole JSON answer, incrementally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object that a value is put into where only an object can stand, and how it is taken out again as it comes."""
+"""Wraps a schema in an object if only objects are allowed, and unwraps the value from the streamed answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that is still being written: the value so far, at every moment, while more of its text comes.
+"""Incremental JSON parser: returns the value so far at any point of a growing text.
 
 reader = PartialJSON()
 reader.feed('{"city": "Par')

@@ -1,4 +1,4 @@
-"""Answers in JSON from models that are held to none: how they are asked, and how their answer is read back.
+"""Structured output by prompting: how JSON is requested of models without support for it, and read back.
 
 As a *tool*: the schema becomes that of a tool which must be called, and the arguments of the call are the answer. In
 the *prompt*: the schema is told in a system turn, and the answer loses the code fence that models put around it.

@@ -1,4 +1,4 @@
-"""JSON that a model wrote badly, as it was meant, by `json-repair` (extra `structured`).
+"""Repairs malformed JSON with `json-repair` (extra `structured`).
 
 Single quotes, bare keys, Python's words, missing or surplus commas, line breaks in strings, brackets that are not
 closed, a fence around it. What is mended is a guess: whoever uses it says so.

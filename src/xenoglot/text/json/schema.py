@@ -1,4 +1,4 @@
-"""Whether a text is JSON that holds to a JSON Schema, and where it does not, by `jsonschema-rs` (extra `structured`).
+"""Validates text against a JSON Schema with `jsonschema-rs` (extra `structured`).
 
 Draft 2020-12 unless `$schema` says another. `format` is told, not checked. A schema refers to nothing outside of
 itself: no address and no file is ever opened. What is told of a text repeats nothing of it but names of properties.

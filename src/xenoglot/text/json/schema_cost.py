@@ -1,4 +1,4 @@
-"""How many steps it takes to hold a value against a JSON Schema, counted before anybody takes them.
+"""Counts the steps of validating a value against a JSON Schema, before it is validated.
 
 A schema whose parts refer to each other can ask for two to the power of its own length of steps, or of the value's
 depth: `{"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}` looks at `a` twice, and `a` may do the same. A

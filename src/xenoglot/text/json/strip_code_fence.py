@@ -1,4 +1,4 @@
-"""A stage over the events of an answer in JSON: the code fence around the whole of a text is taken off."""
+"""Stage that removes the code fence around the text of a JSON answer."""
 
 from __future__ import annotations
 

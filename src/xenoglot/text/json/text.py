@@ -1,4 +1,4 @@
-"""JSON as it is written: values passed on raw, strings decoded, while more of them comes."""
+"""Incremental JSON tokenizing: values are passed through raw, strings are decoded."""
 
 from __future__ import annotations
 

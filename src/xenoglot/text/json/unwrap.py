@@ -1,4 +1,4 @@
-"""A stage over the events of an answer that was asked for as the call of a tool: the arguments become its text."""
+"""Stage that turns the arguments of a forced tool call into the text of the answer."""
 
 from __future__ import annotations
 

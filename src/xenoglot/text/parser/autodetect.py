@@ -1,4 +1,4 @@
-"""Text of a model of which nothing is known: what it begins with may tell a format that has a parser of its own."""
+"""Detects from the first characters of an unknown model's text whether a format has its own parser."""
 
 from __future__ import annotations
 

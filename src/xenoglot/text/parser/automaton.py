@@ -1,4 +1,4 @@
-"""Several strings looked for at once in a text that comes in pieces, in one pass (Aho and Corasick, 1975)."""
+"""Incremental multi-string search in one pass (Aho and Corasick, 1975)."""
 
 from __future__ import annotations
 

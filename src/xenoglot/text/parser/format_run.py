@@ -1,4 +1,4 @@
-"""One form of calls at work on a text, from its marker on."""
+"""Runs one call syntax on a text, from its marker on."""
 
 from __future__ import annotations
 

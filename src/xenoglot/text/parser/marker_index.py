@@ -1,4 +1,4 @@
-"""A syntax, turned around: what each marker may mean."""
+"""Index of a syntax by marker: what each marker may mean."""
 
 from __future__ import annotations
 

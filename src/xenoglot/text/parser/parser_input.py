@@ -1,4 +1,4 @@
-"""The text in which calls may stand, read by grammars that stop wherever it stops and go on when more of it comes.
+"""Input of the payload grammars: they pause where the text stops and resume when more arrives.
 
 Theory of operation. A grammar is a generator: it reads from its `ParserInput`, and gives way (`yield`) where the text
 is not there yet. Until a call to a declared tool has begun, all that was read is held; if it turns out to be no such

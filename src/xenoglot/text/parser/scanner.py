@@ -1,4 +1,4 @@
-"""Markers found in text that comes in pieces; what may become one is held back, and never more than that."""
+"""Incremental marker search: holds back only what may become a marker."""
 
 from __future__ import annotations
 

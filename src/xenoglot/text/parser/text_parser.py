@@ -1,4 +1,4 @@
-"""The text of one answer, cut into words, thoughts and calls as it comes.
+"""Parser that splits the text of an answer into text, reasoning and tool calls, incrementally.
 
 Theory of operation. Among words, markers are looked for: those that open a thought, those that begin calls, control
 tokens. What may become a marker is held back. From a marker of calls on, every form that begins with it is tried side

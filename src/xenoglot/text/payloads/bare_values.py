@@ -1,4 +1,4 @@
-"""Values that a model wrote bare, made JSON of the type that the tool's schema declares."""
+"""Converts unquoted values to JSON of the type that the tool's schema declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code behind a marker: a call to a tool that runs it, without name or arguments."""
+"""Payload of code calls: the text after a marker is the argument of a code tool, without a name."""
 
 from __future__ import annotations
 

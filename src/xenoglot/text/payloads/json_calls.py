@@ -1,4 +1,4 @@
-"""Calls written as JSON: an object with a name and arguments, a list of such, or a name with an object behind it."""
+"""Payloads of JSON calls: an object with name and arguments, a list of them, or a name followed by an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls written as `call:name{key:value,…}`, in which strings stand between quotes that are tokens of their own."""
+"""Payload of calls written as `call:name{key:value,…}`, with special tokens as string quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls written as markup: a tag that names the tool, and in it a tag with a value for each argument."""
+"""Payload of calls written as markup: a tag for the tool, and in it one tag for each argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls written as markup in which a tag is the name of a value, and tags stand in tags as values do in values."""
+"""Payload of calls written as nested markup: tags name values, and nest as the values do."""
 
 from __future__ import annotations
 

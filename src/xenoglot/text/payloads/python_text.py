@@ -1,4 +1,4 @@
-"""Python's literals as they are written, read into JSON text while more of them comes."""
+"""Converts Python literals to JSON text, incrementally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls written as Python: `[f(a=1, b="x"), g()]`, or one call behind another; arguments become JSON as they come."""
+"""Payload of calls written as Python: `[f(a=1, b="x"), g()]`, or one call after another, converted to JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A name and whatever stands behind it: arguments that need not be an object (Reframr, behaviour R3)."""
+"""Payload of a name followed by arguments of any form (Reframr, behaviour R3)."""
 
 from __future__ import annotations
 

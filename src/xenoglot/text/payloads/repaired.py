@@ -1,4 +1,4 @@
-"""Calls in JSON that cannot be read as it stands: mended by whoever can, up to the marker that ends them."""
+"""Payload of malformed JSON calls: repairs the text up to the end marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows: one for each family of models, by the kind of their payload."""
+"""Syntax rows: one for each model family, grouped by payload."""
 
 from __future__ import annotations
 

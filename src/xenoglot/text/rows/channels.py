@@ -1,4 +1,4 @@
-"""Families whose answers are made of channels, and thoughts of any spelling."""
+"""Syntax rows of families that write answers in channels, and of reasoning markers."""
 
 from __future__ import annotations
 

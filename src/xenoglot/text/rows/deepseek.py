@@ -1,4 +1,4 @@
-"""DeepSeek's families before V3.2: a section of calls between markers with full-width bars."""
+"""Syntax rows of DeepSeek before V3.2: a section of calls between markers with full-width bars."""
 
 from __future__ import annotations
 

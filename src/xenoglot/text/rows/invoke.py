@@ -1,4 +1,4 @@
-"""Families that write a call as `<invoke name="NAME">` with parameters in it, each in tags of its own."""
+"""Syntax rows of families that write a call as `<invoke name="NAME">` with one tag for each parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families that write a call as a JSON object between two markers."""
+"""Syntax rows of families that write a call as a JSON object between two markers."""
 
 from __future__ import annotations
 

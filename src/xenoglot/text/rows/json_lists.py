@@ -1,4 +1,4 @@
-"""Families that write all calls of an answer as one JSON list, and JSON without a marker."""
+"""Syntax rows of families that write all calls of an answer as one JSON list, or JSON without a marker."""
 
 from __future__ import annotations
 

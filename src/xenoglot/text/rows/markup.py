@@ -1,4 +1,4 @@
-"""Families that write the parameters of a call between tags."""
+"""Syntax rows of families that write the parameters of a call between tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families that write a name with a JSON object behind it, and others between markers of several parts."""
+"""Syntax rows of families that write a name followed by a JSON object, or use markers of several parts."""
 
 from __future__ import annotations
 

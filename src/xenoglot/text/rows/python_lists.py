@@ -1,4 +1,4 @@
-"""Families that write calls in Python's syntax."""
+"""Syntax rows of families that write calls in Python syntax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of calls that many families write beside their own."""
+"""Call syntaxes that many families write besides their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families that write each argument between tokens of their own, and begin their answers inside of a thought."""
+"""Syntax rows of families with special tokens around each argument, whose answers start in reasoning."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools rendered into prompts, and calls rendered as text."""
+"""Renders tools into prompts, and tool calls as text."""

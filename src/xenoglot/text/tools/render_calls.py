@@ -1,4 +1,4 @@
-"""Calls in the words of a family: the inverse of reading them."""
+"""Renders tool calls in the text form of a model family: the inverse of parsing."""
 
 from __future__ import annotations
 

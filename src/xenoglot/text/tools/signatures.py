@@ -1,4 +1,4 @@
-"""A tool as a Python function: its signature and what its documentation says, for models that were told of tools so."""
+"""Renders a tool as a Python signature with a docstring, for models trained on that form."""
 
 from __future__ import annotations
 

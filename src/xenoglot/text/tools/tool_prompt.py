@@ -1,4 +1,4 @@
-"""Tools told in the prompt, for models or servers that have no field for them; calls and results in words too.
+"""Renders tools, calls and results into the prompt, for models or servers without a field for them.
 
 The system turn tells of the tools as the family's own prompt does. What the assistant called in the conversation
 stands in its turn as the family writes calls, what came back in a turn of the user. So the answer can be read as any
