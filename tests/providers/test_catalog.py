@@ -27,8 +27,6 @@ FAMILIES = {"openai", "mistral", "xai"}
 """Names that are those of formats, too: of models' text, of sealed thoughts, and of what dialects share."""
 WORDS = {"together"}
 """Names that are words, too."""
-SDKS = ("sdks", "sdk_objects", "sdk_requests")
-"""Modules that name packages: the SDKs whose objects they read and write."""
 
 
 @pytest.mark.parametrize("name", catalog.names())
@@ -88,7 +86,7 @@ def named(path: Path) -> Iterator[str]:
 def test_no_code_knows_a_provider_by_name() -> None:
     """Facts about a provider stand in its row, facts about a family of models in its own."""
     known = SPOKEN | FAMILIES | WORDS
-    elsewhere = [path for path in SOURCES if not {"providers", "rows"} & {*path.parts} and path.stem not in SDKS]
+    elsewhere = [path for path in SOURCES if not {"providers", "rows", "sdk"} & {*path.parts}]
     found = [line for path in elsewhere for line in named(path)]
     assert [line for line in found if line.rpartition(" ")[2] not in known] == []
 
