@@ -13,7 +13,7 @@ from tests.engine.running import said as message
 from xenoglot.backends.backend import Call
 from xenoglot.codec.loss import Losses
 from xenoglot.dialects.chat import CHAT
-from xenoglot.engine.extras import understood
+from xenoglot.engine.extras import apply_extras
 from xenoglot.engine.samplers import WINDOWS, sampler_fields
 from xenoglot.errors import FailureError, WireError
 from xenoglot.model.content import Extra, Text
@@ -46,7 +46,7 @@ def extra(**fields: JSON) -> Extra:
     ],
 )
 def test_findings_f_a_schema_under_any_name_is_the_same(fields: dict[str, JSON]) -> None:
-    request = understood(asked("Hi", extra=extra(**fields, other=1)).request)
+    request = apply_extras(asked("Hi", extra=extra(**fields, other=1)).request)
     assert (request.output, request.extra) == (HELD, extra(other=1))
 
 
@@ -259,13 +259,13 @@ def test_findings_f_a_sampler_out_of_range_is_refused(name: str, value: JSON) ->
     ],
 )
 def test_findings_f_whether_the_template_thinks(said: JSON, thinking: Thinking | None, left: JSON) -> None:
-    request = understood(asked("Hi", extra=extra(chat_template_kwargs=said)).request)
+    request = apply_extras(asked("Hi", extra=extra(chat_template_kwargs=said)).request)
     assert (request.thinking, request.extra) == (thinking, extra(chat_template_kwargs=left) if left else extra())
 
 
 def test_findings_f_the_dialects_own_word_on_thinking_counts() -> None:
     said, own = extra(chat_template_kwargs={"enable_thinking": False}), Thinking(effort="high")
-    assert understood(asked("Hi", thinking=own, extra=said).request).thinking == own
+    assert apply_extras(asked("Hi", thinking=own, extra=said).request).thinking == own
 
 
 ANSWER = message("assistant", "Yes, and")
@@ -287,7 +287,7 @@ ANSWER = message("assistant", "Yes, and")
 def test_findings_f_what_the_prompt_ends_with(
     messages: tuple[Message | str, ...], fields: dict[str, JSON], left: dict[str, JSON]
 ) -> None:
-    assert understood(asked(*messages, extra=extra(**fields)).request).extra == extra(**left)
+    assert apply_extras(asked(*messages, extra=extra(**fields)).request).extra == extra(**left)
 
 
 @pytest.mark.parametrize(
@@ -301,5 +301,5 @@ def test_findings_f_what_the_prompt_ends_with(
 )
 def test_findings_f_what_no_template_does_is_refused(fields: dict[str, JSON], param: str) -> None:
     with pytest.raises(FailureError) as error:
-        understood(asked("Hi", extra=extra(**fields)).request)
+        apply_extras(asked("Hi", extra=extra(**fields)).request)
     assert error.value.failure.param == param

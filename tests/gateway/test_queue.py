@@ -11,7 +11,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.requests.url_params import addressed
 from xenoglot.codec.target import Target
-from xenoglot.engine.failures import crowded
+from xenoglot.engine.failures import queue_full
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Prompt, Request, Sampling
 
@@ -31,7 +31,7 @@ class Crowded(Backend):
 
     async def answer(self, _call: Call) -> Answer:
         """Refuse, as the line of the embedded model does."""
-        raise crowded(SECONDS)
+        raise queue_full(SECONDS)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -16,8 +16,8 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.launching import detect_gateway
-from xenoglot.launching.detect_gateway import DetectedGateway, context_of, is_mine, look, named
-from xenoglot.launching.gateway_thread import hosted
+from xenoglot.launching.detect_gateway import DetectedGateway, context_of, detect, models_of, owned_by_user
+from xenoglot.launching.gateway_thread import run_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,13 +55,13 @@ def impostor(answers: Mapping[str, tuple[int, bytes]]) -> Iterator[tuple[str, li
 
 
 def test_a_gateway_is_known_by_what_it_says() -> None:
-    with Speaker(dialects.get("chat")) as speaker, hosted(from_flags({}, upstream=speaker.url)) as door:
-        assert look(door.url, door.key) == DetectedGateway(ours=True, welcome=True, models=("large",))
-        assert look(door.url, None) == DetectedGateway(ours=True)
-        assert look(f"{door.url}/", "xg-another") == DetectedGateway(ours=True)
-        assert named(door.url, door.key) == ("large",)
+    with Speaker(dialects.get("chat")) as speaker, run_gateway(from_flags({}, upstream=speaker.url)) as door:
+        assert detect(door.url, door.key) == DetectedGateway(ours=True, welcome=True, models=("large",))
+        assert detect(door.url, None) == DetectedGateway(ours=True)
+        assert detect(f"{door.url}/", "xg-another") == DetectedGateway(ours=True)
+        assert models_of(door.url, door.key) == ("large",)
         with pytest.raises(ConfigurationError, match="the gateway rejected the key: name the variable"):
-            named(door.url, None)
+            models_of(door.url, None)
 
 
 HEALTHY = {"/health": (200, b'{"status":"ok"}')}
@@ -79,11 +79,11 @@ HEALTHY = {"/health": (200, b'{"status":"ok"}')}
 )
 def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int, bytes]], *, shows: bool) -> None:
     with impostor(answers) as (url, shown):
-        assert look(url, KEY) == DetectedGateway(ours=shows)
+        assert detect(url, KEY) == DetectedGateway(ours=shows)
         with pytest.raises(
             ConfigurationError, match="the gateway rejected the key" if shows else "no Xenoglot gateway answers at"
         ):
-            named(url, KEY)
+            models_of(url, KEY)
         assert any(KEY in head for head in shown) is shows
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_gateway_is_not_taken_for_one(answers: Mapping[str, tuple[int
 )
 def test_a_list_of_models_that_is_none(models: bytes) -> None:
     with impostor({**HEALTHY, "/": (200, b"Xenoglot: ..."), "/v1/models": (200, models)}) as (url, _):
-        assert look(url, KEY) == DetectedGateway(ours=True, welcome=True)
+        assert detect(url, KEY) == DetectedGateway(ours=True, welcome=True)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_nobody_there() -> None:
     assert context_of("http://127.0.0.1:9", KEY, "m") is None
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    assert look(f"http://127.0.0.1:{port}", KEY) == DetectedGateway()
+    assert detect(f"http://127.0.0.1:{port}", KEY) == DetectedGateway()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://a", "http://", "http://a/'b", 'http://a/"b', "http://a\n"])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(ConfigurationError, match="--gateway: found"):
-        named(url, None)
+        models_of(url, None)
 
 
 def table(*owners: int, port: int = 8080, state: str = "0A") -> str:
@@ -155,9 +155,9 @@ def table(*owners: int, port: int = 8080, state: str = "0A") -> str:
 def test_whose_socket_listens(sockets: str, *, mine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tcp").write_text(sockets)
     monkeypatch.setattr(detect_gateway, "_TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
-    assert is_mine(8080) is mine
+    assert owned_by_user(8080) is mine
 
 
 def test_our_own_socket_is_ours() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert is_mine(listener.getsockname()[1])
+        assert owned_by_user(listener.getsockname()[1])

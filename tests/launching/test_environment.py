@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, environment, setup, shown
+from xenoglot.launching.environment import GatewayLocation, environment, program_environment, shown
 from xenoglot.launching.program import Program, ProgramFile
 
 PLACE = GatewayLocation(url="http://127.0.0.1:9000", key="xg-secret", folder="/run/folder", model='a "b" \\ {url}')
@@ -29,7 +29,7 @@ ROW = Program(
 
 
 def test_holes_are_filled_by_value() -> None:
-    made = setup(ROW, PLACE)
+    made = program_environment(ROW, PLACE)
     model = 'a "b" \\ {url}'
     assert made.arguments == ("--url", "http://127.0.0.1:9000/v1", "-m", model, "-c", 'model="a \\"b\\" \\\\ {url}"')
     assert tomllib.loads(made.arguments[-1]) == {"model": model}
@@ -40,7 +40,7 @@ def test_holes_are_filled_by_value() -> None:
 
 
 def test_without_a_model_what_names_one_is_left_out() -> None:
-    made = setup(ROW, NAMELESS)
+    made = program_environment(ROW, NAMELESS)
     assert made.arguments == ("--url", "http://127.0.0.1:9000/v1")
     assert sorted(made.env) == ["CONFIG", "URL"]
     assert json.loads(made.env["CONFIG"]) == {"env": "{env:KEY}"}
@@ -57,11 +57,11 @@ def test_the_context_window_is_a_number_or_left_out() -> None:
         arguments=(("-c", "window={context}"),),
         env={"WINDOW": "{context}", "CONFIG": {"limit": {"context": "{=context}", "output": 8}, "name": "n"}},
     )
-    known = setup(row, GatewayLocation(url="u", key="k", folder="f", model="m", context=32768))
+    known = program_environment(row, GatewayLocation(url="u", key="k", folder="f", model="m", context=32768))
     assert known.arguments == ("-c", "window=32768")
     assert known.env["WINDOW"] == "32768"
     assert json.loads(known.env["CONFIG"]) == {"limit": {"context": 32768, "output": 8}, "name": "n"}
-    unknown = setup(row, GatewayLocation(url="u", key="k", folder="f", model="m"))
+    unknown = program_environment(row, GatewayLocation(url="u", key="k", folder="f", model="m"))
     assert (unknown.arguments, sorted(unknown.env)) == ((), ["CONFIG"])
     assert json.loads(unknown.env["CONFIG"]) == {"name": "n"}
     assert (row.wants_context, ROW.wants_context) == (True, False)
@@ -71,15 +71,15 @@ def test_the_context_window_is_a_number_or_left_out() -> None:
 def test_programs_are_told_the_context_window(name: str) -> None:
     """findings-clients-3: Claude Code assumed a window of a million tokens."""
     place = GatewayLocation(url="u", key="k", folder="f", model="m", context=32768)
-    made = setup(programs.get(name), place)
+    made = program_environment(programs.get(name), place)
     told = json.dumps([made.arguments, made.env, made.files])
     assert "32768" in told
-    assert "context" not in json.dumps(setup(programs.get(name), PLACE).env).lower()
+    assert "context" not in json.dumps(program_environment(programs.get(name), PLACE).env).lower()
 
 
 def test_claude_code_keeps_its_own_aliases() -> None:
     """findings-clients-3: ANTHROPIC_DEFAULT_OPUS_MODEL makes Claude Code rewrite the user's settings.json."""
-    made = setup(programs.get("claude"), PLACE)
+    made = program_environment(programs.get("claude"), PLACE)
     assert not [name for name in made.env if name.startswith("ANTHROPIC_DEFAULT_")]
     assert "ANTHROPIC_DEFAULT_" not in made.files["settings.json"]
 
@@ -101,14 +101,14 @@ def test_claude_code_keeps_its_own_aliases() -> None:
 )
 def test_no_proxy_stands_before_this_machine(environ: dict[str, str], direct: dict[str, str]) -> None:
     given = {"PATH": "/bin", "OTHER": "elsewhere", "URL": "theirs"} | environ
-    told = environment(setup(ROW, PLACE), given)
+    told = environment(program_environment(ROW, PLACE), given)
     assert {name: told[name] for name in direct} == direct
     assert ("OTHER" in told, told["URL"], told["PATH"]) == (False, "http://127.0.0.1:9000", "/bin")
     assert sum(name.lower() == "no_proxy" for name in told) == len(direct)
 
 
 def test_what_would_be_set_is_shown_as_a_shell_is_told() -> None:
-    lines = list(shown(setup(ROW, NAMELESS), ["mine", "-p", "two words"], "FOLDER"))
+    lines = list(shown(program_environment(ROW, NAMELESS), ["mine", "-p", "two words"], "FOLDER"))
     assert lines[0] == "unset OTHER"
     assert lines[1] == "export URL=http://127.0.0.1:9000"
     assert lines[3:5] == ["cat > FOLDER/a.json <<'END'", "{"]
@@ -117,7 +117,7 @@ def test_what_would_be_set_is_shown_as_a_shell_is_told() -> None:
 
 def test_codex_reads_its_overrides_as_toml() -> None:
     """Each `-c` is a dotted key and a value in TOML: https://developers.openai.com/codex/config-advanced."""
-    made = setup(programs.get("codex"), PLACE)
+    made = program_environment(programs.get("codex"), PLACE)
     read = tomllib.loads("\n".join(text for text in made.arguments if text != "-c"))
     assert read["model"] == PLACE.model
     assert read["model_providers"]["xenoglot"]["base_url"] == "http://127.0.0.1:9000/v1"

@@ -17,8 +17,8 @@ from xenoglot.errors import XenoglotError
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.gateway.config.load import check
 from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, setup
-from xenoglot.launching.gateway_thread import hosted, private
+from xenoglot.launching.environment import GatewayLocation, program_environment
+from xenoglot.launching.gateway_thread import private, run_gateway
 from xenoglot.model.content import Text
 from xenoglot.model.response import Candidate, Finish, Response
 
@@ -41,7 +41,7 @@ def speaker() -> Iterator[Speaker]:
 
 @pytest.fixture(scope="module")
 def door(speaker: Speaker) -> Iterator[GatewayEndpoint]:
-    with hosted(from_flags({}, upstream=speaker.url)) as door:
+    with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         yield door
 
 
@@ -102,7 +102,7 @@ def found(name: str, place: GatewayLocation) -> dict[str, str]:
     """Return what a program is told, by the names under which it looks for it."""
     import tomllib  # noqa: PLC0415  only here
 
-    made = setup(programs.get(name), place)
+    made = program_environment(programs.get(name), place)
     told = dict(made.env)
     for text in (*made.files.values(), *made.env.values()):
         if text.startswith(("{", "[")):
@@ -128,14 +128,14 @@ def test_nobody_else_is_let_in(door: GatewayEndpoint) -> None:
 
 
 def test_each_run_has_a_key_of_its_own(speaker: Speaker, door: GatewayEndpoint) -> None:
-    with hosted(from_flags({}, upstream=speaker.url)) as other:
+    with run_gateway(from_flags({}, upstream=speaker.url)) as other:
         assert other.key != door.key
         assert other.url != door.url
         assert len(other.key) > len("xg-") + 40
 
 
 def test_it_is_closed_at_the_end(speaker: Speaker) -> None:
-    with hosted(from_flags({}, upstream=speaker.url)) as door:
+    with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         pass
     with pytest.raises(Exception, match="Connection error"):
         messages(door.url, door.key)
@@ -162,7 +162,7 @@ def test_a_run_listens_here_alone_for_its_own_key() -> None:
 
 def test_the_log_goes_where_it_is_told(speaker: Speaker, capsys: pytest.CaptureFixture[str]) -> None:
     log = io.StringIO()
-    with hosted(from_flags({}, upstream=speaker.url), log) as door:
+    with run_gateway(from_flags({}, upstream=speaker.url), log) as door:
         speaker.will(HELLO)
         chat(f"{door.url}/v1", door.key)
     assert '"route":"/v1/chat/completions"' in log.getvalue()
@@ -173,6 +173,6 @@ def test_the_log_goes_where_it_is_told(speaker: Speaker, capsys: pytest.CaptureF
 def test_what_keeps_it_from_serving_is_raised(tmp_path: Path) -> None:
     with (
         pytest.raises(XenoglotError, match="the model file cannot be read"),
-        hosted(from_flags({}, gguf=str(tmp_path / "none.gguf"))),
+        run_gateway(from_flags({}, gguf=str(tmp_path / "none.gguf"))),
     ):
         pytest.fail("it serves")

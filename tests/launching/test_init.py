@@ -21,7 +21,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.load import load
-from xenoglot.launching.first_config import InitAnswers, UpstreamChoice, checked, written
+from xenoglot.launching.first_config import InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.launching.init import InitPrompt, answers_of
 from xenoglot.providers import catalog
 
@@ -72,7 +72,7 @@ def test_a_provider_whose_key_is_there_is_the_usual_one() -> None:
     made, questions, _ = asked(answers, {"GROQ_API_KEY": KEY})
     who = UpstreamChoice(name="groq", provider="groq", key_env="GROQ_API_KEY")
     assert made == InitAnswers(who=who, models=("fast", "slow"), port=9000, client_key_env="CLIENTS", store="off")
-    assert KEY not in "".join(questions) + written(made)
+    assert KEY not in "".join(questions) + render_config(made)
 
 
 def test_wrong_answers_are_told_and_asked_again() -> None:
@@ -193,7 +193,7 @@ def test_whatever_is_said_is_what_the_file_says(models: list[str], url: str, emb
         models=tuple(models),
         embedded=embedded,
     )
-    plain = tomllib.loads(written(answers))
+    plain = tomllib.loads(render_config(answers))
     assert plain["upstreams"] == {"main": {"dialect": "chat", "base_url": f"http://{url}"}}
     assert [model["name"] for model in plain.get("models", [])] == ([] if "*" in models else models)
     assert plain["embedded"] == {"enabled": embedded}
@@ -204,4 +204,4 @@ def test_every_provider_makes_a_file_that_is_right() -> None:
         row = catalog.get(name)
         settings = {one: "value" for one, setting in row.settings.items() if not setting.default}
         who = UpstreamChoice(name="main", provider=name, settings=settings, key_env=row.key_env)
-        assert checked(InitAnswers(who=who), {}, name).upstreams["main"].provider == name
+        assert validate_answers(InitAnswers(who=who), {}, name).upstreams["main"].provider == name

@@ -21,7 +21,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.cli import main
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.config.from_flags import from_flags
-from xenoglot.launching.gateway_thread import hosted
+from xenoglot.launching.gateway_thread import run_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_a_program_finds_the_gateway_and_its_arguments(speaker: Speaker, record:
 @pytest.mark.usefixtures("weights")
 def test_the_embedded_model_answers_to_any_name(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any flag there is an answer to whatever the program asks for, and no gateway of others is asked."""
-    monkeypatch.setattr("xenoglot.launching.detect_gateway.is_mine", lambda _: False)
+    monkeypatch.setattr("xenoglot.launching.detect_gateway.owned_by_user", lambda _: False)
     assert main(["run", "claude", "--", "ask"]) == 0
     assert read(record)["answer"]["usage"]["output_tokens"] > 0
 
@@ -282,7 +282,7 @@ def test_a_model_that_is_needed_is_the_first_that_is_named(speaker: Speaker, rec
 
 
 def test_a_gateway_that_is_named_is_asked(speaker: Speaker, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with hosted(from_flags({}, upstream=speaker.url)) as door:
+    with run_gateway(from_flags({}, upstream=speaker.url)) as door:
         monkeypatch.setenv("MINE", door.key)
         assert main(["run", "goose", "--gateway", f"{door.url}/v1", "--client-key-env", "MINE"]) == 0
     found = read(record)
@@ -319,7 +319,7 @@ def test_findings_clients_3_the_context_window_is_looked_up(  # noqa: PLR0913, P
 
 def test_one_that_runs_where_the_file_says_is_asked(speaker: Speaker, record: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        door = stack.enter_context(hosted(from_flags({}, upstream=speaker.url)))
+        door = stack.enter_context(run_gateway(from_flags({}, upstream=speaker.url)))
         port = door.url.rpartition(":")[2]
         config = tmp_path / "gateway.toml"
         upstream = f'[upstreams.main]\ndialect = "chat"\nbase_url = "{speaker.url}"'
@@ -417,6 +417,6 @@ def test_what_a_program_strips_is_kept(flags: list[str], preserve: object, monke
         seen.append(config)
         raise ConfigurationError("seen")
 
-    monkeypatch.setattr("xenoglot.launching.gateway_thread.hosted", hosted_so)
+    monkeypatch.setattr("xenoglot.launching.gateway_thread.run_gateway", hosted_so)
     assert main(["run", "sdk", "--upstream", "http://127.0.0.1:9", *flags, "--", sys.executable]) == 2
     assert [config.upstreams["upstream"].preserve_reasoning for config in seen] == [preserve]

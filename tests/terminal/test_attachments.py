@@ -8,7 +8,7 @@ import pytest
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import File, Image, Inline, Text
-from xenoglot.terminal.attachments import LARGEST, LONGEST_TEXT, attached
+from xenoglot.terminal.attachments import LARGEST, LONGEST_TEXT, read_attachment
 
 IMAGES = [
     pytest.param(b"\x89PNG\r\n\x1a\n...", "image/png", id="png"),
@@ -23,15 +23,15 @@ def test_an_image_is_told_by_its_first_bytes(tmp_path: Path, data: bytes, media_
     path = tmp_path / "named.txt"
     path.write_bytes(data)
     wanted = Image(source=Inline(data=b64encode(data).decode(), media_type=media_type))
-    assert attached(str(path)) == wanted
-    assert attached(str(path), image=True) == wanted
+    assert read_attachment(str(path)) == wanted
+    assert read_attachment(str(path), image=True) == wanted
 
 
 def test_a_pdf_is_a_document(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(b"%PDF-1.7\n")
     source = Inline(data=b64encode(b"%PDF-1.7\n").decode(), media_type="application/pdf")
-    assert attached(str(path)) == File(source=source, name="a.pdf")
+    assert read_attachment(str(path)) == File(source=source, name="a.pdf")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_pdf_is_a_document(tmp_path: Path) -> None:
 )
 def test_a_text_is_quoted(tmp_path: Path, data: bytes, text: str) -> None:
     (tmp_path / "n.md").write_bytes(data)
-    assert attached(str(tmp_path / "n.md")) == Text(text=text)
+    assert read_attachment(str(tmp_path / "n.md")) == Text(text=text)
 
 
 def test_what_cannot_be_sent_is_refused(tmp_path: Path) -> None:
@@ -66,6 +66,6 @@ def test_what_cannot_be_sent_is_refused(tmp_path: Path) -> None:
         "esc\x1b[31m": r"esc�\[31m. cannot be read",
     }.items():
         with pytest.raises(ConfigurationError, match=problem):
-            attached(str(tmp_path / name))
+            read_attachment(str(tmp_path / name))
     with pytest.raises(ConfigurationError, match="no image"):
-        attached(str(tmp_path / "long"), image=True)
+        read_attachment(str(tmp_path / "long"), image=True)

@@ -14,7 +14,7 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.response import Candidate, Finish, Response, Usage
 from xenoglot.terminal.chat import LEAVE, Chat
 from xenoglot.terminal.conversation import Conversation
-from xenoglot.terminal.counts import ConversationUsage, counted
+from xenoglot.terminal.counts import ConversationUsage, format_tokens
 from xenoglot.tools.tool import tool
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ async def test_the_last_line_tells_what_an_answer_took() -> None:
     ],
 )
 def test_what_is_not_known_is_not_counted(usage: Usage | None, said: str) -> None:
-    assert counted(usage) == said
+    assert format_tokens(usage) == said
 
 
 def test_sums_tell_what_is_missing() -> None:

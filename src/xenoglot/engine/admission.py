@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from xenoglot.engine.failures import crowded
+from xenoglot.engine.failures import queue_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +108,7 @@ class Admission:
             return ticket
         if len(self._line) >= self._longest_line and not again:
             self._refused += 1
-            raise crowded(self.patience())
+            raise queue_full(self.patience())
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         place = (ticket, capacity, turn)
         self._line.append(place)
@@ -118,7 +118,7 @@ class Admission:
         except TimeoutError:
             self._give_up(place)
             self._refused += 1
-            raise crowded(self.patience()) from None
+            raise queue_full(self.patience()) from None
         except asyncio.CancelledError:
             self._give_up(place)
             raise

@@ -20,10 +20,10 @@ from xenoglot.codec.requests.prompt_echo import made_here
 from xenoglot.codec.stage import Pipeline
 from xenoglot.engine.admission import Admission
 from xenoglot.engine.decoding.completion_stream import RESPONSE_FIELDS, CompletionContext, CompletionDecoder, unspoken
-from xenoglot.engine.decoding.prompt_logprobs import weigh
+from xenoglot.engine.decoding.prompt_logprobs import prompt_logprobs
 from xenoglot.engine.embedding import EmbeddingEngine
-from xenoglot.engine.extras import TIMINGS, fields_of, understood, wants_timings
-from xenoglot.engine.failures import CRASHED, overflow
+from xenoglot.engine.extras import TIMINGS, apply_extras, fields_of, wants_timings
+from xenoglot.engine.failures import CRASHED, context_overflow
 from xenoglot.engine.metrics import Meter
 from xenoglot.engine.prompting.prompt_plan import PromptPlanner
 from xenoglot.engine.samplers import sampler_fields
@@ -117,7 +117,7 @@ class Engine:
         Raises:
             FailureError: the request is invalid for this model, or the model cannot be used now.
         """
-        call = replace(call, request=understood(call.request))
+        call = replace(call, request=apply_extras(call.request))
         shares = shares_of(call, texts=True, candidates=False)
         return await (fan_out(shares, self._answer) if len(shares) > 1 else self._answer(call))
 
@@ -154,7 +154,7 @@ class Engine:
     async def count(self, call: Call) -> int | None:
         """Return the number of tokens of the whole prompt as sent; `None` if it is too long to be counted cheaply."""
         try:
-            asking = replace(call, request=understood(call.request))
+            asking = replace(call, request=apply_extras(call.request))
             requests = [share.call.request for share in shares_of(asking, texts=True, candidates=False)]
             asked = [await self._asking.asked(request, call.losses) for request in requests]
             call.losses.settle()
@@ -170,7 +170,7 @@ class Engine:
 
     async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
         """Return the tokens of the prompt: those of a lone text, or those that an answer would be made to."""
-        request, context = understood(asked.request), (await self._runtime.facts()).context
+        request, context = apply_extras(asked.request), (await self._runtime.facts()).context
         match request.prompt:
             case Prompt(texts=(str(text),)) if not request.messages:
                 numbers = await tokens_of_prompt(text, self._runtime, special=asked.special, control=asked.control)
@@ -232,7 +232,7 @@ class Engine:
         if wants_logprobs(sampling):
             ticket = await self._admission.enter(1, len(tokens) + 1, facts.context)
             try:
-                logprobs = await weigh(tokens, sampling.top_logprobs or 0, self._runtime, facts)
+                logprobs = await prompt_logprobs(tokens, sampling.top_logprobs or 0, self._runtime, facts)
             finally:
                 ticket.release()
         return await echo(prompt, tokens, logprobs, self._runtime)
@@ -254,7 +254,7 @@ class Engine:
         count = sampling.n or 1
         room = (facts.context - len(prompt)) // count
         if room <= 0:
-            raise overflow(len(prompt), facts.context)
+            raise context_overflow(len(prompt), facts.context)
         wanted = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         longest = min(wanted, room)
         if longest < (sampling.max_tokens or 0):

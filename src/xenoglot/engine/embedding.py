@@ -24,7 +24,7 @@ from xenoglot.engine.failures import unavailable
 from xenoglot.engine.metrics import MILLISECONDS, Meter, Timings
 from xenoglot.engine.server.lifecycle import EngineProcess
 from xenoglot.engine.server.runtime import Runtime
-from xenoglot.engine.server.server_process import Settings, spare_cores
+from xenoglot.engine.server.server_process import Settings, usable_cores
 from xenoglot.engine.unsupported import LONGEST_TOKEN
 from xenoglot.errors import FailureError
 from xenoglot.model.catalog import ModelInfo
@@ -201,7 +201,7 @@ def pieces(texts: Sequence[Sequence[int]]) -> Iterator[Sequence[Sequence[int]]]:
 def shape(weights: Weights, settings: Settings) -> Settings:
     """Return the shape of a process that reads each text of these weights in one batch."""
     longest = min(settings.context or weights.context or LONGEST_TEXT, LONGEST_TEXT)
-    return msgspec.structs.replace(settings, slots=1, context=longest, batch=longest, threads=spare_cores())
+    return msgspec.structs.replace(settings, slots=1, context=longest, batch=longest, threads=usable_cores())
 
 
 def normal(vector: Vector) -> Vector:

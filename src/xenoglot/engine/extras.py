@@ -60,7 +60,7 @@ def fields_of(request: Request) -> JSONObject:
     return {} if request.extra is None else request.extra.fields
 
 
-def unread(extra: Extra | None, *heeded: str) -> Extra | None:
+def unknown_fields(extra: Extra | None, *heeded: str) -> Extra | None:
     """Return the fields that are not understood here either; those `heeded` are."""
     return _without(extra, {*FORMS, NESTED, *READ, *heeded})
 
@@ -83,7 +83,7 @@ def _without(extra: Extra | None, names: Collection[str]) -> Extra | None:
     return replace(extra, fields={name: value for name, value in extra.fields.items() if name not in names})
 
 
-def understood(request: Request) -> Request:
+def apply_extras(request: Request) -> Request:
     """Return the request with what its unknown fields say in the fields of the model, where these can say it.
 
     That is a JSON Schema of the answer, the most tokens of it, and whether to think.
@@ -147,7 +147,7 @@ def _formed(request: Request) -> Request:
     Raises:
         FailureError: two forms are demanded, or one is of a type that does not exist.
     """
-    demand = demanded(request)
+    demand = demanded_format(request)
     if demand is None:
         return request
     if request.output is not None and request.output.kind != "text":
@@ -160,7 +160,7 @@ def _formed(request: Request) -> Request:
     return replace(request, output=OutputFormat(kind="json_schema", schema=demand.value), extra=extra)
 
 
-def demanded(request: Request) -> Demand | None:
+def demanded_format(request: Request) -> Demand | None:
     """Return the form that the unknown fields of a request demand.
 
     Raises:

@@ -14,13 +14,13 @@ CRASHED = Failure(
 BROKEN = Failure(kind="internal", message="internal error: the embedded model failed on this request")
 
 
-def crowded(seconds: float) -> FailureError:
+def queue_full(seconds: float) -> FailureError:
     """Return the failure of a request that the full queue rejects; a retry makes sense after `seconds`."""
     message = "overloaded: too many requests wait for the embedded model; try again later"
     return FailureError(Failure(kind="rate_limit", message=message, retry_after=seconds))
 
 
-def overflow(tokens: int, limit: int) -> FailureError:
+def context_overflow(tokens: int, limit: int) -> FailureError:
     """Return the failure of a prompt of `tokens` for a model whose context is `limit`, answer included."""
     message = f"the prompt is {tokens} tokens, and the embedded model holds {limit}, its answer included"
     return FailureError(Failure(kind="context_overflow", message=message, tokens=tokens, limit=limit))

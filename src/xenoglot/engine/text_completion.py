@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.requests.prompt_echo import is_marked, marked
-from xenoglot.engine.failures import overflow
+from xenoglot.engine.failures import context_overflow
 from xenoglot.engine.prompting.text_turns import ENGINE
 from xenoglot.engine.unsupported import LONGEST_TOKEN
 from xenoglot.model.content import Text
@@ -36,7 +36,7 @@ async def text_tokens(prompt: Prompt, runtime: Runtime, facts: RuntimeProperties
         raise refused("$.suffix", "the embedded model goes on with a text, and does not fill in before another")
     if isinstance(text, str):
         if len(text) // LONGEST_TOKEN > facts.context:
-            raise overflow(len(text) // LONGEST_TOKEN, facts.context)
+            raise context_overflow(len(text) // LONGEST_TOKEN, facts.context)
         tokens = await runtime.tokens_of_text(text)
         if not tokens:
             raise refused("$.prompt", "there is nothing in it, and the embedded model has no token to begin with")

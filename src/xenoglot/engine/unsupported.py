@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.engine.extras import unread
-from xenoglot.engine.failures import overflow
+from xenoglot.engine.extras import unknown_fields
+from xenoglot.engine.failures import context_overflow
 from xenoglot.engine.prompting.prompt import strings
 from xenoglot.engine.prompting.text_turns import ENGINE
 
@@ -31,7 +31,7 @@ def check_size(said: Sequence[JSON], context: int) -> None:
     """
     tokens = sum(map(len, strings(said))) // LONGEST_TOKEN
     if tokens > context:
-        raise overflow(tokens, context)
+        raise context_overflow(tokens, context)
 
 
 def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
@@ -40,7 +40,7 @@ def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
     Raises:
         FailureError: without it the answer would be to another question.
     """
-    losses.carry(unread(request.extra, *heeded), "$", ENGINE)
+    losses.carry(unknown_fields(request.extra, *heeded), "$", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
     if request.verbosity is not None:

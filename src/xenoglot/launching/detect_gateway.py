@@ -40,12 +40,12 @@ class DetectedGateway(Struct, frozen=True, kw_only=True):
     models: Sequence[str] = ()
 
 
-def look(url: str, key: str | None) -> DetectedGateway:
+def detect(url: str, key: str | None) -> DetectedGateway:
     """Detect a gateway at `url`. The key is sent only if the health check succeeds and a key is required."""
     return asyncio.run(_look(url.rstrip("/"), key))
 
 
-def named(url: str, key: str | None) -> Sequence[str]:
+def models_of(url: str, key: str | None) -> Sequence[str]:
     """Return the models of the gateway at `url`.
 
     Raises:
@@ -54,7 +54,7 @@ def named(url: str, key: str | None) -> Sequence[str]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or set(url) & set("\"'\\ "):
         raise ConfigurationError(f'--gateway: found "{url}"; expected a URL that begins with http:// or https://')
-    found = look(url, key)
+    found = detect(url, key)
     if not found.ours:
         raise ConfigurationError(f"--gateway: no Xenoglot gateway answers at {url}; start one with `xenoglot serve`")
     if not found.welcome:
@@ -69,7 +69,7 @@ def context_of(url: str, key: str, model: str) -> int | None:
     return asyncio.run(_context_of(url.rstrip("/"), key, model))
 
 
-def is_mine(port: int) -> bool:
+def owned_by_user(port: int) -> bool:
     """Whether the listener at a port of this machine belongs to this user or to root.
 
     Any user of a machine can listen on the gateway's usual port, and would receive all requests of a program. On

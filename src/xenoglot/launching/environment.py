@@ -43,7 +43,7 @@ class ProgramEnvironment(Struct, frozen=True, kw_only=True):
     files: dict[str, str]
 
 
-def setup(program: Program, place: GatewayLocation) -> ProgramEnvironment:
+def program_environment(program: Program, place: GatewayLocation) -> ProgramEnvironment:
     """Return the environment of `program`."""
     filled = (_filled(group, place) for group in program.arguments)
     return ProgramEnvironment(

@@ -45,7 +45,7 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
     store: str = "sqlite"
 
 
-def checked(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Config:
+def validate_answers(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Config:
     """Return the configuration of the answers; a key variable that is not set yet is accepted.
 
     Raises:
@@ -53,10 +53,10 @@ def checked(answers: InitAnswers, environ: Mapping[str, str], where: str) -> Con
     """
     named = [answers.client_key_env, answers.who.key_env if answers.who else None]
     known = {name: environ.get(name) or _UNSET for name in named if name}
-    return check(tomllib.loads(written(answers)), {**environ, **known}, where)
+    return check(tomllib.loads(render_config(answers)), {**environ, **known}, where)
 
 
-def written(answers: InitAnswers) -> str:
+def render_config(answers: InitAnswers) -> str:
     """Return the text of the file. It contains no key: keys are in environment variables."""
     return "\n".join(_lines(answers)) + "\n"
 

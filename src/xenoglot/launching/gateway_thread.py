@@ -49,7 +49,7 @@ def private(config: Config, key: str) -> Config:
 
 
 @contextmanager
-def hosted(config: Config, log: TextIO | None = None) -> Generator[GatewayEndpoint]:
+def run_gateway(config: Config, log: TextIO | None = None) -> Generator[GatewayEndpoint]:
     """Run a gateway of `config` on a free port, with a key created for this run; its log goes to `log`, or is dropped.
 
     Raises:

@@ -13,7 +13,7 @@ from xenoglot import dialect_registry as dialects
 from xenoglot.backends.sanitize import for_log
 from xenoglot.errors import ConfigurationError, XenoglotError
 from xenoglot.gateway.config.file_permissions import secret_places
-from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, checked, written
+from xenoglot.launching.first_config import EVERY, InitAnswers, UpstreamChoice, render_config, validate_answers
 from xenoglot.providers import catalog
 from xenoglot.providers.endpoint_urls import face_of, needed
 
@@ -97,12 +97,12 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.output)
     _may_write(path, questions, force=options.force)
     answers = answers_of(options, questions)
-    config = checked(answers, os.environ, options.output)
+    config = validate_answers(answers, os.environ, options.output)
     for place in secret_places(config.upstreams):
         raise ConfigurationError(
             f"{place}: looks like a secret, which the file must not contain: name an environment variable instead"
         )
-    _write(path, written(answers), force=options.force or ask is not None)
+    _write(path, render_config(answers), force=options.force or ask is not None)
     _say(f"Wrote {path}. Start the gateway with `xenoglot serve --config {path}`.")
     for name in (answers.client_key_env, answers.who.key_env if answers.who else None):
         if name and not os.environ.get(name):
@@ -207,7 +207,7 @@ def _show_models(who: UpstreamChoice, questions: InitPrompt) -> None:
     if questions.answer("List the models of the server?", "yes", None, _yes_or_no).lower().startswith("n"):
         return
     try:
-        config = checked(InitAnswers(who=who, embedded=False), questions.environ, "init")
+        config = validate_answers(InitAnswers(who=who, embedded=False), questions.environ, "init")
         names = asyncio.run(_listed(config))
     except XenoglotError as error:
         questions.say(for_log(f"Models cannot be listed: {error}", 400))

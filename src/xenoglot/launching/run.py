@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from xenoglot import model_selection
 from xenoglot.errors import ConfigurationError
 from xenoglot.launching import programs
-from xenoglot.launching.environment import GatewayLocation, environment, setup, shown
+from xenoglot.launching.environment import GatewayLocation, environment, program_environment, shown
 from xenoglot.launching.temp_dir import private_folder
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
 def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> int:
     from xenoglot.launching import foreground  # noqa: PLC0415  only where something is started
 
-    made = setup(program, place)
+    made = program_environment(program, place)
     for name, text in made.files.items():
         descriptor = os.open(Path(place.folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a path has no such mode
@@ -70,34 +70,34 @@ def _start(program: Program, command: Sequence[str], place: GatewayLocation) -> 
 
 def _door(stack: ExitStack, options: Namespace) -> GatewayEndpoint:
     """Return a gateway: the specified one, the one already running at the configured address, or a new one."""
-    from xenoglot.launching.gateway_thread import GatewayEndpoint, hosted  # noqa: PLC0415  a list of programs needs no gateway
+    from xenoglot.launching.gateway_thread import GatewayEndpoint, run_gateway  # noqa: PLC0415  a list of programs needs no gateway
 
     key = _client_key(options.client_key_env)
     if options.gateway is not None:
-        from xenoglot.launching.detect_gateway import named  # noqa: PLC0415  as above
+        from xenoglot.launching.detect_gateway import models_of  # noqa: PLC0415  as above
 
         _only_gateway(options)
         url = options.gateway.rstrip("/").removesuffix("/v1")
-        return GatewayEndpoint(url=url, key=key or "none", models=named(url, key))
+        return GatewayEndpoint(url=url, key=key or "none", models=models_of(url, key))
     config = _config(options)
     found = _running(config, key, options)
     if found is not None:
         return found
     log = None if options.log is None else stack.enter_context(_opened(options.log))
-    return stack.enter_context(hosted(config, log))
+    return stack.enter_context(run_gateway(config, log))
 
 
 def _running(config: Config, key: str | None, options: Namespace) -> GatewayEndpoint | None:
     """Return the gateway that runs at the configured address, if it is ours and no flag requests another."""
-    from xenoglot.launching.detect_gateway import is_mine, look  # noqa: PLC0415  as above
+    from xenoglot.launching.detect_gateway import detect, owned_by_user  # noqa: PLC0415  as above
     from xenoglot.launching.gateway_thread import GatewayEndpoint  # noqa: PLC0415  as above
 
     chosen = [name for name in _CHOICES if name != "config" and getattr(options, name) is not None]
-    if chosen or options.log is not None or not config.server.loopback or not is_mine(config.server.port):
+    if chosen or options.log is not None or not config.server.loopback or not owned_by_user(config.server.port):
         return None
     url = f"http://{'[::1]' if ':' in config.server.host else '127.0.0.1'}:{config.server.port}"
     key = key or next(iter(config.client_keys), None)
-    found = look(url, key)
+    found = detect(url, key)
     return GatewayEndpoint(url=url, key=key or "none", models=found.models) if found.welcome else None
 
 
@@ -163,9 +163,9 @@ def _print(program: Program, options: Namespace) -> int:
         model=options.model or (None if program.model == "own" else "MODEL"),
         context=options.context,
     )
-    made = setup(program, place)
-    named = program.commands[0] if program.commands else None
-    command = [named, *made.arguments, *options.passed] if named else list(options.passed)
+    made = program_environment(program, place)
+    models_of = program.commands[0] if program.commands else None
+    command = [models_of, *made.arguments, *options.passed] if models_of else list(options.passed)
     for line in shown(made, command, place.folder):
         print(line)  # noqa: T201  what was asked for
     return 0

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from xenoglot.agent.slash import COMMANDS
-from xenoglot.terminal.counts import counted, priced
-from xenoglot.terminal.display.frontend import face_of
+from xenoglot.terminal.counts import format_cost, format_tokens
+from xenoglot.terminal.display.frontend import frontend_of
 from xenoglot.terminal.display.run_view import RunView
-from xenoglot.terminal.display.terminal_restore import leave_well
+from xenoglot.terminal.display.terminal_restore import restore_on_exit
 
 if TYPE_CHECKING:
     from xenoglot.terminal.display.frontend import Frontend
@@ -28,8 +28,8 @@ class AgentScreen(RunView):
         told = (
             f"{result.rounds} answer{'' if result.rounds == 1 else 's'}",
             f"{result.calls} call{'' if result.calls == 1 else 's'}",
-            counted(result.usage),
-            priced(result.cost),
+            format_tokens(result.usage),
+            format_cost(result.cost),
         )
         self.note(" · ".join(filter(None, told)))
 
@@ -46,9 +46,9 @@ class AgentScreen(RunView):
 def screen_of() -> AgentScreen:
     """Return the best screen for this terminal, one per process; plain lines without the extra `terminal`."""
     try:
-        face = face_of(names=tuple(COMMANDS))
+        face = frontend_of(names=tuple(COMMANDS))
     except ModuleNotFoundError:
-        face = face_of(plain=True)
+        face = frontend_of(plain=True)
     if face.interactive:
-        leave_well(face.canvas)
+        restore_on_exit(face.canvas)
     return AgentScreen(face)

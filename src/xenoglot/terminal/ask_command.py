@@ -41,12 +41,12 @@ def _ask(options: argparse.Namespace) -> int:
         raise ConfigurationError("`--model` is needed beside `--upstream`: `xenoglot models --upstream URL` lists them")
     if options.max_tokens < 1:
         raise ConfigurationError(f"--max-tokens: found {options.max_tokens}; expected at least 1")
-    from xenoglot.terminal.pull_command import see_to_weights  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415  only this command needs it
 
     chosen = model_selection.chosen(options)
     prompt = sys.stdin.buffer.read().decode(errors="replace") if options.prompt == "-" else options.prompt
     if chosen.embedded:
-        see_to_weights(chosen.config)
+        download_missing(chosen.config)
     reply = asyncio.run(_answer(chosen, _question(prompt, options), options))
     for line in report.lines(reply.losses):
         print(line, file=sys.stderr)
@@ -56,9 +56,11 @@ def _ask(options: argparse.Namespace) -> int:
 def _question(prompt: str, options: argparse.Namespace) -> Message:
     from xenoglot.model.content import Text  # noqa: PLC0415  only this command needs them
     from xenoglot.model.request import Message  # noqa: PLC0415
-    from xenoglot.terminal.attachments import attached  # noqa: PLC0415
+    from xenoglot.terminal.attachments import read_attachment  # noqa: PLC0415
 
-    files = [attached(path) for path in options.file] + [attached(path, image=True) for path in options.image]
+    files = [read_attachment(path) for path in options.file] + [
+        read_attachment(path, image=True) for path in options.image
+    ]
     return Message(role="user", content=(*files, Text(text=prompt)))
 
 
@@ -86,9 +88,9 @@ async def _answer(chosen: model_selection.Chosen, question: Message, options: ar
 @contextmanager
 def _loading(chosen: model_selection.Chosen) -> Generator[None]:
     """Show that the embedded model is being loaded; the loader reports no progress."""
-    from xenoglot.terminal.display.screen import can_paint  # noqa: PLC0415  only this command needs it
+    from xenoglot.terminal.display.screen import supports_rich  # noqa: PLC0415  only this command needs it
 
-    if not chosen.embedded or not can_paint(sys.stderr):
+    if not chosen.embedded or not supports_rich(sys.stderr):
         yield
         return
     from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  an extra, where somebody looks on

@@ -24,7 +24,7 @@ LARGEST = 20 * MEGABYTE
 _SHORTEST_FENCE = 3
 
 
-def attached(path: str, *, image: bool = False) -> Part:
+def read_attachment(path: str, *, image: bool = False) -> Part:
     """Return the file at `path` as a part: text as text, a PDF as a document, an image as an image. Blocks.
 
     `image` accepts images only.

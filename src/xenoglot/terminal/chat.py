@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xenoglot.errors import XenoglotError
 from xenoglot.terminal import slash
 from xenoglot.terminal.chat_state import ChatState
-from xenoglot.terminal.counts import counted, priced
+from xenoglot.terminal.counts import format_cost, format_tokens
 from xenoglot.terminal.display.frontend import interruptible
 from xenoglot.terminal.display.sanitize import in_line
 
@@ -177,7 +177,9 @@ class Chat(ChatState):
         self.spent.add(usage, cost)
         if self.face.interactive:
             self.note(
-                " · ".join(filter(None, (in_line(model or ""), counted(usage), priced(cost), f"{seconds:.1f} s")))
+                " · ".join(
+                    filter(None, (in_line(model or ""), format_tokens(usage), format_cost(cost), f"{seconds:.1f} s"))
+                )
             )
 
 

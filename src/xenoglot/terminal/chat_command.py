@@ -72,19 +72,19 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
 async def _talk(chosen: model_selection.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
-    from xenoglot.terminal.display.frontend import face_of  # noqa: PLC0415
+    from xenoglot.terminal.display.frontend import frontend_of  # noqa: PLC0415
     from xenoglot.terminal.display.history import History, state_directory  # noqa: PLC0415
-    from xenoglot.terminal.display.terminal_restore import leave_well  # noqa: PLC0415
-    from xenoglot.terminal.pull_command import see_to_weights  # noqa: PLC0415
+    from xenoglot.terminal.display.terminal_restore import restore_on_exit  # noqa: PLC0415
+    from xenoglot.terminal.pull_command import download_missing  # noqa: PLC0415
     from xenoglot.terminal.slash import COMMANDS  # noqa: PLC0415
 
     history = None if options.no_history else History(state_directory() / HISTORY)
     names: list[str] = []
-    face = face_of(history, names=tuple(COMMANDS), models=names, plain=options.plain)
+    face = frontend_of(history, names=tuple(COMMANDS), models=names, plain=options.plain)
     if face.interactive:
-        leave_well(face.canvas)
+        restore_on_exit(face.canvas)
     if chosen.embedded:
-        see_to_weights(chosen.config)
+        download_missing(chosen.config)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(AsyncClient(chosen.open, on_loss="ignore", prices=_prices(options)))
         tools = await _tools(options, stack)

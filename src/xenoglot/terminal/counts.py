@@ -44,7 +44,7 @@ class ConversationUsage:
         return ", ".join(told)
 
 
-def counted(usage: Usage | None) -> str:
+def format_tokens(usage: Usage | None) -> str:
     """Return the tokens of an answer in words; what was not said is left out."""
     if usage is None:
         return ""
@@ -58,6 +58,6 @@ def counted(usage: Usage | None) -> str:
     return f"about {counts}" if usage.estimated and counts else counts
 
 
-def priced(cost: float | None) -> str:
+def format_cost(cost: float | None) -> str:
     """Return a cost in US dollars in words; nothing where it is not known."""
     return "" if cost is None else f"${cost:.4f}"

@@ -24,12 +24,12 @@ def _pull(options: argparse.Namespace) -> int:
     from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  as above
 
     model = weights.MINILM if options.embedding else weights.SMOLLM2
-    found = weights.locate(model) or fetched(model, progress_bar())
+    found = weights.locate(model) or download(model, progress_bar())
     print(found.path)
     return 0
 
 
-def see_to_weights(config: Config) -> None:
+def download_missing(config: Config) -> None:
     """Download the weights of the embedded model if a configuration uses it and they are missing, with progress.
 
     Raises:
@@ -42,10 +42,10 @@ def see_to_weights(config: Config) -> None:
     if weights.locate() is None:
         from xenoglot.terminal.display.progress import progress_bar  # noqa: PLC0415  only now
 
-        fetched(weights.SMOLLM2, progress_bar())
+        download(weights.SMOLLM2, progress_bar())
 
 
-def fetched(model: Model, progress: Progress) -> Weights:
+def download(model: Model, progress: Progress) -> Weights:
     """Download the weights of `model`, with progress.
 
     Raises:

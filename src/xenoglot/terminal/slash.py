@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.terminal import transcript_file
-from xenoglot.terminal.attachments import attached
+from xenoglot.terminal.attachments import read_attachment
 from xenoglot.terminal.conversation import SETTINGS
 from xenoglot.terminal.display.sanitize import in_line
 
@@ -107,7 +107,7 @@ async def _image(chat: ChatState, path: str) -> bool:
 async def _attach(chat: ChatState, path: str, *, image: bool) -> bool:
     if not path:
         raise ConfigurationError("name a file")
-    part = await asyncio.to_thread(attached, _unquoted(path), image=image)
+    part = await asyncio.to_thread(read_attachment, _unquoted(path), image=image)
     chat.conversation.waiting = (*chat.conversation.waiting, part)
     chat.note(f"goes along with the next question: {in_line(path)} ({type(part).__name__.lower()})")
     return False

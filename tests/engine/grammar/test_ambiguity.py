@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine.grammar.schemas import SCHEMAS
-from xenoglot.engine.grammar.ambiguity import too_many_places
+from xenoglot.engine.grammar.ambiguity import too_ambiguous
 from xenoglot.engine.grammar.gbnf import GrammarRules
 from xenoglot.engine.grammar.schema import SchemaGrammar
 from xenoglot.errors import FailureError
@@ -76,4 +76,4 @@ def test_what_has_many_ways_is_not(schema: JSON) -> None:
     ],
 )
 def test_grammars(rules: dict[str, str], root: str, *, expected: bool) -> None:
-    assert too_many_places(rules, root) is expected
+    assert too_ambiguous(rules, root) is expected

@@ -7,7 +7,7 @@ import pytest
 from xenoglot.engine.extras import Demand
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
 from xenoglot.engine.grammar.gbnf import GrammarRules
-from xenoglot.engine.prompting.output_grammars import demanded_form
+from xenoglot.engine.prompting.output_grammars import format_expression
 from xenoglot.errors import FailureError
 
 CHESS = r"""
@@ -79,9 +79,9 @@ def test_s_a_grammar_that_is_refused(text: str, problem: str) -> None:
 )
 def test_s_what_would_stop_the_runtime_is_refused(kind: str, value: object) -> None:
     with pytest.raises(FailureError) as error:
-        demanded_form(GrammarRules(), Demand(kind, value, "$.grammar"))
+        format_expression(GrammarRules(), Demand(kind, value, "$.grammar"))
     assert error.value.failure.kind == "invalid_request"
 
 
 def test_a_grammar_of_the_notations_own_page_is_taken() -> None:
-    assert demanded_form(GrammarRules(), Demand("grammar", CHESS, "$.grammar"))
+    assert format_expression(GrammarRules(), Demand("grammar", CHESS, "$.grammar"))

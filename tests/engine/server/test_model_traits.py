@@ -4,7 +4,7 @@ import pytest
 
 from tests.engine.templates.pieces import CHATML, HERMES, MISTRAL, MUSING, UNHEARD
 from xenoglot.engine.prompting.call_formats import PLAIN
-from xenoglot.engine.server.model_traits import UNTAUGHT, ChatTemplate, ModelTraits, has_thoughts, manner_of, thinks
+from xenoglot.engine.server.model_traits import UNTAUGHT, ChatTemplate, ModelTraits, has_thoughts, thinks, traits_of
 from xenoglot.errors import ConfigurationError
 from xenoglot.text import registry
 from xenoglot.text.syntax import ReasoningSyntax
@@ -40,17 +40,17 @@ def test_what_is_known_of_weights(
     policy: str,
     expected: tuple[bool, str | None, str | None, ReasoningSyntax | None],
 ) -> None:
-    assert told(manner_of(template, model, policy)) == expected
+    assert told(traits_of(template, model, policy)) == expected
 
 
 def test_a_syntax_that_nobody_knows() -> None:
     with pytest.raises(ConfigurationError, match="no text syntax `herm`"):
-        manner_of(HERMES, "x", "herm")
+        traits_of(HERMES, "x", "herm")
 
 
 @pytest.mark.parametrize(("wanted", "implied"), [(None, False), (True, True), (False, False)])
 def test_where_a_thought_begins(*, wanted: bool | None, implied: bool) -> None:
-    tags = thinks(manner_of(MUSING, "x"), MUSING, wanted=wanted)
+    tags = thinks(traits_of(MUSING, "x"), MUSING, wanted=wanted)
     assert tags is not None
     assert tags.implied is implied
 
@@ -64,12 +64,12 @@ def test_every_family_that_can_be_held_is_found_by_its_own_calls() -> None:
     """A template that has nothing but a family's calls in it tells a family with the same calls."""
     for name in registry.names():
         row = registry.get(name)
-        form = manner_of(ChatTemplate(tools=True), "x", name).form
+        form = traits_of(ChatTemplate(tools=True), "x", name).form
         if form is None or not form.marker or row.own is not None:
             continue
         head, foot = form.spell("a_function")
         text = " ".join([*form.lead, head, '{"an_argument": "a value"}', foot, *form.joint, *form.tail])
-        found = manner_of(ChatTemplate(text=text, tools=True), "x").form
+        found = traits_of(ChatTemplate(text=text, tools=True), "x").form
         assert found is not None, name
         assert found.marker == form.marker
     assert PLAIN.marker == ""

@@ -12,7 +12,7 @@ from xenoglot.model.events import ReasoningDelta
 from xenoglot.model.fold import unfold
 from xenoglot.model.response import Candidate, Finish, Response
 from xenoglot.terminal.display.renderer import PlainRenderer
-from xenoglot.terminal.display.screen import AnswerView, canvas_of, spoken_seconds
+from xenoglot.terminal.display.screen import AnswerView, format_seconds, renderer_of
 
 STOP = Finish(reason="stop")
 
@@ -102,7 +102,7 @@ def test_a_thought_that_is_broken_off_is_folded() -> None:
     ],
 )
 def test_seconds_are_said(seconds: float, said: str) -> None:
-    assert spoken_seconds(seconds) == said
+    assert format_seconds(seconds) == said
 
 
 @pytest.mark.parametrize("raw", [True, False])
@@ -132,4 +132,4 @@ def test_thoughts_are_ruled_in_lines_too(size: int) -> None:
 
 
 def test_what_is_no_terminal_gets_lines() -> None:
-    assert isinstance(canvas_of(io.StringIO()), PlainRenderer)
+    assert isinstance(renderer_of(io.StringIO()), PlainRenderer)

@@ -23,7 +23,7 @@ async def stays():
             pass
 
 async def main():
-    terminal_restore.leave_well(Mock())
+    terminal_restore.restore_on_exit(Mock())
     asyncio.create_task(stays())
     await asyncio.sleep(0)  # a task that is cancelled before it begins does not run at all
     print("ready", flush=True)
@@ -48,7 +48,7 @@ from unittest.mock import Mock
 from xenoglot.terminal.display import terminal_restore
 
 atexit.register(lambda: print(signal.getitimer(signal.ITIMER_REAL)))  # registered first, so it runs last
-terminal_restore.leave_well(Mock())
+terminal_restore.restore_on_exit(Mock())
 signal.raise_signal(signal.SIGTERM)
 """
 

@@ -30,7 +30,9 @@ _LIKELIEST: Final = 500
 _MOST_TOPS: Final = 20
 
 
-async def weigh(tokens: Sequence[int], tops: int, runtime: Runtime, facts: RuntimeProperties) -> tuple[Logprob, ...]:
+async def prompt_logprobs(
+    tokens: Sequence[int], tops: int, runtime: Runtime, facts: RuntimeProperties
+) -> tuple[Logprob, ...]:
     """Return the logprobs of `tokens` from the second on, each with `tops` alternatives."""
     found: list[Logprob] = []
     for place in range(1, len(tokens)):

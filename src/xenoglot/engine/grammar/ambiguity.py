@@ -69,7 +69,7 @@ _Item: TypeAlias = "_Text | _Class | _Ways | _Times | str"
 _Row: TypeAlias = "tuple[_Item, ...]"
 
 
-def too_many_places(rules: Mapping[str, str], root: str) -> bool:
+def too_ambiguous(rules: Mapping[str, str], root: str) -> bool:
     """Return whether a text of the expression `root` was found that is in too many places of `rules` at once."""
     return _Following(rules, root).crowded()
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.engine.grammar.ambiguity import too_many_places
+from xenoglot.engine.grammar.ambiguity import too_ambiguous
 from xenoglot.engine.grammar.free_json import ITEMS, STRING_LENGTH, character, free_text, free_value, series, written
 from xenoglot.engine.grammar.gbnf import MOST_REPEATED, GrammarTooLargeError, either, literal, repeat
 from xenoglot.engine.grammar.keywords import (
@@ -97,7 +97,7 @@ class SchemaGrammar:
             root = self._value(self._document, self._path)
         except GrammarTooLargeError:
             raise refused(self._path, "the schema is too large for the embedded model") from None
-        if self._branching and too_many_places(self._rules.bodies, root):
+        if self._branching and too_ambiguous(self._rules.bodies, root):
             raise refused(self._path, ALIKE)
         return root
 

@@ -22,14 +22,14 @@ from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.requests.custom_tools import WRAPPED
 from xenoglot.codec.requests.names import qualified
 from xenoglot.engine.decoding.tool_calls import Branch
-from xenoglot.engine.extras import demanded
+from xenoglot.engine.extras import demanded_format
 from xenoglot.engine.grammar.free_json import free_object, free_text, written
 from xenoglot.engine.grammar.free_text import BLANKS, thought, words_not_from, words_until
 from xenoglot.engine.grammar.gbnf import GrammarRules, either, literal, repeat
 from xenoglot.engine.grammar.keywords import wrong
 from xenoglot.engine.grammar.schema import SchemaGrammar
 from xenoglot.engine.prompting.call_formats import PLAIN
-from xenoglot.engine.prompting.output_grammars import demanded_form
+from xenoglot.engine.prompting.output_grammars import format_expression
 from xenoglot.engine.prompting.template_messages import function
 from xenoglot.engine.prompting.text_turns import ends_in_results
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS
@@ -112,7 +112,7 @@ class _Constraining:
         self._rules = GrammarRules()
         self._forced = request.tool_choice is not None and request.tool_choice.mode == "required"
         self._output = None if request.output is None or request.output.kind == "text" else request.output
-        self._demand = demanded(request)
+        self._demand = demanded_format(request)
 
     def constraint(self) -> Constraint | None:
         tools = _offered(self._request, self._request.tool_choice or ToolChoice(mode="auto"), self._losses)
@@ -122,7 +122,7 @@ class _Constraining:
         if self._demand is not None:
             if tools:
                 raise refused(self._demand.path, "tools may be called, and a call has a form of its own")
-            return Constraint(self._thoughtful(demanded_form(self._rules, self._demand)))
+            return Constraint(self._thoughtful(format_expression(self._rules, self._demand)))
         if not tools:
             return self._formed()
         if form is not None and (form.marker or self._forced or self._output is None):

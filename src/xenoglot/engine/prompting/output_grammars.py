@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from xenoglot.codec.invalid_request import refused
-from xenoglot.engine.grammar.ambiguity import too_many_places
+from xenoglot.engine.grammar.ambiguity import too_ambiguous
 from xenoglot.engine.grammar.client_grammar import ClientGrammarError, translated
 from xenoglot.engine.grammar.gbnf import GrammarTooLargeError, either, literal
 from xenoglot.engine.grammar.patterns import Bounds, PatternError, translate
@@ -21,7 +21,7 @@ LONGEST_CHOICES: Final = 64 * 1024
 AMBIGUOUS: Final = "too much in it can begin alike: the runtime would follow all of it at once"
 
 
-def demanded_form(rules: GrammarRules, demand: Demand) -> str:
+def format_expression(rules: GrammarRules, demand: Demand) -> str:
     """Return the expression for the form that a request demands.
 
     Raises:
@@ -33,7 +33,7 @@ def demanded_form(rules: GrammarRules, demand: Demand) -> str:
         raise refused(demand.path, str(error)) from None
     except GrammarTooLargeError:
         raise refused(demand.path, "too large for the embedded model") from None
-    if too_many_places(rules.bodies, root):
+    if too_ambiguous(rules.bodies, root):
         raise refused(demand.path, AMBIGUOUS)
     return root
 

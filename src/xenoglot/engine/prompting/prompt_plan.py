@@ -15,13 +15,13 @@ from xenoglot.codec.requests.prompt_to_messages import as_turns
 from xenoglot.engine.decoding.candidate import PlainTextStage
 from xenoglot.engine.decoding.text_output import ParsedTextStage
 from xenoglot.engine.decoding.tool_calls import ToolCallStage
-from xenoglot.engine.extras import demanded
+from xenoglot.engine.extras import demanded_format
 from xenoglot.engine.prompting.constrain import Constraint, constrain
 from xenoglot.engine.prompting.prompt import Prompt
 from xenoglot.engine.prompting.template_messages import functions, messages
 from xenoglot.engine.prompting.text_turns import turns
 from xenoglot.engine.sampling import DEFAULT_MAX_TOKENS, wants_logprobs
-from xenoglot.engine.server.model_traits import UNTAUGHT, ModelTraits, manner_of, thinks
+from xenoglot.engine.server.model_traits import UNTAUGHT, ModelTraits, thinks, traits_of
 from xenoglot.engine.text_completion import PromptEchoStage, text_tokens
 from xenoglot.engine.unsupported import check_size
 from xenoglot.model.request import Request
@@ -104,7 +104,7 @@ class PromptPlanner:
     def _manner(self, facts: RuntimeProperties, request: Request, *, wanted: bool | None) -> ModelTraits:
         """Return how the weights speak in the answer to `request`."""
         if self._known is None or self._known[0] is not facts:
-            self._known = facts, manner_of(facts.template, self._model, self._syntax)
+            self._known = facts, traits_of(facts.template, self._model, self._syntax)
         manner = self._known[1]
         tags = thinks(manner, facts.template, wanted=wanted)
         goes_on = bool(request.messages) and request.messages[-1].role == "assistant"
@@ -147,7 +147,7 @@ def _said(request: Request, constraint: Constraint, losses: Losses) -> list[JSON
 
 async def _constraint(request: Request, losses: Losses, manner: ModelTraits) -> Constraint:
     """Compile the grammar, in a thread: the event loop has others to serve."""
-    if not request.tools and not request.tool_choice and not request.output and demanded(request) is None:
+    if not request.tools and not request.tool_choice and not request.output and demanded_format(request) is None:
         return Constraint()
     longest = request.sampling.max_tokens or DEFAULT_MAX_TOKENS
     return await asyncio.to_thread(constrain, request, losses, manner, longest) or Constraint()

@@ -55,7 +55,7 @@ class ChatTemplate(Struct, frozen=True, kw_only=True):
     ends: Mapping[bool | None, str] = {}
 
 
-def manner_of(template: ChatTemplate, model: str, policy: str = AUTO) -> ModelTraits:
+def traits_of(template: ChatTemplate, model: str, policy: str = AUTO) -> ModelTraits:
     """Return how the weights `model` with this chat template speak; `policy` is a row's name, `auto` or `off`."""
     row = _row(template, model, policy)
     thoughts = None if policy == OFF else _thoughts(template, row)

@@ -11,7 +11,7 @@ from xenoglot.backends.http.client import TransportError
 from xenoglot.codec.invalid_request import refused
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.engine.errors import EngineError
-from xenoglot.engine.failures import BROKEN, CRASHED, overflow, unavailable
+from xenoglot.engine.failures import BROKEN, CRASHED, context_overflow, unavailable
 from xenoglot.engine.server.model_traits import SWITCH, ChatTemplate, has_thoughts
 from xenoglot.errors import FailureError
 
@@ -333,7 +333,7 @@ def _refusal(status: int, body: bytes) -> FailureError:
     except msgspec.DecodeError:
         return FailureError(BROKEN)
     if said.type == "exceed_context_size_error":
-        return overflow(said.n_prompt_tokens, said.n_ctx)
+        return context_overflow(said.n_prompt_tokens, said.n_ctx)
     if status == BAD_REQUEST:
         return refused("$", f"the embedded model's runtime refuses this: {said.message}")
     return FailureError(BROKEN)

@@ -27,7 +27,7 @@ LEAVE_SECONDS: Final = 2.0
 TAIL_BYTES: Final = 4096
 
 
-def spare_cores() -> int:
+def usable_cores() -> int:
     """One core fewer than this process may use, for the one who asks; at least one."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, usable - 1)
@@ -46,7 +46,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     slots: int = 4
     context: int | None = None
-    threads: int = msgspec.field(default_factory=spare_cores)
+    threads: int = msgspec.field(default_factory=usable_cores)
     batch: int = 32
     load_seconds: float = 300.0
     template: str = ""

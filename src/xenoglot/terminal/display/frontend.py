@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from xenoglot.errors import ConfigurationError
 from xenoglot.terminal.display.renderer import PlainRenderer
 from xenoglot.terminal.display.sanitize import harmless
-from xenoglot.terminal.display.screen import can_paint, canvas_of
+from xenoglot.terminal.display.screen import renderer_of, supports_rich
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
@@ -144,7 +144,7 @@ class RichFrontend:
         return ""
 
 
-def face_of(
+def frontend_of(
     history: History | None = None, *, names: Sequence[str] = (), models: Sequence[str] = (), plain: bool = False
 ) -> Frontend:
     """Return the best face that this terminal allows.
@@ -154,11 +154,11 @@ def face_of(
     Raises:
         ModuleNotFoundError: it is a terminal, and the extra `terminal` is not installed.
     """
-    if plain or not sys.stdin.isatty() or not can_paint(sys.stdout):
+    if plain or not sys.stdin.isatty() or not supports_rich(sys.stdout):
         return PlainFrontend()
     import rich  # noqa: F401, PLC0415  an extra: without it the one who is asked to install it is told so
 
-    return RichFrontend(canvas_of(), history, _completer(names, models))
+    return RichFrontend(renderer_of(), history, _completer(names, models))
 
 
 def _keys() -> KeyBindings:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from xenoglot.terminal.display.sanitize import in_line
-from xenoglot.terminal.display.screen import can_paint
+from xenoglot.terminal.display.screen import supports_rich
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +129,7 @@ class BarProgress:
 def progress_bar(stream: TextIO | None = None) -> Progress:
     """Return what shows progress on `stream` (standard error) best."""
     stream = stream or sys.stderr
-    if can_paint(stream):
+    if supports_rich(stream):
         try:
             return BarProgress(stream)
         except ModuleNotFoundError:

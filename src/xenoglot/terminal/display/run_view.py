@@ -10,7 +10,7 @@ from xenoglot.codec.json.json_io import decode_json
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
 from xenoglot.terminal.display.sanitize import harmless, in_line
-from xenoglot.terminal.display.screen import AnswerView, spoken_seconds
+from xenoglot.terminal.display.screen import AnswerView, format_seconds
 from xenoglot.tools.events import (
     Added,
     ApprovalAsked,
@@ -202,7 +202,7 @@ class RunView(AnswerView):
         more = len(lines) - SHOWN
         notes = [f"{more} more line{'' if more == 1 else 's'}"] if more > 0 else []
         notes += [f"exit code {code}"] if isinstance(code, int) and code else []
-        notes += [spoken_seconds(seconds)] if seconds >= 1 else []
+        notes += [format_seconds(seconds)] if seconds >= 1 else []
         look: Look = "problem" if output.is_error else "quiet"
         body = "\n".join(f"  {'└' if index == 0 else ' '} {line[:500]}" for index, line in enumerate(shown or ["done"]))
         self.line(body + (f"\n    … {', '.join(notes)}" if notes else ""), look)

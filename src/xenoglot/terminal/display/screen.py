@@ -150,7 +150,7 @@ class AnswerView:
         self.canvas.rest()
         if thought:
             self.thoughts.append(thought)
-            self.line(f"thought for {spoken_seconds(self._clock() - self._since)}", "quiet")
+            self.line(f"thought for {format_seconds(self._clock() - self._since)}", "quiet")
         else:
             self.line("thought, and keeps it to itself", "quiet")
 
@@ -164,7 +164,7 @@ class AnswerView:
         self._sources.clear()
 
 
-def spoken_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a span as a person says it: `3 s`, `2 min 5 s`."""
     whole = round(seconds)
     if whole < 1:
@@ -172,15 +172,15 @@ def spoken_seconds(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"  # noqa: PLR2004  seconds of a minute
 
 
-def can_paint(output: TextIO) -> bool:
+def supports_rich(output: TextIO) -> bool:
     """Whether `output` is a terminal that can do more than print lines."""
     return output.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
-def canvas_of(output: TextIO | None = None, *, plain: bool = False) -> Renderer:
+def renderer_of(output: TextIO | None = None, *, plain: bool = False) -> Renderer:
     """Return what draws on `output` (standard output): a painted one where that can be, and `rich` is installed."""
     output = output or sys.stdout
-    if not plain and can_paint(output):
+    if not plain and supports_rich(output):
         try:
             from xenoglot.terminal.display.rich_renderer import RichRenderer, console_of  # noqa: PLC0415  an extra
 

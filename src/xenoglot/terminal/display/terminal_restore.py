@@ -19,7 +19,7 @@ PATIENCE: Final = 5.0
 """Seconds in which a program that is sent away has to leave: not all can be undone where its terminal is gone."""
 
 
-def leave_well(canvas: Renderer) -> None:
+def restore_on_exit(canvas: Renderer) -> None:
     """Make SIGTERM and SIGHUP unwind the stack, and redraw nothing over output written while the program was stopped.
 
     It applies to the whole process, and must run in its main thread. Signals with another handler are not changed.
