@@ -41,18 +41,18 @@ class AnswerSchema:
         self._schema = JSONSchema(schema, path)
 
     def problems(self, answer: str) -> Sequence[SchemaProblem]:
-        """Return the first few problems of an answer; nothing where it matches."""
+        """Return the first few problems of an answer; empty if it matches."""
         return self._schema.problems(unfenced(answer))
 
 
 def unfenced(answer: str) -> str:
-    """Return an answer without the code fence around the whole of it."""
+    """Return an answer without the code fence around it."""
     fence = StripFence()
     return (fence.feed(answer) + fence.close()).strip()
 
 
 def correction(problems: Sequence[SchemaProblem]) -> str:
-    """Return what the model is told of an answer that does not match."""
+    """Return the message to the model about an answer that does not match."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     wanted = "Answer with the whole corrected JSON and nothing else."
     return f"Your answer does not match the JSON Schema:\n{listed}\n\n{wanted}"
