@@ -51,6 +51,9 @@ FIELDS: Final = {
 }
 """Our name of a setting -> the runtime's."""
 
+SUPPORTED: Final = (*FIELDS, "max_tokens", "seed", "logit_bias", "logprobs", "top_logprobs", "stop", "n")
+"""All settings that the embedded model follows."""
+
 
 def completion_fields(sampling: Sampling, facts: RuntimeProperties, slots: int) -> JSONObject:
     """Return the runtime's fields for `sampling`, without `n_predict`.

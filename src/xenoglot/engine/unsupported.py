@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import CORE, STATELESS, Fields
 from xenoglot.codec.invalid_request import refused
 from xenoglot.engine.extras import unknown_fields
 from xenoglot.engine.failures import context_overflow
 from xenoglot.engine.prompting.prompt import strings
 from xenoglot.engine.prompting.text_turns import ENGINE
+from xenoglot.engine.sampling import SUPPORTED
+from xenoglot.model.request import OutputFormat, Request, Sampling, Thinking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON
-    from xenoglot.model.request import Request
-
 
 MOST_STOPS: Final = 64
 LONGEST_TOKEN: Final = 64
 """No text has fewer tokens than one for so many characters."""
+
+_NO_SETTING: Final = "the embedded model has no such setting"
+_REQUEST: Final = Fields(Request, "$", (*CORE, "parallel_tool_calls", "thinking"), neutral=STATELESS, why=_NO_SETTING)
+_SAMPLING: Final = Fields(Sampling, "$.sampling", SUPPORTED, why=_NO_SETTING)
+_OUTPUT: Final = Fields(
+    OutputFormat, "$.output", ("kind", "schema", "strict", "name"), why="the model is shown the schema alone"
+)
+_THINKING: Final = Fields(
+    Thinking, "$.thinking", ("mode", "effort", "budget_tokens"), why="thoughts are shown as the model writes them"
+)
 
 
 def check_size(said: Sequence[JSON], context: int) -> None:
@@ -43,8 +54,15 @@ def note_losses(request: Request, losses: Losses, *heeded: str) -> None:
     losses.carry(unknown_fields(request.extra, *heeded), "$", ENGINE)
     if request.previous is not None:
         raise refused("$.previous_response_id", "the embedded model keeps no state; send the whole conversation")
-    if request.verbosity is not None:
-        losses.dropped("$", "verbosity", "the embedded model has no such setting")
+    _REQUEST.note_unsupported(request, losses)
+    _SAMPLING.note_unsupported(request.sampling, losses)
+    if request.output is not None:
+        _OUTPUT.note_unsupported(request.output, losses)
+    if request.thinking is not None:
+        _THINKING.note_unsupported(request.thinking, losses)
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if not request.tools and getattr(request, name) is not None:
+            losses.dropped("$", name, "there are no tools")
 
 
 def stop_words(request: Request) -> list[str]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from xenoglot.codec.fields import CORE, STATELESS, Fields
 from xenoglot.codec.requests.adapt_request import check_tools
 from xenoglot.codec.requests.encode_context import stateless
 from xenoglot.errors import WireError
+from xenoglot.model.request import Request, Thinking
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
-    from xenoglot.model.request import Request, Thinking
 
 NAME: Final = "own"
 """Our name where fields are sorted by the dialect that understands them: we understand none beyond the model."""
 
+_REQUEST: Final = Fields(Request, "$", (*CORE, "thinking"), neutral=STATELESS, why="the model has no such setting")
+_THINKING: Final = Fields(
+    Thinking, "$.thinking", ("mode", "effort", "budget_tokens"), why="thoughts are shown as the model writes them"
+)
+
 
 def note_unheard(request: Request, losses: Losses) -> None:
-    """Record what no model of this kind is told: the form of the answer, its length in words, stored state.
+    """Record what no model of this kind supports: the form of the answer, and every field without a parameter.
 
     Raises:
         WireError: without it the answer would be to another question.
@@ -28,8 +34,13 @@ def note_unheard(request: Request, losses: Losses) -> None:
         raise stateless(request)
     if request.output is not None and request.output.kind != "text":
         losses.dropped("$", "output", "the model is not held to a form")
-    if request.verbosity is not None:
-        losses.dropped("$", "verbosity", "the model has no such setting")
+    _REQUEST.note_unsupported(request, losses)
+    if request.thinking is not None:
+        _THINKING.note_unsupported(request.thinking, losses)
+    if request.tool_choice is not None and not request.tools:
+        if request.tool_choice.mode == "required":
+            raise WireError("$.tool_choice", "a tool must be called, and there is none")
+        losses.dropped("$", "tool_choice", "there are no tools")
 
 
 def note_tools(request: Request, losses: Losses) -> None:
@@ -45,6 +56,8 @@ def note_tools(request: Request, losses: Losses) -> None:
         return
     for index in range(len(request.tools)):
         losses.dropped(f"$.tools[{index}]", "tool", "the model is told of none")
+    if choice is not None and choice.names:
+        losses.dropped("$.tool_choice", "names", "the model is told of no tools")
 
 
 def wanted(thinking: Thinking | None) -> bool | None:

@@ -70,11 +70,13 @@ def _note_choice(request: Request, crossing: EncodeContext) -> None:
     losses, choice = crossing.losses, request.tool_choice
     if choice is not None:
         own_fields(choice.extra, "$.tool_choice", losses, FAMILY)
-        if choice.mode == "required":
+        if not request.tools:
+            losses.dropped("$", "tool_choice", "there are no tools")
+        elif choice.mode == "required":
             losses.approximated("$", "tool_choice", "the server cannot be made to call a tool")
         elif choice.mode == "none" or choice.names:
             losses.emulated("$", "tool_choice", "only the tools allowed are sent")
-    if request.parallel_tool_calls is False:
+    if request.parallel_tool_calls is not None:
         losses.dropped("$", "parallel_tool_calls", "the model decides how many tools it calls")
 
 

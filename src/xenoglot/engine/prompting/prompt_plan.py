@@ -116,7 +116,7 @@ class PromptPlanner:
 def wants_thoughts(request: Request) -> bool | None:
     """Return whether the model is told to think, or not to; `None` where nothing is said."""
     thinking = request.thinking
-    if thinking is None or (thinking.mode is None and thinking.effort is None):
+    if thinking is None or (thinking.mode is None and thinking.effort is None and thinking.budget_tokens is None):
         return None
     return thinking.mode != "disabled" and thinking.effort != "none"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import Fields
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.bounds import MOST_LOGPROBS, MOST_PENALTY, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.dialects.ollama.extras import OPTION
@@ -26,6 +27,10 @@ _NAMES = {
     "repetition_penalty": "repeat_penalty",
 }
 """Ours, and theirs (`Options` in `api/types.go`). What else stands there is about how the model is loaded."""
+
+_SAMPLING = Fields(
+    Sampling, "$.sampling", (*_NAMES, "logprobs", "top_logprobs", "stop", "n"), neutral={"logit_bias": {}}
+)
 
 
 def decode_sampling(reader: Reader, form: JSONObject) -> Sampling:
@@ -76,8 +81,7 @@ def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, cross
         crossing.losses.dropped("$.sampling", "seed", "below zero the server draws one itself")
     if sampling.stop is not None:
         options["stop"] = sampling.stop[0] if "stop" in form and len(sampling.stop) == 1 else list(sampling.stop)
-    if sampling.logit_bias:
-        crossing.losses.dropped("$.sampling", "logit_bias", "the dialect has no such field")
+    _SAMPLING.note_unsupported(sampling, crossing.losses)
     for key in [key for key in own if key.startswith(OPTION)]:
         options[key.removeprefix(OPTION)] = own.pop(key)
     spelled = form.get("options")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import CORE, STATELESS, Fields
 from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.codec.requests.encode_context import stateless
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.requests.encode_context import EncodeContext
     from xenoglot.model.json import JSONObject
 
-_UNKNOWN = ("metadata", "user", "service_tier", "verbosity", "cache", "cache_key")
+_REQUEST = Fields(Request, "$", (*CORE, "parallel_tool_calls", "thinking"), neutral=STATELESS)
 
 
 def decode_settings(reader: Reader, form: JSONObject) -> Request:
@@ -55,11 +56,7 @@ def encode_settings(request: Request, form: JSONObject, own: JSONObject, crossin
         fields |= encode_thinking(request.thinking, crossing)
     if not (request.stream and "unsaid_stream" in form):
         fields["stream"] = request.stream
-    for name in _UNKNOWN:
-        if getattr(request, name):
-            crossing.losses.dropped("$", name, "the dialect has no such field")
-    if request.store:  # not to store is what the server does anyway
-        crossing.losses.dropped("$", "store", "the dialect has no such field")
+    _REQUEST.note_unsupported(request, crossing.losses)
     return fields
 
 
