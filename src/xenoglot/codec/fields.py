@@ -72,8 +72,7 @@ class Fields:
 
     def note_unsupported(self, value: Struct, losses: Losses) -> None:
         """Record each field of `value` that is set, requests something and is not supported."""
-        given = self._values(value)
-        if given == self._unset:
+        if not self.unsupported or (given := self._values(value)) == self._unset:
             return
         for name, one, unset, neutral in zip(self.unsupported, given, self._unset, self._neutral, strict=True):
             if one not in (unset, neutral):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.fields import NO_FIELD
 from xenoglot.codec.json.nested_extra import take_blanks
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from
 from xenoglot.codec.requests.transcript import transcribe
-from xenoglot.dialects.llama_stack.extras import COMPLETION, NO_FIELD, own_fields
+from xenoglot.dialects.llama_stack.extras import COMPLETION, own_fields
 from xenoglot.dialects.llama_stack.logprobs import take_logprobs
 from xenoglot.dialects.llama_stack.parts import decode_content
 from xenoglot.dialects.llama_stack.request.decoder import spelled, take_stream

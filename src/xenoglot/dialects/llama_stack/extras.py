@@ -26,8 +26,6 @@ COMPLETION = "llama_stack_completion"
 MARKS = ("x-llamastack-client-version", "x-llamastack-provider-data")
 """Headers that `llama_stack_client/_client.py` sends. The second holds keys of the client's: it is never forwarded."""
 
-NO_FIELD = "the dialect has no such field"
-
 
 def own_fields(extra: Extra | None, where: str, losses: Losses, name: str = NAME) -> JSONObject:
     """Return a copy of this dialect's own fields of `extra`; another's are losses."""

@@ -409,7 +409,7 @@ BARE: JSONObject = {"model": "m", "input": [HI_ITEM], "store": False}
             {},
             [
                 f"$.sampling {name} dropped (the dialect has no such field)"
-                for name in ("top_k", "presence_penalty", "seed", "logit_bias", "stop")
+                for name in ("top_k", "seed", "presence_penalty", "logit_bias", "stop")
             ],
             id="pitfall-48-foreign-sampling",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
@@ -24,13 +25,14 @@ from xenoglot.dialects.chat.tools import (
 )
 from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError
+from xenoglot.model.request import Request, Sampling
 
 if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.content import CacheMark
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import OutputFormat, Request, Sampling
+    from xenoglot.model.request import OutputFormat
 
 USER_LIMIT = 64
 """The longest `user`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
@@ -49,6 +51,9 @@ _OPTIONS = {
     "cache_key": "prompt_cache_key",
 }
 """Fields of a request that go as they are, by our names and those of the wire."""
+
+_REQUEST = Fields(Request, "$", (*CORE, *_OPTIONS, "parallel_tool_calls", "thinking", "user", "cache"))
+_SAMPLING = Fields(Sampling, "$.sampling", (*_PLAIN, *_EXTENDED, "max_tokens", "logit_bias", "stop"))
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -77,6 +82,8 @@ def encode_request(request: Request, losses: Losses, target: Target) -> JSONObje
     if request.thinking is not None:
         body |= encode_thinking(request.thinking, request.sampling.max_tokens, form, crossing)
     _write_options(request, body, form, crossing)
+    _REQUEST.note_unsupported(request, losses)
+    _SAMPLING.note_unsupported(request.sampling, losses)
     if request.stream or request.stream_usage is not None or "stream_options" in form:
         body |= _stream_options(request, form, own, crossing)
     if request.cache is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
@@ -13,7 +14,7 @@ from xenoglot.dialects.completions.extras import NAME, own_fields
 from xenoglot.dialects.openai.sampling import encode_bias
 from xenoglot.errors import WireError
 from xenoglot.model.content import Text
-from xenoglot.model.request import Message
+from xenoglot.model.request import Message, Request, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,22 +22,17 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Prompt, Request, Sampling
+    from xenoglot.model.request import Prompt
 
 _STOP_LIMIT = 4
 _PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "n")
 _EXTENDED = ("top_k", "min_p", "repetition_penalty")
-_FOREIGN = (
-    "parallel_tool_calls",
-    "thinking",
-    "verbosity",
-    "metadata",
-    "service_tier",
-    "store",
-    "cache",
-    "cache_key",
+_REQUEST = Fields(Request, "$", (*CORE, "user"))
+_SAMPLING = Fields(
+    Sampling,
+    "$.sampling",
+    (*_PLAIN, *_EXTENDED, "max_tokens", "logit_bias", "logprobs", "top_logprobs", "stop"),
 )
-"""What a request can say that this dialect has no field for."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -118,9 +114,8 @@ def _note_foreign(request: Request, crossing: EncodeContext) -> None:
         crossing.losses.dropped("$", "tool_choice", "the dialect has no tools")
     if request.output is not None and request.output.kind != "text" and not _is_json_mode(request):
         crossing.losses.dropped("$", "output", "the dialect has no form of answers")
-    for name in _FOREIGN:
-        if getattr(request, name) is not None:
-            crossing.losses.dropped("$", name, "the dialect has no such field")
+    _REQUEST.note_unsupported(request, crossing.losses)
+    _SAMPLING.note_unsupported(request.sampling, crossing.losses)
 
 
 def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from xenoglot.codec.fields import CORE, NEUTRAL, Fields
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.encode_context import EncodeContext, came_from, stateless
 from xenoglot.codec.requests.prompt_to_messages import as_turns
@@ -22,6 +23,7 @@ from xenoglot.dialects.gemini.request.decoder import ROLES, TIERS
 from xenoglot.dialects.gemini.request.generation_config import encode_generation
 from xenoglot.dialects.gemini.request.turn_order import WireContent, mend
 from xenoglot.dialects.gemini.tools import encode_choice, encode_tools
+from xenoglot.model.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,14 +31,16 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSONObject
-    from xenoglot.model.request import Message, Request
+    from xenoglot.model.request import Message
 
 MODELS = "models/"
 """Begins the full name of a model; its path has it already."""
 
 _ROLES = {**{role: word for word, role in ROLES.items()}, "system": "system", "developer": "system"}
 _TIERS = {tier: word for word, tier in TIERS.items()}
-_NO_FIELD = "the dialect has no such field"
+_REQUEST = Fields(
+    Request, "$", (*CORE, "parallel_tool_calls", "thinking", "service_tier", "store", "cache"), neutral=NEUTRAL
+)
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -149,9 +153,7 @@ def _options(request: Request, form: JSONObject, losses: Losses) -> JSONObject:
         body["serviceTier"] = _TIERS[request.service_tier]
     elif request.service_tier is not None:
         losses.dropped("$", "service_tier", "the dialect has no such tier")
-    for field in ("user", "metadata", "verbosity", "cache_key"):
-        if getattr(request, field):
-            losses.dropped("$", field, _NO_FIELD)
+    _REQUEST.note_unsupported(request, losses)
     if request.cache is not None:
         losses.dropped("$", "cache", "the server decides what it caches")
     return body

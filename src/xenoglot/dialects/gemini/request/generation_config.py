@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from xenoglot.codec.fields import Fields
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.bounds import LEAST_SEED, MOST_CANDIDATES, MOST_LOGPROBS, MOST_SEED, MOST_TOKENS, ranged
 from xenoglot.codec.target import Target
@@ -43,8 +44,12 @@ _PLAIN = {
     "top_logprobs": "logprobs",
     "n": "candidateCount",
 }
-_NEUTRAL = {"min_p": 0, "repetition_penalty": 1, "logit_bias": {}}
-"""Fields that the dialect does not define, with their neutral values: clients send all their defaults."""
+_SAMPLING = Fields(
+    Sampling,
+    "$.sampling",
+    (*_PLAIN, "max_tokens", "top_k", "seed", "stop"),
+    neutral={"min_p": 0, "repetition_penalty": 1, "logit_bias": {}},
+)
 
 
 class Generation(NamedTuple):
@@ -115,7 +120,6 @@ def encode_generation(request: Request, crossing: EncodeContext) -> JSONObject:
 
 
 def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> JSONObject:
-    losses, where = crossing.losses, "$.sampling"
     config: JSONObject = {}
     for field, key in _PLAIN.items():
         with_said(config, **{key: getattr(sampling, field)})
@@ -126,9 +130,7 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> 
         config["seed"] = _seed(sampling.seed, crossing)
     if sampling.stop is not None:
         config["stopSequences"] = _stop(sampling.stop, crossing)
-    for field, neutral in _NEUTRAL.items():
-        if getattr(sampling, field) not in (None, neutral):
-            losses.dropped(where, field, "the dialect has no such field")
+    _SAMPLING.note_unsupported(sampling, crossing.losses)
     return config
 
 

@@ -9,27 +9,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import Fields
 from xenoglot.codec.json.nested_extra import leave
 from xenoglot.codec.reader import Reader
 from xenoglot.codec.requests.bounds import MOST_CANDIDATES, MOST_PENALTY, MOST_TOKENS, ranged
-from xenoglot.dialects.llama_stack.extras import NAME, NO_FIELD, own_fields, rest_of
+from xenoglot.dialects.llama_stack.extras import NAME, own_fields, rest_of
 from xenoglot.errors import WireError
 from xenoglot.model.request import OutputFormat, Sampling
 
 if TYPE_CHECKING:
     from xenoglot.codec.requests.encode_context import EncodeContext
-    from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.json import JSONObject
 
 _WHERE = "$.sampling"
 
-_NEUTRAL: dict[str, JSON] = {
-    "min_p": 0,
-    "seed": None,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "logit_bias": {},
-}
-"""Fields that the dialect does not define, with their neutral values: clients send all their defaults."""
+_SAMPLING = Fields(
+    Sampling,
+    _WHERE,
+    (
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "repetition_penalty",
+        "logprobs",
+        "top_logprobs",
+        "stop",
+        "n",
+    ),
+    neutral={"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}},
+)
 
 DEFAULT_TEMPERATURE = 1.0
 """Written beside a `top_p` that came alone: the strategy requires one."""
@@ -115,10 +124,7 @@ def encode_sampling(sampling: Sampling, form: JSONObject, own: JSONObject, cross
         params["stop"] = []
     if sampling.stop:
         params["stop"] = _stop(sampling.stop, crossing)
-    for field, neutral in _NEUTRAL.items():
-        value = getattr(sampling, field)
-        if value is not None and value != neutral:
-            crossing.losses.dropped(_WHERE, field, NO_FIELD)
+    _SAMPLING.note_unsupported(sampling, crossing.losses)
     fields: JSONObject = {"sampling_params": params} if params or "sampling_params" in form else {}
     return fields | _logprobs(sampling, form, own, crossing)
 

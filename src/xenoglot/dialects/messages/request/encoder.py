@@ -6,9 +6,9 @@ is made lawful here, and each difference is a `Loss`.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from xenoglot.codec.fields import CORE, STATELESS, Fields
 from xenoglot.codec.frequent_shapes import silent
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.adapt_request import JSON_ONLY
@@ -21,7 +21,7 @@ from xenoglot.dialects.messages.reasoning_effort import encode_thinking
 from xenoglot.dialects.messages.request.turn_order import WireMessage, fold_system, mend
 from xenoglot.dialects.messages.tools import drop_choice, encode_choice, encode_tools
 from xenoglot.errors import WireError
-from xenoglot.model.request import Sampling
+from xenoglot.model.request import Request, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, OutputFormat, Request
+    from xenoglot.model.request import Message, OutputFormat
 
 MARK_LIMIT = 4
 """The most cache marks of one request (https://docs.claude.com/en/docs/build-with-claude/prompt-caching)."""
@@ -47,22 +47,25 @@ _EXACT_TIERS = ("auto", "default", "fast")
 _TURNS = {"user": "user", "assistant": "assistant", "tool": "user", "system": "system", "developer": "system"}
 """In whose turn each says it."""
 
-_NO_FIELD = "the dialect has no such field"
+_REQUEST = Fields(
+    Request, "$", (*CORE, "parallel_tool_calls", "thinking", "user", "service_tier", "cache"), neutral=STATELESS
+)
 
 _EXTENDED = ("min_p", "repetition_penalty")
+_DEFINED = ("max_tokens", "temperature", "top_p", "top_k", "stop", "n")
 _NEUTRAL: dict[str, JSON] = {
     "min_p": 0,
     "repetition_penalty": 1,
-    "seed": None,
     "frequency_penalty": 0,
     "presence_penalty": 0,
     "logit_bias": {},
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
-_foreign = attrgetter(*_NEUTRAL)
-_UNSAID = _foreign(Sampling())
+"""Values that request nothing: some clients send all their defaults."""
+_SAMPLING = Fields(Sampling, "$.sampling", _DEFINED, neutral=_NEUTRAL)
+_EXTENDED_SAMPLING = Fields(Sampling, "$.sampling", (*_DEFINED, *_EXTENDED), neutral=_NEUTRAL)
+"""For servers of this dialect that take more than it defines."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -186,8 +189,7 @@ class _RequestEncoder:
                 losses.dropped(where, "stop", "a stop sequence must hold more than blanks")
             if stop or home:
                 body["stop_sequences"] = stop
-        if _foreign(sampling) != _UNSAID:
-            self._foreign_sampling(sampling, where)
+        self._extended_sampling(sampling)
 
     def _fit_sampling(self, where: str) -> None:
         """Keep what servers take: of two ways to narrow the draw all newer models refuse both at once (pitfall-22)."""
@@ -202,15 +204,15 @@ class _RequestEncoder:
             if body.pop(lesser) != 1:
                 losses.dropped(where, lesser, "not allowed beside `temperature`")
 
-    def _foreign_sampling(self, sampling: Sampling, where: str) -> None:
-        for field, neutral in _NEUTRAL.items():
-            value = getattr(sampling, field)
-            if value is None or value == neutral:
-                continue
-            if field in _EXTENDED and self._target.extended_sampling:
-                self._body[field] = value
-            else:
-                self._losses.dropped(where, field, _NO_FIELD)
+    def _extended_sampling(self, sampling: Sampling) -> None:
+        if not self._target.extended_sampling:
+            _SAMPLING.note_unsupported(sampling, self._losses)
+            return
+        _EXTENDED_SAMPLING.note_unsupported(sampling, self._losses)
+        for name in _EXTENDED:
+            value = getattr(sampling, name)
+            if value not in (None, _NEUTRAL[name]):
+                self._body[name] = value
 
     def _max_tokens(self, wanted: int | None) -> None:
         if wanted is None:
@@ -266,11 +268,7 @@ class _RequestEncoder:
             body["cache_control"] = encode_cache(request.cache, "$.cache", losses, home=self._home)
         if request.service_tier is not None:
             _encode_tier(request.service_tier, body, losses)
-        for field in ("metadata", "verbosity", "cache_key"):
-            if getattr(request, field):
-                losses.dropped("$", field, _NO_FIELD)
-        if request.store:  # not to store is what the dialect does anyway
-            losses.dropped("$", "store", _NO_FIELD)
+        _REQUEST.note_unsupported(request, losses)
 
 
 def _is_head(message: Message) -> bool:

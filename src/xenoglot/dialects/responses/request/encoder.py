@@ -5,6 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from xenoglot.codec.fields import CORE, Fields
 from xenoglot.codec.json.nested_extra import left
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.requests.assistant_turns import turns_for
@@ -20,6 +23,7 @@ from xenoglot.dialects.responses.tool_search import encode_search_output
 from xenoglot.dialects.responses.tools import encode_choice, encode_tools
 from xenoglot.errors import WireError
 from xenoglot.model.content import Opaque, Text, ToolResult
+from xenoglot.model.request import Request, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.codec.target import Target
     from xenoglot.model.json import JSON, JSONObject
-    from xenoglot.model.request import Message, OutputFormat, Request, Sampling
+    from xenoglot.model.request import Message, OutputFormat
 
 USER_LIMIT = 64
 """The longest `safety_identifier`; a longer one is written as its SHA-256, which is just as opaque (pitfall-23)."""
@@ -38,7 +42,6 @@ LEAST_TOKENS = 16
 SCHEMA_NAME = "response"
 """The name of a schema that came without one: this dialect requires it."""
 
-_NO_FIELD = "the dialect has no such field"
 _PLAIN = ("temperature", "top_p", "top_logprobs")
 _EXTENDED = ("top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty", "seed")
 """What OpenAI's own server does not take; the penalties for frequency and presence are of Open Responses."""
@@ -49,11 +52,31 @@ _NEUTRAL: dict[str, JSON] = {
     "repetition_penalty": 1,
     "frequency_penalty": 0,
     "presence_penalty": 0,
-    "seed": None,
     "logit_bias": {},
     "stop": (),
 }
-"""What the dialect does not define, each with the value that asks for nothing: clients send all their defaults."""
+"""Values that request nothing: some clients send all their defaults."""
+
+_REQUEST = Fields(
+    Request,
+    "$",
+    (
+        *CORE,
+        "parallel_tool_calls",
+        "thinking",
+        "verbosity",
+        "user",
+        "metadata",
+        "service_tier",
+        "store",
+        "cache",
+        "cache_key",
+    ),
+)
+_DEFINED = (*_PLAIN, "max_tokens", "logprobs", "n")
+_SAMPLING = Fields(Sampling, "$.sampling", _DEFINED, neutral=_NEUTRAL)
+_EXTENDED_SAMPLING = Fields(Sampling, "$.sampling", (*_DEFINED, *_EXTENDED), neutral=_NEUTRAL)
+"""For servers of this dialect that take more than OpenAI's."""
 
 
 def encode_request(request: Request, losses: Losses, target: Target) -> JSONObject:
@@ -165,15 +188,19 @@ def _sampling(sampling: Sampling, form: JSONObject, crossing: EncodeContext) -> 
     fields: JSONObject = {name: value for name in _PLAIN if (value := getattr(sampling, name)) is not None}
     if sampling.max_tokens is not None:
         fields["max_output_tokens"] = _max_tokens(sampling.max_tokens, crossing)
-    for name, neutral in _NEUTRAL.items():
-        value = getattr(sampling, name)
-        if value is None:
-            continue
-        if name in _EXTENDED and (crossing.home or crossing.target.extended_sampling):
-            fields[form.get(name, name)] = value
-        elif value != neutral and not (name == "top_k" and value < 1):
-            crossing.losses.dropped("$.sampling", name, _NO_FIELD)
-    return fields
+    if not (crossing.home or crossing.target.extended_sampling):
+        _SAMPLING.note_unsupported(_bounded_top_k(sampling), crossing.losses)
+        return fields
+    _EXTENDED_SAMPLING.note_unsupported(sampling, crossing.losses)
+    return fields | {
+        form.get(name, name): value for name in _EXTENDED if (value := getattr(sampling, name)) is not None
+    }
+
+
+def _bounded_top_k(sampling: Sampling) -> Sampling:
+    """Return `sampling` without a `top_k` below 1: some clients write that there is no limit so."""
+    unlimited = sampling.top_k is not None and sampling.top_k < 1
+    return replace(sampling, top_k=None) if unlimited else sampling
 
 
 def _max_tokens(wanted: int, crossing: EncodeContext) -> int:
@@ -228,6 +255,7 @@ def _format(output: OutputFormat, crossing: EncodeContext) -> JSONObject:
 
 
 def _options(request: Request, form: JSONObject, crossing: EncodeContext) -> JSONObject:
+    _REQUEST.note_unsupported(request, crossing.losses)
     if request.previous is not None and request.extra is not None and request.extra.dialect != NAME:
         raise stateless(request)
     store = request.store
