@@ -15,7 +15,7 @@ from xenoglot.backends.local_models.prompt_function import Prompted
 from xenoglot.backends.local_models.transformers import Transformers
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.engine.backend import Engine
-from xenoglot.engine.server.server_process import Endpoint
+from xenoglot.engine.server.server_process import EngineEndpoint
 from xenoglot.engine.server.weights import Weights
 from xenoglot.model.json import JSON, JSONObject
 
@@ -70,11 +70,11 @@ class RuntimeTransport:
 class Process:
     """A process that runs already."""
 
-    async def ready(self) -> Endpoint:
+    async def ready(self) -> EngineEndpoint:
         """Return where it would listen."""
-        return Endpoint(url="http://127.0.0.1:1", socket_path=None, key="k")
+        return EngineEndpoint(url="http://127.0.0.1:1", socket_path=None, key="k")
 
-    async def lost(self, endpoint: Endpoint) -> None:
+    async def lost(self, endpoint: EngineEndpoint) -> None:
         """Do nothing."""
 
     def hung(self) -> None:

@@ -8,7 +8,7 @@ from tests.gateway.said import Backend
 from xenoglot.engine.metrics import EngineMetrics
 from xenoglot.gateway.api.metrics import ENGINE, RequestCounters, render_metrics
 from xenoglot.gateway.observability.request_log import RequestLog
-from xenoglot.gateway.routing.target_health import Measures
+from xenoglot.gateway.routing.target_health import TargetMetrics
 from xenoglot.model.response import Usage
 
 
@@ -66,7 +66,7 @@ def test_models_are_told_with_their_names_escaped_and_without_what_was_not_measu
 
 
 def test_deprecated_names_of_metrics_have_the_values_of_the_new_names() -> None:
-    target = Measures(
+    target = TargetMetrics(
         backend="a", model="m", running=0, open=False, latency=None, tries=Counter({"answered": 2, "timeout": 1})
     )
     lines = render_metrics(RequestCounters(), 1, {"b": Measured()}, targets=[target]).decode().split("\n")

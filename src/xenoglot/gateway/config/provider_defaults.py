@@ -229,7 +229,9 @@ def dialect_of(upstream: UpstreamSettings) -> Dialect:
 
 def targets_of(upstream: UpstreamSettings) -> Targets:
     """Return what is known of a server and of its models."""
-    return Targets(upstream.target, [TargetRule(names=facts.names, target=facts.target) for facts in upstream.facts])
+    return Targets(
+        upstream.target, [TargetRule(names=facts.names, target=facts.target) for facts in upstream.model_overrides]
+    )
 
 
 def syntax_of(facts: Iterable[ModelOverrides], model: str, usual: str) -> str:
