@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.architecture.tree import MODULES
-from xenoglot.moved_modules import MOVED, MovedModules, install
+from xenoglot.moved_modules import MOVED, RENAMED, MovedModules, install, renamed
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
@@ -18,6 +18,20 @@ def test_an_old_path_gives_the_moved_module(old: str, new: str, monkeypatch: pyt
     assert module.__name__ == new
     assert module.__spec__ is not None
     assert module.__spec__.name == new
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in RENAMED.items() for name in names])
+def test_an_old_name_gives_what_it_is_today(module: str, name: str) -> None:
+    new = RENAMED[module][name]
+    home, _, current = new.rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"`{module}.{name}` is now `{new}`"):
+        found = getattr(importlib.import_module(module), name)
+    assert found is getattr(importlib.import_module(home), current)
+
+
+def test_other_names_of_such_a_module_are_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute `nonsense`"):
+        renamed("xenoglot.gateway.limits", "nonsense")
 
 
 def test_no_module_stands_at_an_old_path() -> None:

@@ -1,4 +1,4 @@
-"""Old import paths of public modules: each still imports for one release, with a deprecation warning."""
+"""Old import paths and names that are public: each works for one release, with a deprecation warning."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ MOVED = {
 }
 """Modules that the documentation of the last release imports, with their paths of today."""
 
+RENAMED = {
+    "xenoglot.agent.agent": {"Manner": "xenoglot.agent.agent.AgentSettings"},
+    "xenoglot.backends.remote": {"Remote": "xenoglot.backends.remote.backend.Remote"},
+    "xenoglot.gateway.limits": {
+        "MemoryLimiter": "xenoglot.gateway.limits.limiter.MemoryLimiter",
+        "Scope": "xenoglot.policy.limits.scope.Scope",
+        "Window": "xenoglot.policy.limits.sliding_window.Window",
+    },
+}
+"""Names that it imports from modules which still exist, with what they are today."""
+
 
 class MovedModules:
     """Finds a moved module by its old path. It stands last among the finders: existing modules never reach it."""
@@ -50,6 +61,21 @@ class MovedModules:
         old = module.__name__
         warnings.warn(f"`{old}` has moved to `{MOVED[old]}`", DeprecationWarning, stacklevel=2)
         sys.modules[old] = import_module(MOVED[old])
+
+
+def renamed(module: str, name: str) -> object:
+    """Return what `name` of `module` is today; warns about the old name.
+
+    Raises:
+        AttributeError: the module never had such a name.
+    """
+    new = RENAMED.get(module, {}).get(name)
+    if new is None:
+        raise AttributeError(f"module `{module}` has no attribute `{name}`")
+    warnings.warn(f"`{module}.{name}` is now `{new}`", DeprecationWarning, stacklevel=3)
+    home, _, current = new.rpartition(".")
+    found: object = getattr(import_module(home), current)
+    return found
 
 
 def install() -> None:

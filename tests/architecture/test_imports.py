@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.tree import MODULES, ROOT, SOURCES, Import, imports, module_name, place
 
 VALUES = {"errors", "model"}
-MACHINERY = VALUES | {"codec", "shortcuts"}
+MACHINERY = VALUES | {"codec", "moved_modules", "shortcuts"}
 FORMATS = MACHINERY | {"dialects", "dialect_registry", "text"}
 ANSWERERS = FORMATS | {"providers", "policy", "backends"}
 ROOMS = ANSWERERS | {"engine", "store", "translate"}

@@ -11,6 +11,7 @@ from xenoglot.agent.sandbox.file_names import sayable
 from xenoglot.agent.session.session_records import SessionSpend
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
+from xenoglot.moved_modules import renamed
 from xenoglot.tools.budget import Budget, Spent, spent_beside
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import Added, Compacted, RoundEnded
@@ -188,3 +189,10 @@ def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation without the instructions before it: they are given anew with each prompt."""
     first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     return tuple(messages[first:])
+
+
+if not TYPE_CHECKING:  # type checkers report the old names
+
+    def __getattr__(name: str) -> object:
+        """Return what an old name is today."""
+        return renamed(__name__, name)

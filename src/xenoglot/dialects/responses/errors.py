@@ -1,6 +1,6 @@
 """Errors inside an answer: its `error` object, and the `error` event of a stream.
 
-Around an answer the errors are those of the family (`dialects/openai/errors/py`). Inside there is a code and a message
+Around an answer the errors are those of the family (`dialects/openai/errors.py`). Inside there is a code and a message
 (`openai/types/responses/response_error.py`), and the code decides what a client does: Codex compacts its history after
 `context_length_exceeded`, waits after `rate_limit_exceeded` for as long as the message says, and gives up after
 `insufficient_quota` and `invalid_prompt` (`codex-rs/codex-api/src/sse/responses.rs`).
