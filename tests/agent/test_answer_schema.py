@@ -42,7 +42,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scrip
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(gateway_backend, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "open_gateway_backend", opening)
         return model
 
     (tmp_path / "project").mkdir()

@@ -320,7 +320,7 @@ def test_a_flag_gives_the_tool(
     async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
         yield model
 
-    monkeypatch.setattr(gateway_backend, "routed", opening)
+    monkeypatch.setattr(gateway_backend, "open_gateway_backend", opening)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     (folder := tmp_path / "project").mkdir()
     (policy := tmp_path / "policy.toml").write_text(f'deny = ["{denied}"]\n' if denied else "")

@@ -56,7 +56,7 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scripte
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(gateway_backend, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "open_gateway_backend", opening)
         return model
 
     return play

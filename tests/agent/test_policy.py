@@ -50,7 +50,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
         async def opening(_: Config, **_others: object) -> AsyncGenerator[Scripted]:
             yield model
 
-        monkeypatch.setattr(gateway_backend, "routed", opening)
+        monkeypatch.setattr(gateway_backend, "open_gateway_backend", opening)
         code = cli.main(["agent", "go", "--plain", "--no-session", "--policy", "../policy.toml", *flags])
         return code, model
 

@@ -209,7 +209,7 @@ def test_commands_stand_between_prompts(
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(gateway_backend, "routed", opening)
+    monkeypatch.setattr(gateway_backend, "open_gateway_backend", opening)
     monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     flags = ["--upstream", "http://127.0.0.1:9", "--model", "small"]
