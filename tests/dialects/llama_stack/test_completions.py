@@ -94,7 +94,7 @@ def test_turns_become_a_transcript() -> None:
             Request(model="m", prompt=Prompt(texts=("a",), echo=True), sampling=Sampling(logprobs=True)),
             r"\$.echo: the target model returns no log probabilities",
         ),
-        (Request(model="m", prompt=Prompt(texts=((1, 2),))), r"\$.prompt: token ids mean nothing"),
+        (Request(model="m", prompt=Prompt(texts=((1, 2),))), r"\$.prompt: the target model does not accept token ids"),
     ],
 )
 def test_what_is_no_text(request_: Request, problem: str) -> None:
