@@ -49,7 +49,7 @@ POOR = {
 """What is known of a server that takes as little as servers take."""
 
 
-REPEATED = ("dialects.responses.written_items.so_far:", "dialects.completions.written_choice.__init__:")
+REPEATED = ("dialects.responses.stream.item_encoder.so_far:", "dialects.completions.stream.choice_encoder.__init__:")
 """Where the wire wants what was said to be said again: `response.in_progress` holds the answer so far, and a legacy
 chunk all that stands beside the choices. Elements that go there more than a few times are passed over."""
 
@@ -98,13 +98,16 @@ def targets(name: str, number: int) -> tuple[str, str]:
 
 
 ELSEWHERE = {
+    "adapt_request": "codec.requests.adapt_request",
     "dialect_registry": "dialect_registry",
     "errors": "errors",
-    "estimate": "policy.estimate",
     "fold": "model.fold",
+    "json_io": "codec.json.json_io",
+    "names": "codec.requests.names",
+    "prompt_estimate": "policy.prompt_estimate",
     "translate": "translate",
 }
-"""The modules that `World` gives which are not in `codec`, by the last part of their names."""
+"""The modules that `World` gives which are not in `codec` itself, by the last part of their names."""
 
 
 class World:
@@ -125,7 +128,7 @@ class World:
 def asked(world: World, name: str, value: JSON, number: int) -> None:
     """Read a request, write it for two servers, and do what a gateway does with it meanwhile."""
     request = world.dialect_registry.get(name).decode_request(value)
-    world.estimate.estimate(request)
+    world.prompt_estimate.estimate(request)
     world.names.RestoreNames(request, 64)
     servers = (world.target.Target(), world.target.Target(**POOR))
     for other, server in zip(targets(name, number), servers if number % 2 else servers[::-1], strict=True):
@@ -134,7 +137,7 @@ def asked(world: World, name: str, value: JSON, number: int) -> None:
 
 def sent(world: World, request: object, other: str, server: object) -> None:
     losses = world.loss.Losses()
-    fitted = world.fitting.fitted(request, other, server, losses)
+    fitted = world.adapt_request.fitted(request, other, server, losses)
     world.dialect_registry.get(other).encode_request(fitted, losses, server)
 
 

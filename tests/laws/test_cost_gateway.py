@@ -32,7 +32,7 @@ def head(*fields: str) -> Callable[[Modules, int], Callable[[], object]]:
     def work(module: Modules, count: int) -> Callable[[], object]:
         lines = [field.replace("#", str(place)) for place in range(count) for field in fields]
         data = "\r\n".join(["POST / HTTP/1.1", "host: a", *lines, "", ""]).encode()
-        return lambda: module("gateway.native_head").decode_head(data)
+        return lambda: module("gateway.http.head").decode_head(data)
 
     return work
 
@@ -43,12 +43,12 @@ def one_field(module: Modules, count: int) -> Callable[[], object]:
 
 def passed_on(module: Modules, count: int) -> Callable[[], object]:
     headers = [("anthropic-beta", word) for word in many(count)] + [(word, "x") for word in many(count, "x-")]
-    return lambda: module("gateway.asking").passed_on(headers, module("dialect_registry").get("messages"))
+    return lambda: module("gateway.upstream.call").passed_on(headers, module("dialect_registry").get("messages"))
 
 
 def scoped(module: Modules, count: int) -> Callable[[], object]:
-    limits = module("gateway.limits_settings").Limits(requests=tuple(f"{place + 1}/m" for place in range(count)))
-    return lambda: module("gateway.limits_scopes").scoped("model:m", limits)
+    limits = module("gateway.config.limits").LimitSettings(requests=tuple(f"{place + 1}/m" for place in range(count)))
+    return lambda: module("gateway.limits.scopes").scoped("model:m", limits)
 
 
 def events_of(module: Modules, words: list[str]) -> list[object]:
@@ -58,22 +58,22 @@ def events_of(module: Modules, words: list[str]) -> list[object]:
 
 
 def identified(module: Modules, count: int) -> Callable[[], object]:
-    stage = module("gateway.identify").Identify("a", "m", "r", kept=True, early=None)
+    stage = module("gateway.relay.response_ids").ResponseIds("a", "m", "r", kept=True, early=None)
     events = events_of(module, many(count))
     return lambda: [stage.feed(event) for event in events]
 
 
 def continued(module: Modules, count: int) -> Callable[[], object]:
     """Words come, break off, and another target goes on: it repeats some of them, then says as many."""
-    continuation = module("gateway.continuation")
+    continuation = module("gateway.upstream.midstream_failover")
     words = events_of(module, many(count))[:-1]
     more = events_of(module, [*many(count)[-4:], *many(count, "more")])
 
     def work() -> None:
-        said = continuation.Said()
+        said = continuation.SentAnswer()
         for event in words:
             said.feed(event)
-        splice = continuation.Splice(said)
+        splice = continuation.ResumeStage(said)
         for event in more:
             for made in splice.feed(event):
                 said.feed(made)
@@ -98,13 +98,13 @@ def turns_of(module: Modules, count: int) -> list[Any]:
 
 def transcribed(module: Modules, count: int) -> Callable[[], object]:
     turns = turns_of(module, count)
-    return lambda: module("codec.transcript").transcribe(turns, "completions", module("codec.loss").Losses())
+    return lambda: module("codec.requests.transcript").transcribe(turns, "completions", module("codec.loss").Losses())
 
 
 def transcribed_turn(module: Modules, count: int) -> Callable[[], object]:
     parts = tuple(part for turn in turns_of(module, count) if turn.role == "assistant" for part in turn.content)
     turn = module("model.request").Message(role="assistant", content=parts)
-    return lambda: module("codec.transcript").transcribe([turn], "completions", module("codec.loss").Losses())
+    return lambda: module("codec.requests.transcript").transcribe([turn], "completions", module("codec.loss").Losses())
 
 
 def said(*kinds: object) -> Callable[[Modules, int], Callable[[], object]]:
@@ -112,21 +112,21 @@ def said(*kinds: object) -> Callable[[Modules, int], Callable[[], object]]:
 
     def work(module: Modules, count: int) -> Callable[[], object]:
         turns = [*kinds] * count
-        return lambda: module("client.saying").messages_of(turns)
+        return lambda: module("client.call.messages").messages_of(turns)
 
     return work
 
 
 def said_in_our_words(module: Modules, count: int) -> Callable[[], object]:
     turns = turns_of(module, count)
-    saying = module("client.saying")
+    saying = module("client.call.messages")
     return lambda: saying.messages_of(saying.followed(turns, tuple(turns)))
 
 
 def looped(module: Modules, count: int) -> Callable[[], object]:
     """Run a tool loop over one answer with many calls; every third is of a tool that is not there."""
     content, response = module("model.content"), module("model.response")
-    effects, output = module("tools.effects"), module("tools.output")
+    effects, output = module("tools.effects"), module("tools.tool_output")
     names = ("f", "f", "g")
     calls = tuple(
         content.ToolCall(id="", name=names[place % 3], arguments=f'{{"a":{place}}}') for place in range(count)
@@ -140,7 +140,7 @@ def looped(module: Modules, count: int) -> Callable[[], object]:
     tool = type("Given", (module("tools.tool").LocalTool,), {"spec": spec, "check": lambda *_: None})()
 
     def work() -> None:
-        flow = module("tools.flow").Flow(request, [tool], module("tools.rules").Rules()).steps()
+        flow = module("tools.loop").Flow(request, [tool], module("tools.run_options").Rules()).steps()
         coming, told = iter(answers), cast("Any", None)
         while True:
             try:

@@ -98,7 +98,7 @@ LINES = {
 def test_squares_are_found(counted: Counted, source: str, *, square: bool) -> None:
     element = Element("numbers", "numbers", lambda count: [f"{number:04}" for number in range(count)])
     with counted:
-        read = counted.function(source, World(counted).wire)
+        read = counted.function(source, World(counted).json_io)
         assert bool(grows(counted, element, read)) == square
 
 
@@ -129,8 +129,8 @@ def sums(count: int) -> JSON:
 def test_a_square_of_a_decoder_is_found(counted: Counted, monkeypatch: pytest.MonkeyPatch, *, square: bool) -> None:
     with counted:
         world = World(counted)
-        growth = counted.module("dialects.responses.growth")
+        growth = counted.module("dialects.responses.stream.block_decoder")
         if square:
-            monkeypatch.setattr(growth.Growth, "rest", counted.function(REST, growth))
+            monkeypatch.setattr(growth.BlockDecoder, "rest", counted.function(REST, growth))
         found = grows(counted, Element("sums", "sums", sums), lambda value: streamed(world, "responses", value, 0))
         assert bool(found) == square, found
