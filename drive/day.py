@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from xenoglot.testing import Rule
+    from xenoglot.testing import ScriptRule
     from xenoglot.testing.upstream import Door
 
 KEY: Final = "client-key"
@@ -106,7 +106,9 @@ class Day(Struct, frozen=True):
 
 
 @contextmanager
-def day(folder: Path, dialect: str, *rules: tuple[Rule, ...], more: str = "", door: Door = "open") -> Iterator[Day]:
+def day(
+    folder: Path, dialect: str, *rules: tuple[ScriptRule, ...], more: str = "", door: Door = "open"
+) -> Iterator[Day]:
     """Give a day with an upstream for each of `rules`.
 
     `more` is what the file says of each beside; `door` is that of the first of them.

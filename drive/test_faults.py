@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from drive.day import CLIENTS, OWN, WELL, Line, Turn, day, refusal
 from xenoglot import testing
-from xenoglot.testing import Body, Close, End, Pause, Respond, Rule, Until
+from xenoglot.testing import Body, Close, End, Pause, Respond, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,14 +66,14 @@ def said(dialect: str) -> Answers:
     return testing.answers(dialect, text=("Well ", "done."))
 
 
-def once(dialect: str, fault: Callable[[Answers], Steps]) -> tuple[Rule, ...]:
+def once(dialect: str, fault: Callable[[Answers], Steps]) -> tuple[ScriptRule, ...]:
     """Return the rules of a server that fails once, and is well from then on."""
-    return (Rule(steps=fault(said(dialect)), times=1), *said(dialect).rules())
+    return (ScriptRule(steps=fault(said(dialect)), times=1), *said(dialect).rules())
 
 
-def ever(*steps: Step) -> tuple[Rule, ...]:
+def ever(*steps: Step) -> tuple[ScriptRule, ...]:
     """Return the rules of a server that always does the same."""
-    return (Rule(steps=steps),)
+    return (ScriptRule(steps=steps),)
 
 
 @pytest.mark.parametrize("dialect", ["own", "other"])
@@ -207,7 +207,7 @@ def test_a_wrong_key_locks_nobody_out(tmp_path: Path, client: str) -> None:
 def test_an_answer_under_way_outlives_the_order_to_stop(tmp_path: Path, client: str) -> None:
     """The gateway takes no more, but what it has begun it ends; then the process ends, and well."""
     answers = said(OWN[client])
-    waits = (Rule(steps=half(answers, (Until("stopping"), *rest(answers)))),)
+    waits = (ScriptRule(steps=half(answers, (WaitEvent("stopping"), *rest(answers)))),)
     with day(tmp_path, OWN[client], waits) as bad, ThreadPoolExecutor(1) as pool:
         (upstream,) = bad.upstreams
         turn = pool.submit(bad.turn, client)

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from xenoglot import entry_points as xenoglot_entry_points
-from xenoglot.entry_points import Entry, entries
+from xenoglot.entry_points import PluginEntry, entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +54,8 @@ def test_folders_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing")])
     monkeypatch.setattr(xenoglot_entry_points, "_asked", None)
     assert entries(GROUP) == {
-        "mine": Entry("mine", "mine.wire:DIALECTS.first [extra]", "some_pack"),
-        "their.s": Entry("their.s", "theirs:DIALECT", "some_pack"),
+        "mine": PluginEntry("mine", "mine.wire:DIALECTS.first [extra]", "some_pack"),
+        "their.s": PluginEntry("their.s", "theirs:DIALECT", "some_pack"),
     }
     assert {name: entry.value for name, entry in entries(GROUP).items()} == told(GROUP)
 
@@ -64,7 +64,7 @@ def test_of_two_packages_of_one_name_the_first_counts(tmp_path: Path, monkeypatc
     package(tmp_path / "one", "some_pack", "[g]\nname = one:X\n")
     package(tmp_path / "two", "Some.Pack", "[g]\nname = two:X\nmore = two:Y\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
-    assert entries("g") == {"name": Entry("name", "one:X", "some_pack")}
+    assert entries("g") == {"name": PluginEntry("name", "one:X", "some_pack")}
     assert {name: entry.value for name, entry in entries("g").items()} == told("g")
 
 
@@ -73,18 +73,18 @@ def test_an_archive_is_left_to_the_library(tmp_path: Path, monkeypatch: pytest.M
         archive.writestr("some_pack-1.0.dist-info/METADATA", "Name: some-pack\nVersion: 1.0\n")
         archive.writestr("some_pack-1.0.dist-info/entry_points.txt", TEXT)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "packages.zip")])
-    assert entries(GROUP)["their.s"] == Entry("their.s", "theirs:DIALECT", "some-pack")
+    assert entries(GROUP)["their.s"] == PluginEntry("their.s", "theirs:DIALECT", "some-pack")
 
 
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        pytest.param("xenoglot.entry_points:Entry", Entry, id="plain"),
-        pytest.param("xenoglot.entry_points : Entry [extra]", Entry, id="extra"),
-        pytest.param("xenoglot.entry_points:Entry.load", Entry.load, id="attribute-of-an-attribute"),
+        pytest.param("xenoglot.entry_points:PluginEntry", PluginEntry, id="plain"),
+        pytest.param("xenoglot.entry_points : PluginEntry [extra]", PluginEntry, id="extra"),
+        pytest.param("xenoglot.entry_points:PluginEntry.load", PluginEntry.load, id="attribute-of-an-attribute"),
         pytest.param("xenoglot.entry_points", xenoglot_entry_points, id="module"),
     ],
 )
 def test_what_is_brought_is_loaded(value: str, wanted: object) -> None:
-    assert Entry("name", value).load() is wanted
+    assert PluginEntry("name", value).load() is wanted
     assert EntryPoint("name", value, "group").load() is wanted

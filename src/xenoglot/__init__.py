@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from xenoglot.client.async_ import AsyncClient
     from xenoglot.client.call.answer_stream import AsyncReplyStream
     from xenoglot.client.results.costs import Cost, Price, Prices, sum_costs
-    from xenoglot.client.results.parsed import AnswerCutError, AnswerRefusedError, Parsed, ParseError
+    from xenoglot.client.results.parsed import AnswerRefusedError, AnswerTruncatedError, Parsed, ParseError
     from xenoglot.client.results.result import EmbeddingReply, Reply
     from xenoglot.client.sync import Client
     from xenoglot.client.sync_streams import ReplyStream
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATER = {
-    "AnswerCutError": "xenoglot.client.results.parsed",
+    "AnswerTruncatedError": "xenoglot.client.results.parsed",
     "AnswerRefusedError": "xenoglot.client.results.parsed",
     "Approval": "xenoglot.tools.tool",
     "AsyncClient": "xenoglot.client.async_",
@@ -111,8 +111,8 @@ _LATER = {
 """Where the names are that are loaded when they are first asked for."""
 
 __all__ = [
-    "AnswerCutError",
     "AnswerRefusedError",
+    "AnswerTruncatedError",
     "Approval",
     "AsyncClient",
     "AsyncReplyStream",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from xenoglot.testing.recorder import Recorder
-    from xenoglot.testing.script import Rule, Steps
+    from xenoglot.testing.script import ScriptRule, Steps
     from xenoglot.testing.upstream import Door
 
     Entered = TypeVar("Entered")
@@ -100,10 +100,10 @@ def _port(text: str) -> int:
 
 
 def _mock(options: argparse.Namespace) -> int:
-    from xenoglot.testing.script_file import Server, load  # noqa: PLC0415  only this command needs it
+    from xenoglot.testing.script_file import ServerTable, load  # noqa: PLC0415  only this command needs it
 
     if options.script is None:
-        rules, server = _rules(options), Server()
+        rules, server = _rules(options), ServerTable()
     elif options.dialect or options.text or options.fault:
         raise ConfigurationError("`--script` says what is answered; `--dialect`, `--text` and `--fault` are for none")
     else:
@@ -114,7 +114,7 @@ def _mock(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rules(options: argparse.Namespace) -> Sequence[Rule]:
+def _rules(options: argparse.Namespace) -> Sequence[ScriptRule]:
     """Return what is answered without a script."""
     from xenoglot.testing.canned import answers, polyglot  # noqa: PLC0415  as above
     from xenoglot.testing.faults import faulty  # noqa: PLC0415  as above
@@ -164,7 +164,9 @@ def _secret(name: str) -> str:
     return value
 
 
-async def _serve(rules: Sequence[Rule], host: str, port: int, *, door: Door = "open", greeting: Steps = ()) -> None:
+async def _serve(
+    rules: Sequence[ScriptRule], host: str, port: int, *, door: Door = "open", greeting: Steps = ()
+) -> None:
     from xenoglot.testing.upstream import Upstream  # noqa: PLC0415  only these commands need it
 
     async with AsyncExitStack() as exits:

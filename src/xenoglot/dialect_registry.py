@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from xenoglot.entry_points import Entry, entries
+from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ GROUP = "xenoglot.dialects"
 
 
 @cache
-def _entries() -> dict[str, Entry]:
+def _entries() -> dict[str, PluginEntry]:
     return entries(GROUP)
 
 

@@ -27,7 +27,7 @@ _FOLDERS = (".dist-info", ".egg-info")
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-class Entry(Struct, frozen=True):
+class PluginEntry(Struct, frozen=True):
     """A thing that a `package` brings under a `name`: `value` is `module:attribute`."""
 
     name: str
@@ -43,7 +43,7 @@ class Entry(Struct, frozen=True):
         return thing
 
 
-def entries(group: str) -> dict[str, Entry]:
+def entries(group: str) -> dict[str, PluginEntry]:
     """Return the entry points of `group` by their names."""
     found = _in_folders(group) if _are_folders() else _asked(group)
     return {entry.name: entry for entry in found}
@@ -55,11 +55,11 @@ def _are_folders() -> bool:
     return finders == [PathFinder] and not any(place.endswith(".egg") or Path(place).is_file() for place in sys.path)
 
 
-def _in_folders(group: str) -> Iterator[Entry]:
+def _in_folders(group: str) -> Iterator[PluginEntry]:
     """Yield the entry points of all folders."""
     for package, text in _texts(tuple(sys.path)):
         for name, value in _section(text, group):
-            yield Entry(name, value, package)
+            yield PluginEntry(name, value, package)
 
 
 @lru_cache(maxsize=4)
@@ -102,8 +102,8 @@ def _section(text: str, group: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _asked(group: str) -> Iterator[Entry]:
+def _asked(group: str) -> Iterator[PluginEntry]:
     from importlib.metadata import entry_points  # noqa: PLC0415  what this module is there to leave out
 
     for entry in entry_points(group=group):
-        yield Entry(entry.name, entry.value, None if entry.dist is None else entry.dist.name)
+        yield PluginEntry(entry.name, entry.value, None if entry.dist is None else entry.dist.name)

@@ -80,7 +80,7 @@ def add_price(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Chosen(NamedTuple):
+class ModelSelection(NamedTuple):
     """Which model a command uses: `open` gives its backend; `own` and `embedded` answer to every model name."""
 
     config: Config
@@ -89,7 +89,7 @@ class Chosen(NamedTuple):
     embedded: bool
 
 
-def chosen(options: argparse.Namespace, *, ready: bool = True) -> Chosen:
+def chosen(options: argparse.Namespace, *, ready: bool = True) -> ModelSelection:
     """Return the model that flags choose: with `ready`, the embedded one is loaded as it is opened.
 
     Raises:
@@ -100,7 +100,7 @@ def chosen(options: argparse.Namespace, *, ready: bool = True) -> Chosen:
     backend = own_backend(options)
     config = config_of(options)
     embedded = backend is None and options.upstream is None and getattr(options, "config", None) is None
-    return Chosen(
+    return ModelSelection(
         config, partial(open_gateway_backend, config, ready=ready, own=backend), backend is not None, embedded
     )
 

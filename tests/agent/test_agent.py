@@ -16,7 +16,7 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.model.failure import Failure
-from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import CallStarted, Compacted, RunEvent
 
@@ -155,7 +155,7 @@ async def test_a_session_is_gone_on_with(tmp_path: Path) -> None:
         "assistant",
         "user",
     ]
-    assert second.spent == Spent(
+    assert second.spent == RunSpend(
         input_tokens=30, output_tokens=15, model_calls=3, calls=1, seconds=second.spent.seconds, cost=None
     )
     assert sessions(tmp_path).resume(NAME).session.messages == second.messages

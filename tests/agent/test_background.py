@@ -26,9 +26,9 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockEnded, TextDelta
 from xenoglot.model.request import Message
 from xenoglot.testing.canned import answers
-from xenoglot.testing.script import Rule, Until, When
+from xenoglot.testing.script import RequestMatcher, ScriptRule, WaitEvent
 from xenoglot.testing.upstream import Upstream
-from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent
+from xenoglot.tools.events import ApprovalReceived, CallEnded, CallStarted, Compacted, ModelEvent
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import ToolOutput
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 DEADLINE = 120.0
 SECRET = "sk-0123456789-secret"
 ANSWER = answers("chat", text=f"It says {SECRET}, hello.")
-HELD = Rule(steps=(Until("go"), *ANSWER.streamed()), when=When(method="POST"))
+HELD = ScriptRule(steps=(WaitEvent("go"), *ANSWER.streamed()), when=RequestMatcher(method="POST"))
 """An answer that comes once the test says so."""
 LASTING = json.dumps({"command": "echo $$ > shell.pid; sleep 1000 & echo $! > sleep.pid; wait"})
 
@@ -119,7 +119,9 @@ def test_a_run_is_ended_with_its_commands_and_gone_on_with(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:  # c-s8
     lasting = answers("chat", text="", tool=("run", LASTING))
-    with Upstream(Rule(steps=lasting.streamed(), times=1), Rule(steps=answers("chat").streamed())) as server:
+    with Upstream(
+        ScriptRule(steps=lasting.streamed(), times=1), ScriptRule(steps=answers("chat").streamed())
+    ) as server:
         assert cli.main(["agent", "first", "--allow-shell", *asking(server)]) == 0
         name = capfd.readouterr().out.strip()
         pids = folder / "sleep.pid"
@@ -208,7 +210,7 @@ def test_a_log_is_printed_as_a_terminal_would_have_shown_it(tmp_path: Path, caps
         ModelEvent(event=BlockEnded()),
         CallStarted(call=call, round=1),
         CallEnded(call=call, output=ToolOutput(content=(Text(text="out"),), is_error=True)),
-        ApprovalGiven(call=call, approval=Approval(allowed=False)),
+        ApprovalReceived(call=call, approval=Approval(allowed=False)),
         Compacted(before=10, after=5, messages=()),
     ):
         screen.feed(event)

@@ -25,7 +25,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Tool
 from xenoglot.tools.context import ToolContext
-from xenoglot.tools.tool import GivenTool, LocalTool, ToolError
+from xenoglot.tools.tool import LocalTool, SchemaTool, ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,7 +184,7 @@ def test_a_blocking_tool_has_its_hooks_too(tmp_path: Path) -> None:
         raise ToolError("it is broken")
 
     hooks = Hooks([hook("after_tool", "print(event['is_error'])")], str(tmp_path), os.environ, Redactor())
-    (tool,) = hooks.around([GivenTool(Tool(name="fail"), fail)])
+    (tool,) = hooks.around([SchemaTool(Tool(name="fail"), fail)])
     made = tool.run({}, ToolContext(ToolCall(id="a", name="fail", arguments="{}")))
     assert made.text == "it is broken\n[hook] True"  # type: ignore[attr-defined]  # it is a `ToolOutput`
 

@@ -21,7 +21,7 @@ from xenoglot.backends.scripted import Scripted
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.request import Tool
-from xenoglot.tools.tool import GivenTool, LocalTool
+from xenoglot.tools.tool import LocalTool, SchemaTool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -91,7 +91,7 @@ def test_where_a_person_is_a_policy_says_what_is_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", ["my__add", "my__*", "mcp_*", "mcp_my__add"])
 def test_tools_from_outside_are_meant_by_their_names_and_by_where_they_are_from(pattern: str) -> None:
-    tool: LocalTool = GivenTool(Tool(name="my__add"), lambda _, __: None)
+    tool: LocalTool = SchemaTool(Tool(name="my__add"), lambda _, __: None)
     assert Policy(deny=(pattern,)).applied([tool], can_ask=True, outside=True) == []
     assert Policy(deny=("mcp_*",)).applied([tool], can_ask=True) == [tool]
 

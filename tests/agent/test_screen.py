@@ -12,7 +12,15 @@ from xenoglot.agent.screen import MOST_LINES, JSONScreen, PlainScreen, event_jso
 from xenoglot.backends.redaction import Redactor
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockEnded, BlockStarted, TextDelta
-from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted, RunEvent
+from xenoglot.tools.events import (
+    ApprovalReceived,
+    CallEnded,
+    CallStarted,
+    Compacted,
+    ModelEvent,
+    RoundStarted,
+    RunEvent,
+)
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import ToolOutput
 
@@ -42,7 +50,7 @@ def test_answers_and_notes_go_apart() -> None:
         CallStarted(call=CALL, round=1),
         ended("out\nput", is_error=True),
         ended("changed", data={"diff": "-a\n+b"}),
-        ApprovalGiven(call=CALL, approval=Approval(allowed=False)),
+        ApprovalReceived(call=CALL, approval=Approval(allowed=False)),
         Compacted(before=10, after=5, messages=()),
     ]
     assert shown(*events) == (

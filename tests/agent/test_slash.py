@@ -22,8 +22,8 @@ from xenoglot.gateway.process import gateway_backend
 from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.request import Message
 from xenoglot.model.request import Tool as Spec
-from xenoglot.tools.budget import Budget, Spent
-from xenoglot.tools.tool import GivenTool
+from xenoglot.tools.budget import Budget, RunSpend
+from xenoglot.tools.tool import SchemaTool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -86,7 +86,7 @@ def planned(arguments: str) -> Message:
 def test_a_command_tells(tmp_path: Path, command: str, told: str) -> None:
     here = here_in(tmp_path)
     here.agent.messages = (user("go"), planned(PLAN))
-    here.agent.spent = Spent(input_tokens=10, output_tokens=5, model_calls=1, cost=None)
+    here.agent.spent = RunSpend(input_tokens=10, output_tokens=5, model_calls=1, cost=None)
     lines = typed(here, command)
     assert told in "\n".join(lines)
     assert all(len(line) <= 400 and "\n" not in line for line in lines)
@@ -109,7 +109,7 @@ def test_a_plan_that_was_refused_is_passed_over(tmp_path: Path, odd: str) -> Non
 
 
 def test_what_is_there_is_told(tmp_path: Path) -> None:
-    tool = GivenTool(Spec(name="my__add"), lambda _, __: None, needs_approval=True)
+    tool = SchemaTool(Spec(name="my__add"), lambda _, __: None, needs_approval=True)
     here = slash.SlashContext(
         agent=here_in(tmp_path).agent,
         folder="project",

@@ -17,11 +17,11 @@ import pytest
 from tests.bulk.batches import ids, numbers, running, write_input
 from tests.bulk.test_killed import PATIENCE, XENOGLOT, asked, has_been_asked, whole
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome, decode_line
-from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, Crew, _of_this_machine, connect, opened
-from xenoglot.bulk.line_request import Asked
+from xenoglot.bulk.cluster import GONE, RESTING_SECONDS, ActorPool, _of_this_machine, connect, opened
+from xenoglot.bulk.line_request import LineReport
 from xenoglot.cli import MISUSE, main
 from xenoglot.errors import ConfigurationError
-from xenoglot.testing import Rule, Until, Upstream, answers
+from xenoglot.testing import ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,7 +80,7 @@ def test_neither_the_death_of_the_run_nor_that_of_a_worker_costs_a_line(tmp_path
             upstream.wait(lambda: has_been_asked(upstream, 60), PATIENCE)
             run.kill()
         nodes.settle()  # until they learn that nobody waits, actors go on with what they were at
-        upstream.script(Rule(steps=ready, times=40), (Until("go"), *ready))
+        upstream.script(ScriptRule(steps=ready, times=40), (WaitEvent("go"), *ready))
         before, first = whole(output), asked(upstream)
         with running(*command) as run:
             upstream.wait(lambda: has_been_asked(upstream, len(first) + 40 + CONCURRENCY), PATIENCE)
@@ -201,7 +201,7 @@ def test_only_who_asks_for_any_cluster_gets_one_of_this_machine(listening: str, 
 
 
 LINE = decode_line(b'{"model": "m", "messages": []}', 1)
-ANSWER = Asked(outcome=LineOutcome(body={}))
+ANSWER = LineReport(outcome=LineOutcome(body={}))
 
 
 class Actor:
@@ -213,7 +213,7 @@ class Actor:
         self.go = asyncio.Event()
         self.ask = self
 
-    async def remote(self, _line: BatchLine) -> Asked:
+    async def remote(self, _line: BatchLine) -> LineReport:
         self.asked += 1
         if self.dead:
             raise ConnectionError
@@ -221,8 +221,8 @@ class Actor:
         return ANSWER
 
 
-def crew(*actors: Actor, clock: Any = lambda: 0.0) -> Crew:  # noqa: ANN401  whatever tells the time
-    return Crew([*actors], (ConnectionError,), clock)
+def crew(*actors: Actor, clock: Any = lambda: 0.0) -> ActorPool:  # noqa: ANN401  whatever tells the time
+    return ActorPool([*actors], (ConnectionError,), clock)
 
 
 async def test_lines_go_to_the_actor_that_has_the_fewest() -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.bulk.batches import ids, numbers, running, write_input
 from xenoglot.bulk.command import FAILED, INTERRUPTED, UNFINISHED
 from xenoglot.cli import MISUSE, main
-from xenoglot.testing import Respond, Rule, Until, Upstream, When, answers
+from xenoglot.testing import RequestMatcher, Respond, ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -70,7 +70,7 @@ def test_a_model_and_a_key_are_those_of_the_flags(
 def test_errors_are_lines_too(tmp_path: Path, upstream: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     write_input(tmp_path / "in.jsonl", 3)
     refusal = Respond(400, (("content-type", "application/json"),), b'{"error": {"message": "I will not"}}')
-    upstream.script(Rule(steps=(refusal,), when=When(contains=b"What is 2?")), *answers("chat").rules())
+    upstream.script(ScriptRule(steps=(refusal,), when=RequestMatcher(contains=b"What is 2?")), *answers("chat").rules())
     errors = tmp_path / "errors.jsonl"
     assert batch(tmp_path, upstream, "--errors", str(errors)) == FAILED
     assert (sorted(ids(tmp_path / "out.jsonl")), ids(errors)) == (["id-1", "id-3"], ["id-2"])
@@ -184,7 +184,7 @@ def test_a_run_that_cannot_go_on_says_so(
 def test_who_is_told_to_stop_ends_in_good_order(tmp_path: Path, upstream: Upstream, number: signal.Signals) -> None:
     write_input(tmp_path / "in.jsonl", 50)
     ready = answers("chat").once()
-    upstream.script(Rule(steps=ready, times=10), (Until("go"), *ready))
+    upstream.script(ScriptRule(steps=ready, times=10), (WaitEvent("go"), *ready))
     command = [XENOGLOT, "batch", str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), "--concurrency", "4"]
     with running(*command, "--upstream", f"{upstream.url}/v1") as run:
         upstream.wait(lambda: len(upstream.requests) == 14)
@@ -202,7 +202,7 @@ def test_who_is_told_to_stop_ends_in_good_order(tmp_path: Path, upstream: Upstre
 
 def test_who_is_told_twice_ends_at_once(tmp_path: Path, upstream: Upstream) -> None:
     write_input(tmp_path / "in.jsonl", 5)
-    upstream.script((Until("never"),))
+    upstream.script((WaitEvent("never"),))
     command = [XENOGLOT, "batch", str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")]
     with running(*command, "--upstream", f"{upstream.url}/v1") as run:
         upstream.wait(lambda: len(upstream.requests) == 5)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from xenoglot.backends.batch_lines import LineOutcome
-from xenoglot.bulk.line_request import Asked
-from xenoglot.bulk.progress_counts import Tally
+from xenoglot.bulk.line_request import LineReport
+from xenoglot.bulk.progress_counts import ProgressCounts
 from xenoglot.model.response import Usage
 
-ANSWER = Asked(outcome=LineOutcome(body={}), usage=Usage(input_tokens=900, output_tokens=600))
-LOSSY = Asked(outcome=LineOutcome(body={}, losses=("x",)))
-ERROR = Asked(outcome=LineOutcome(status=500, body={}))
+ANSWER = LineReport(outcome=LineOutcome(body={}), usage=Usage(input_tokens=900, output_tokens=600))
+LOSSY = LineReport(outcome=LineOutcome(body={}, losses=("x",)))
+ERROR = LineReport(outcome=LineOutcome(status=500, body={}))
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ ERROR = Asked(outcome=LineOutcome(status=500, body={}))
         ),
     ],
 )
-def test_how_it_goes(told: list[tuple[Asked, float | None]], words: str, summary: str) -> None:
-    tally = Tally(total=120, began=5.0, before=20, done=20)
+def test_how_it_goes(told: list[tuple[LineReport, float | None]], words: str, summary: str) -> None:
+    tally = ProgressCounts(total=120, began=5.0, before=20, done=20)
     for asked, cost in told:
         tally.count(asked, cost)
     assert (tally.words(15.0), tally.summary(15.0)) == (words, summary)

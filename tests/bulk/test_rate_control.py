@@ -6,11 +6,11 @@ from math import inf
 
 import pytest
 
-from xenoglot.bulk.rate_control import Pace
+from xenoglot.bulk.rate_control import RateControl
 
 
 def test_no_more_are_under_way_than_may_be() -> None:
-    pace = Pace(2)
+    pace = RateControl(2)
     first = pace.begin(0.0, 1)
     pace.begin(0.0, 1)
     assert pace.wait(0.0, 1) == inf
@@ -19,7 +19,7 @@ def test_no_more_are_under_way_than_may_be() -> None:
 
 
 def test_no_more_begin_in_a_minute_than_may() -> None:
-    pace = Pace(10, requests_per_minute=2)
+    pace = RateControl(10, requests_per_minute=2)
     for at in (0.0, 10.0):
         assert pace.wait(at, 1) == 0.0
         pace.end(at, pace.begin(at, 1))
@@ -36,21 +36,21 @@ def test_no_more_begin_in_a_minute_than_may() -> None:
     ],
 )
 def test_tokens_are_counted_as_they_were_used(used: int | None, left: int) -> None:
-    pace = Pace(10, tokens_per_minute=100)
+    pace = RateControl(10, tokens_per_minute=100)
     pace.end(0.0, pace.begin(0.0, 60), used)
     assert (pace.wait(0.0, 50) == 0.0) is (left == 50)
     assert pace.wait(60.0, 50) == 0.0
 
 
 def test_a_line_that_needs_more_than_a_minute_has_is_asked_all_the_same() -> None:
-    pace = Pace(10, tokens_per_minute=100)
+    pace = RateControl(10, tokens_per_minute=100)
     assert pace.wait(0.0, 1_000_000) == 0.0
     pace.end(0.0, pace.begin(0.0, 1_000_000), 250)
     assert 0.0 < pace.wait(0.0, 1_000_000) <= 60.0
 
 
 def test_a_crowd_halves_what_is_under_way_once_and_answers_raise_it_by_one_a_round() -> None:
-    pace = Pace(8)
+    pace = RateControl(8)
     tickets = [pace.begin(0.0, 1) for _ in range(8)]
     for ticket in tickets:
         pace.crowded(1.0, ticket, 5.0)
@@ -66,7 +66,7 @@ def test_a_crowd_halves_what_is_under_way_once_and_answers_raise_it_by_one_a_rou
 
 
 def test_there_is_always_one_under_way() -> None:
-    pace = Pace(2)
+    pace = RateControl(2)
     for at in range(1, 10):
         ticket = pace.begin(float(at), 1)
         pace.crowded(at + 0.5, ticket)

@@ -13,8 +13,8 @@ import pytest
 from tests.bulk.batches import Batch, ids, numbers, until
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome
 from xenoglot.bulk import runner as running
-from xenoglot.bulk.line_request import Asked, failed
-from xenoglot.bulk.runner import Rules, Runner, Task
+from xenoglot.bulk.line_request import LineReport, failed
+from xenoglot.bulk.runner import Runner, RunnerSettings, Task
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure, FailureKind
 from xenoglot.model.response import Usage
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 60
-ANSWER = Asked(outcome=LineOutcome(body={}), usage=Usage(input_tokens=1, output_tokens=1))
+ANSWER = LineReport(outcome=LineOutcome(body={}), usage=Usage(input_tokens=1, output_tokens=1))
 NOBODY = Failure(kind="upstream", message="nobody there", cause="connect")
 OPEN = Failure(kind="overloaded", message="it has failed too often of late")
 AT_ONCE = Retry(attempts=3, base=0.0, cap=0.0, wait_limit=60.0, timeouts=True)
@@ -41,7 +41,7 @@ class Asker:
         self.always: Failure | None = None
         self._script = script or {}
 
-    async def __call__(self, line: BatchLine) -> Asked:
+    async def __call__(self, line: BatchLine) -> LineReport:
         self.asked.append(line.number)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -66,7 +66,7 @@ def batch(tmp_path: Path) -> Generator[Batch]:
         yield made
 
 
-async def run(batch: Batch, asker: Asker, rules: Rules = Rules(retry=AT_ONCE)) -> Runner:  # noqa: B008  it is frozen
+async def run(batch: Batch, asker: Asker, rules: RunnerSettings = RunnerSettings(retry=AT_ONCE)) -> Runner:  # noqa: B008  it is frozen
     with batch.journal() as journal:
         runner = Runner(asker, journal, rules, chance=lambda: 0.0)
         await runner.run(batch.tasks())
@@ -133,7 +133,7 @@ async def test_a_line_has_only_so_long(batch: Batch, monkeypatch: pytest.MonkeyP
         scope = scopes[asyncio.current_task()] = asyncio.timeout_at(None)
         return scope
 
-    async def ask(line: BatchLine) -> Asked:
+    async def ask(line: BatchLine) -> LineReport:
         if line.number == 5:
             scopes[asyncio.current_task()].reschedule(0)
             await asyncio.Event().wait()
@@ -141,7 +141,7 @@ async def test_a_line_has_only_so_long(batch: Batch, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio, "timeout", timeout)
     with batch.journal() as journal:
-        await Runner(ask, journal, Rules(timeout=0.05)).run(batch.tasks())
+        await Runner(ask, journal, RunnerSettings(timeout=0.05)).run(batch.tasks())
     line = next(line for line in batch.output.read_bytes().splitlines() if b'"id-5"' in line)
     assert json.loads(line)["error"]["code"] == "request_timeout"
     assert numbers(batch.output) == dict.fromkeys(range(1, COUNT + 1), 1)
@@ -163,13 +163,13 @@ async def test_a_server_that_is_down_is_not_asked_for_ever(batch: Batch, answere
     asker, now = Asker(), 0.0
     failures = cycle([NOBODY, OPEN])
 
-    async def ask(line: BatchLine) -> Asked:
+    async def ask(line: BatchLine) -> LineReport:
         nonlocal now
         now += 1.0
         return failed(line, next(failures)) if len(asker.asked) >= answered else await asker(line)
 
     with batch.journal() as journal:
-        runner = Runner(ask, journal, Rules(retry=AT_ONCE), clock=lambda: now)
+        runner = Runner(ask, journal, RunnerSettings(retry=AT_ONCE), clock=lambda: now)
         await runner.run(batch.tasks())
     assert runner.stopped is not None
     assert runner.stopped.endswith("the last failure: nobody there")
@@ -201,7 +201,7 @@ async def test_wrong_lines_in_a_row_are_no_sign_of_that(batch: Batch) -> None:
 async def test_who_stops_a_run_gets_what_is_under_way(batch: Batch) -> None:
     asker = Asker()
     with batch.journal() as journal:
-        runner = Runner(asker, journal, Rules(concurrency=4), heard=lambda _: runner.stop("enough"))
+        runner = Runner(asker, journal, RunnerSettings(concurrency=4), heard=lambda _: runner.stop("enough"))
         await runner.run(batch.tasks())
         assert (runner.stopped, len(asker.asked)) == ("enough", 4)
     assert sorted(numbers(batch.output)) == sorted(asker.asked)
@@ -211,7 +211,7 @@ async def test_who_stops_a_run_waits_for_no_retry(batch: Batch) -> None:
     asker = Asker()
     asker.always = Failure(kind="overloaded", message="no", retry_after=3000.0)
     with batch.journal() as journal:
-        runner = Runner(asker, journal, Rules(concurrency=4))
+        runner = Runner(asker, journal, RunnerSettings(concurrency=4))
         going = asyncio.create_task(runner.run(batch.tasks()))
         await until(lambda: bool(asker.asked) and not asker.under_way)
         runner.stop("enough")
@@ -223,13 +223,13 @@ async def test_who_stops_a_run_waits_for_no_retry(batch: Batch) -> None:
 async def test_a_run_can_be_given_up_at_once(batch: Batch, how: str) -> None:
     asking = asyncio.Event()
 
-    async def ask(_line: BatchLine) -> Asked:
+    async def ask(_line: BatchLine) -> LineReport:
         asking.set()
         await asyncio.Event().wait()
         return ANSWER
 
     with batch.journal() as journal:
-        runner = Runner(ask, journal, Rules())
+        runner = Runner(ask, journal, RunnerSettings())
         going = asyncio.create_task(runner.run(batch.tasks()))
         await asking.wait()
         if how == "abandon":
@@ -252,7 +252,7 @@ async def test_an_input_that_fails_ends_the_run(batch: Batch) -> None:
         raise ConfigurationError("the input was changed")
 
     with batch.journal() as journal, pytest.raises(ConfigurationError, match="was changed"):
-        await Runner(Asker(), journal, Rules()).run(broken())
+        await Runner(Asker(), journal, RunnerSettings()).run(broken())
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -262,7 +262,7 @@ async def test_a_disk_that_is_full_ends_the_run(batch: Batch, monkeypatch: pytes
 
     with batch.journal() as journal:
         monkeypatch.setattr(os, "write", full)
-        runner = Runner(Asker(), journal, Rules())
+        runner = Runner(Asker(), journal, RunnerSettings())
         await runner.run(batch.tasks())
         monkeypatch.undo()
     assert runner.stopped == "the output cannot be written: No space left on device"
@@ -272,7 +272,7 @@ async def test_a_disk_that_is_full_ends_the_run(batch: Batch, monkeypatch: pytes
 async def test_no_more_are_asked_in_a_minute_than_may_be(batch: Batch) -> None:
     asker, now = Asker(), 0.0
     with batch.journal() as journal:
-        runner = Runner(asker, journal, Rules(requests_per_minute=20), clock=lambda: now)
+        runner = Runner(asker, journal, RunnerSettings(requests_per_minute=20), clock=lambda: now)
         going = asyncio.create_task(runner.run(batch.tasks()))
         await until(lambda: len(asker.asked) >= 20 and not asker.under_way)
         assert len(asker.asked) == 20
@@ -284,6 +284,6 @@ async def test_no_more_are_asked_in_a_minute_than_may_be(batch: Batch) -> None:
 async def test_tokens_of_a_minute_are_shared_by_what_was_used(batch: Batch) -> None:
     asker = Asker()
     with batch.journal() as journal:
-        runner = Runner(asker, journal, Rules(tokens_per_minute=1000))
+        runner = Runner(asker, journal, RunnerSettings(tokens_per_minute=1000))
         await runner.run(batch.tasks())
     assert len(asker.asked) == COUNT  # sixty times the two that were used, not what was estimated

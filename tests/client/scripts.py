@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from xenoglot.client.async_ import AsyncClient
-from xenoglot.client.call.retry import World
+from xenoglot.client.call.retry import ClientEnvironment
 from xenoglot.policy.retry import Retry
-from xenoglot.testing import END, Body, Head, Respond, Rule, Step, Steps, Upstream
+from xenoglot.testing import END, Body, Respond, ResponseHead, ScriptRule, Step, Steps, Upstream
 
 JSON = ("content-type", "application/json")
 SSE = ("content-type", "text/event-stream")
@@ -32,7 +32,7 @@ def streamed(*chunks: dict[str, object] | bytes, done: bool = True, then: Sequen
     """A stream of chunks, each in a piece of its own."""
     frames = [one if isinstance(one, bytes) else f"data: {json.dumps(one)}\n\n".encode() for one in chunks]
     last = (b"data: [DONE]\n\n",) if done else ()
-    head = Head(headers=(SSE, ("x-request-id", "req-7")))
+    head = ResponseHead(headers=(SSE, ("x-request-id", "req-7")))
     return (head, *(Body(frame) for frame in (*frames, *last)), *then)
 
 
@@ -51,7 +51,7 @@ class Slept:
 
     def __init__(self, chance: float = 0.5) -> None:
         self.waits: list[float] = []
-        self.world = World(clock=lambda: sum(self.waits), chance=lambda: chance, sleep=self.sleep)
+        self.world = ClientEnvironment(clock=lambda: sum(self.waits), chance=lambda: chance, sleep=self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         """Note how long."""
@@ -60,7 +60,7 @@ class Slept:
 
 @asynccontextmanager
 async def asked(
-    *rules: Rule | Steps,
+    *rules: ScriptRule | Steps,
     path: str = "/v1",
     **settings: Any,  # noqa: ANN401  those of a client
 ) -> AsyncGenerator[tuple[AsyncClient, Upstream]]:

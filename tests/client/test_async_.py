@@ -30,7 +30,17 @@ from xenoglot.model.content import Text, ToolCall
 from xenoglot.model.events import BlockStarted, Event, Ping, Started, TextDelta
 from xenoglot.model.request import Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
-from xenoglot.testing import SILENT, Head, Respond, Rule, Until, Upstream, When, answers, polyglot
+from xenoglot.testing import (
+    SILENT,
+    RequestMatcher,
+    Respond,
+    ResponseHead,
+    ScriptRule,
+    Upstream,
+    WaitEvent,
+    answers,
+    polyglot,
+)
 
 DONE = Finish(reason="stop")
 SAID = Response(id="r1", model="m1", candidates=(Candidate(content=(Text(text="Hello."),), finish=DONE),))
@@ -200,7 +210,7 @@ async def test_a_backend_without_an_end_is_told() -> None:
     ],
 )
 @pytest.mark.parametrize("once", [False, True], ids=["of-the-client", "of-one-call"])
-async def test_deadlines(deadlines: Deadlines, script: tuple[Head, ...], once: bool) -> None:  # noqa: FBT001  a case
+async def test_deadlines(deadlines: Deadlines, script: tuple[ResponseHead, ...], once: bool) -> None:  # noqa: FBT001  a case
     async with asked(script, deadlines=None if once else deadlines) as (client, server):
         with pytest.raises(DeadlineError):
             await client.stream("Hi", timeout=deadlines if once else None).reply()
@@ -342,7 +352,7 @@ async def test_costs() -> None:
 
 
 async def test_the_other_conversation_is_kept_while_one_is_slow() -> None:
-    slow = Rule(steps=(Until("go"), *HELLO), when=When(contains=b"slow"))
+    slow = ScriptRule(steps=(WaitEvent("go"), *HELLO), when=RequestMatcher(contains=b"slow"))
     async with asked(slow, HELLO) as (client, server):
         waiting = asyncio.create_task(client.complete("slow"))
         await server.until(lambda: len(server.requests) == 1)

@@ -22,7 +22,7 @@ from xenoglot.errors import (
 from xenoglot.model.content import Reasoning, Text, ToolCall
 from xenoglot.model.events import Event, Finished, Started, TextDelta, UsageReported
 from xenoglot.model.response import Usage
-from xenoglot.testing import BROKEN, CUT, END, Body, Head, Respond, Send, Steps, Upstream
+from xenoglot.testing import BROKEN, CUT, END, Body, Respond, ResponseHead, Send, Steps, Upstream
 
 CALL: dict[str, Any] = {"id": "call_a", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -250,7 +250,7 @@ async def test_c8_c_w7_headers() -> None:
             id="c-w1-an-error-at-200",
         ),
         pytest.param(
-            (Head(length=100), Body(b'{"id"'), *CUT),
+            (ResponseHead(length=100), Body(b'{"id"'), *CUT),
             ConnectionFailedError,
             None,
             "connection lost",
@@ -317,7 +317,7 @@ async def test_c12_a_stream_is_lazy() -> None:
         pytest.param(HELLO_STREAMED, id="c13-plain"),
         pytest.param(
             (
-                Head(headers=(("content-type", "text/event-stream"),)),
+                ResponseHead(headers=(("content-type", "text/event-stream"),)),
                 Body(
                     b"".join(step.data for step in HELLO_STREAMED if isinstance(step, Body)).replace(b"\n", b"\r\n"), 3
                 ),

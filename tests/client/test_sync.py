@@ -19,20 +19,20 @@ from tests.client.scripts import HELLO, HELLO_STREAMED, ONCE, chunk, streamed
 from xenoglot.backends.scripted import Scripted
 from xenoglot.client.async_ import AsyncClient
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
-from xenoglot.client.loop_thread import Portal
+from xenoglot.client.loop_thread import LoopThread
 from xenoglot.client.sync import Client
 from xenoglot.client.sync_streams import Items, ReplyStream
 from xenoglot.errors import IncompleteError, InvalidRequestError
 from xenoglot.model.content import Text
 from xenoglot.model.events import Started
 from xenoglot.model.response import Candidate, Finish, Response
-from xenoglot.testing import SILENT, Rule, Steps, Upstream
+from xenoglot.testing import SILENT, ScriptRule, Steps, Upstream
 
 SAID = Response(id="r1", candidates=(Candidate(content=(Text(text="Hello."),), finish=Finish(reason="stop")),))
 
 
 @contextmanager
-def asked(*rules: Rule | Steps, **settings: Any) -> Generator[tuple[Client, Upstream]]:  # noqa: ANN401  those of a client
+def asked(*rules: ScriptRule | Steps, **settings: Any) -> Generator[tuple[Client, Upstream]]:  # noqa: ANN401  those of a client
     """A client and the scripted server that it asks."""
     with Upstream(*rules) as server:
         told: dict[str, Any] = {"model": "m", "proxy": None, "retry": ONCE} | settings
@@ -213,7 +213,7 @@ def test_an_interrupt_before_the_call_waits_cancels_it(begun: bool) -> None:  # 
     async def nothing() -> None:
         pass
 
-    portal = Portal(nothing)
+    portal = LoopThread(nothing)
     portal.call(nothing)
     loop = portal._loop
     assert loop is not None

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from tests.faults.heard import Told
     from tests.faults.house import Answer
-    from xenoglot.testing.script import Rule, Step
+    from xenoglot.testing.script import ScriptRule, Step
 
-    Made = Callable[[str, bool], Sequence[Step] | Rule]
+    Made = Callable[[str, bool], Sequence[Step] | ScriptRule]
 
 BOTH, WHOLE, STREAMED = (False, True), (False,), (True,)
 OPENAI = ("chat", "completions", "responses")

@@ -32,7 +32,7 @@ from xenoglot.gateway.process import build
 from xenoglot.gateway.process.serve import GatewayServer, bind
 from xenoglot.gateway.routing.target_health import TargetRegistry
 from xenoglot.testing.raw_http import MessageReader
-from xenoglot.testing.script import Body, End, Head, Respond
+from xenoglot.testing.script import Body, End, Respond, ResponseHead
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -420,7 +420,7 @@ def whole(body: bytes, status: int = 200, media_type: str = "application/json", 
 
 def stream(upstream: str, *frames: bytes, ending: Sequence[Step] = (End(),)) -> tuple[Step, ...]:
     """Return the steps of a stream of these frames, each in a segment of its own."""
-    head = Head(200, (("content-type", HELLO[upstream].media_type), CLOSES))
+    head = ResponseHead(200, (("content-type", HELLO[upstream].media_type), CLOSES))
     return (head, *(Body(frame) for frame in frames), *ending)
 
 

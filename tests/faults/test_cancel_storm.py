@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tests.backends.wire import becomes, leakless, turns
 from xenoglot.backends.http.client import Transport
-from xenoglot.testing import END, Body, Head, Respond, Rule, Until, Upstream, When
+from xenoglot.testing import END, Body, RequestMatcher, Respond, ResponseHead, ScriptRule, Upstream, WaitEvent
 
 if TYPE_CHECKING:
-    from xenoglot.testing.connection import Connection
+    from xenoglot.testing.connection import ScriptedConnection
 
 REQUESTS = 10_000
 AT_ONCE = 50
@@ -22,10 +22,12 @@ LONGEST = 14
 """Turns of the loop that no request here takes."""
 
 RULES = (
-    Rule(steps=(Respond(body=b"whole"),), when=When(path="/whole")),
-    Rule(steps=(Head(), Body(b"x" * 2_000, split=1_000), Body(b"y"), *END), when=When(path="/streamed")),
-    Rule(steps=(Head(), Body(b"begun"), Until("never")), when=When(path="/endless")),
-    Rule(steps=(Until("never"),), when=When(path="/silent")),
+    ScriptRule(steps=(Respond(body=b"whole"),), when=RequestMatcher(path="/whole")),
+    ScriptRule(
+        steps=(ResponseHead(), Body(b"x" * 2_000, split=1_000), Body(b"y"), *END), when=RequestMatcher(path="/streamed")
+    ),
+    ScriptRule(steps=(ResponseHead(), Body(b"begun"), WaitEvent("never")), when=RequestMatcher(path="/endless")),
+    ScriptRule(steps=(WaitEvent("never"),), when=RequestMatcher(path="/silent")),
 )
 PATHS = ("/whole", "/whole", "/streamed", "/streamed", "/endless", "/silent")
 
@@ -49,7 +51,7 @@ async def cancelled(task: asyncio.Task[None], chance: Random) -> None:
         task.cancel()
 
 
-def is_open(connection: Connection) -> bool:
+def is_open(connection: ScriptedConnection) -> bool:
     return not connection.lost.is_set()
 
 

@@ -19,7 +19,7 @@ from tests.faults.heard import envelope, status_of, words_of
 from tests.faults.house import House, asking, fine, refused, well, within_reason
 from tests.faults.wires import DIALECTS, TALKERS, error_body
 from xenoglot.testing.canned import answers
-from xenoglot.testing.script import Respond, Rule, Until
+from xenoglot.testing.script import Respond, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -337,7 +337,7 @@ def test_c31_the_tool_runner_of_anthropics_library_sends_the_whole_history(house
         steps = iter(
             [answers(upstream, text=(), tool=("weather", '{"place": "Paris"}')), answers(upstream, text=("It rains.",))]
         )
-        house.upstream.script(Rule(steps=lambda _: next(steps).once(headers=(("connection", "close"),))))
+        house.upstream.script(ScriptRule(steps=lambda _: next(steps).once(headers=(("connection", "close"),))))
         limits = httpx2.Limits(max_keepalive_connections=0)
         client = anthropic.AsyncAnthropic(
             base_url=f"http://127.0.0.1:{house.port}",
@@ -410,7 +410,7 @@ def test_c30_counts_are_not_limited_as_answers_are(limited: House, client: str) 
 def test_c30_counts_of_a_server_are_asked_for_side_by_side(limited: House) -> None:
     async def scene() -> None:
         count = Respond(200, (("content-type", "application/json"), ("connection", "close")), b'{"input_tokens": 7}')
-        limited.upstream.script(Rule(steps=(Until("go on"), count)))
+        limited.upstream.script(ScriptRule(steps=(WaitEvent("go on"), count)))
         path, body = COUNTERS["messages"]
         sent = json.dumps(body | {"model": "messages-small"}).encode()
         callers = [await limited.send(path, sent) for _ in range(BURST)]

@@ -15,7 +15,7 @@ from tests.faults.wires import DIALECTS, FIRST, HELLO, error_body
 from xenoglot.gateway.api import idempotency
 from xenoglot.gateway.api.idempotency import COMES_SOON, UNSURE
 from xenoglot.store.records import ONCE, ONCE_SECONDS, StoreError
-from xenoglot.testing.script import Hang, Reset, Rule, Until
+from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -87,7 +87,7 @@ def asked(house: House) -> int:
 def script(house: House, *steps: Sequence[Step], streamed: bool) -> None:
     """Have the upstream do these steps at its first requests, and answer well from then on."""
     answers = iter(steps)
-    house.upstream.script(Rule(steps=lambda _: next(answers, well("chat", streamed=streamed))))
+    house.upstream.script(ScriptRule(steps=lambda _: next(answers, well("chat", streamed=streamed))))
 
 
 @every_client
@@ -129,9 +129,11 @@ def test_c29_one_at_a_time(house: House, client: str, *, streamed: bool) -> None
     async def scene() -> None:
         wire = HELLO["chat"]
         slow = (
-            stream("chat", *wire.begun, ending=(Until(GO_ON), *stream("chat", *wire.more, *wire.ended, *wire.done)[1:]))
+            stream(
+                "chat", *wire.begun, ending=(WaitEvent(GO_ON), *stream("chat", *wire.more, *wire.ended, *wire.done)[1:])
+            )
             if streamed
-            else (Until(GO_ON), *whole(wire.whole))
+            else (WaitEvent(GO_ON), *whole(wire.whole))
         )
         script(house, slow, streamed=streamed)
         first = await post(house, client, streamed=streamed)
@@ -150,7 +152,7 @@ def test_c29_one_at_a_time(house: House, client: str, *, streamed: bool) -> None
 
 def test_c29_k24_of_a_stampede_one_is_answered(house: House) -> None:
     async def scene() -> None:
-        script(house, (Until(GO_ON), *whole(HELLO["chat"].whole)), streamed=False)
+        script(house, (WaitEvent(GO_ON), *whole(HELLO["chat"].whole)), streamed=False)
         callers = [await post(house, "chat", streamed=False) for _ in range(20)]
         await within_reason(lambda: sum(caller.over for caller in callers) == 19, "all but one are refused")
         house.upstream.release(GO_ON)

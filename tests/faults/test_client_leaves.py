@@ -15,7 +15,7 @@ from tests.faults.cases import BOTH, gone, mode_of
 from tests.faults.house import House, asking, fine, push, stream, well, within_reason
 from tests.faults.wires import DIALECTS, HELLO, error_body
 from xenoglot.testing.raw_http import MessageReader
-from xenoglot.testing.script import Body, Hang, Head, Respond, Rule, Until
+from xenoglot.testing.script import Body, Hang, Respond, ResponseHead, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -74,7 +74,7 @@ def test_c27_however_much_was_said_before(house: House, size: int) -> None:
     """The next request on the connection is read."""
 
     async def scene() -> None:
-        house.upstream.script(Rule(steps=well("chat", streamed=False)))
+        house.upstream.script(ScriptRule(steps=well("chat", streamed=False)))
         path, body = asking("chat", "chat-small", "x" * size, streamed=False)
         data = json.dumps(body).encode()
         caller = await house.send(path, data)
@@ -139,7 +139,7 @@ def assert_usage(line: JSONObject, upstream: str, place: str) -> None:
 def test_c03_while_a_whole_answer_comes(house: House, client: str, upstream: str) -> None:
     async def scene() -> None:
         wire = HELLO[upstream]
-        head = Head(200, (("content-type", "application/json"),), chunked=False, length=len(wire.whole))
+        head = ResponseHead(200, (("content-type", "application/json"),), chunked=False, length=len(wire.whole))
         house.upstream.script((head, Body(wire.whole[:20]), Hang()))
         caller = await house.call(client, f"{upstream}-small", streamed=False)
         await house.asked()
@@ -196,7 +196,7 @@ def test_c04_while_another_try_is_waited_for(patient: House, client: str, *, str
 @each_mode
 def test_c04_while_a_place_is_waited_for(patient: House, client: str, *, streamed: bool) -> None:
     async def scene() -> None:
-        patient.upstream.script(Rule(steps=(Until(GO_ON), *well("chat", streamed=streamed))))
+        patient.upstream.script(ScriptRule(steps=(WaitEvent(GO_ON), *well("chat", streamed=streamed))))
         first = await patient.call(client, "few-small", streamed=streamed)
         await patient.asked()
         second, third = [await patient.call(client, "few-small", streamed=streamed) for _ in range(2)]
@@ -218,7 +218,7 @@ def test_c04_while_a_place_is_waited_for(patient: House, client: str, *, streame
 def test_c04_while_one_of_two_targets_is_asked(patient: House, client: str, asked: int, *, streamed: bool) -> None:
     async def scene() -> None:
         steps: Iterator[Sequence[Step]] = iter([(Hang(),)] if asked == 1 else [(DOWN,), (Hang(),)])
-        patient.upstream.script(Rule(steps=lambda _: next(steps)))
+        patient.upstream.script(ScriptRule(steps=lambda _: next(steps)))
         caller = await patient.call(client, "two-small", streamed=streamed)
         await patient.asked(asked)
         line = await left(patient, caller)
@@ -234,7 +234,7 @@ def test_c04_while_one_of_two_targets_is_asked(patient: House, client: str, aske
 def test_c01_the_place_is_given_back(patient: House, client: str, *, streamed: bool) -> None:
     async def scene() -> None:
         steps = iter([(Hang(),), well("chat", streamed=streamed)])
-        patient.upstream.script(Rule(steps=lambda _: next(steps)))
+        patient.upstream.script(ScriptRule(steps=lambda _: next(steps)))
         caller = await patient.call(client, "few-small", streamed=streamed)
         await patient.asked()
         await left(patient, caller)

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.house import House, asking, fine, well
 from tests.faults.wires import TALKERS
 from xenoglot.testing.canned import answers
-from xenoglot.testing.script import Rule
+from xenoglot.testing.script import ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def test_a_call_comes_back_under_the_clients_name(
         return answer.streamed(headers=closing) if streamed else answer.once(headers=closing)
 
     async def scene() -> None:
-        house.upstream.script(Rule(steps=steps))
+        house.upstream.script(ScriptRule(steps=steps))
         path, body = asked(client, upstream, [declared(client, one, PLACE) for one in (name, other)], streamed=streamed)
         answer = await house.finish(await house.send(path, body))
         assert (answer.status, answer.complete) == (200, True), answer.raw

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.backends.wire import turns
 from tests.faults.house import House, fine, push, well
 from xenoglot.gateway.http import heap
-from xenoglot.testing.script import Until
+from xenoglot.testing.script import WaitEvent
 
 if TYPE_CHECKING:
     import pytest
@@ -23,7 +23,7 @@ def test_no_thread_opens_files_while_descriptors_are_counted(monkeypatch: pytest
         house = House().start(stack)
 
         async def scene() -> None:
-            house.upstream.script((Until("go on"), *well("chat", streamed=False)))
+            house.upstream.script((WaitEvent("go on"), *well("chat", streamed=False)))
             caller = await house.call("chat", "chat-small", streamed=False)
             await house.asked()
             await push(1.0)
@@ -41,7 +41,7 @@ def test_a_slow_machine_is_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
         house = House().start(stack)
 
         async def scene() -> None:
-            house.upstream.script((Until("go on"), *well("chat", streamed=True)))
+            house.upstream.script((WaitEvent("go on"), *well("chat", streamed=True)))
             caller = await house.call("chat", "chat-small", streamed=True)
             await house.asked()
             now = time.monotonic()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.house import House, fine, stream
 from tests.faults.wires import HELLO
-from xenoglot.testing.script import Body, End, Rule, Until
+from xenoglot.testing.script import Body, End, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,7 +45,9 @@ def test_a_thousand_streams(
     async def scene() -> None:
         wire = HELLO[upstream]
         rest = [Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)]
-        house.upstream.script(Rule(steps=stream(upstream, *wire.begun, ending=[Until("go on"), *rest, End()])))
+        house.upstream.script(
+            ScriptRule(steps=stream(upstream, *wire.begun, ending=[WaitEvent("go on"), *rest, End()]))
+        )
         lags: list[float] = []
         watch = asyncio.create_task(watching(lags))
         callers = [await house.call(client, f"patient-{upstream}-small", streamed=True) for _ in range(STREAMS)]

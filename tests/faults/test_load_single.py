@@ -21,7 +21,7 @@ from tests.faults.cases import BOTH, mode_of
 from tests.faults.house import House, asking, fine, stream, well, whole
 from tests.faults.wires import DIALECTS, HELLO, TALKERS, error_body
 from xenoglot.testing.canned import answers
-from xenoglot.testing.script import Hang, Reset, Rule, Until
+from xenoglot.testing.script import Hang, Reset, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -72,7 +72,7 @@ def test_of_two_targets_one_is_asked_at_a_time(house: House, how: str, client: s
         return FAILURES[how]
 
     async def scene() -> None:
-        house.upstream.script(Rule(steps=steps))
+        house.upstream.script(ScriptRule(steps=steps))
         answer = await house.ask(client, "two-small", streamed=True)
         fine(client, answer, streamed=True)
         assert [request.path for request in house.upstream.requests] == ["/v1/chat/completions", "/v1/messages"]
@@ -92,7 +92,7 @@ def test_k24_equal_questions_are_each_asked(house: House, client: str, *, stream
     """No answer is kept for another request, so nobody gets what another was told."""
 
     async def scene() -> None:
-        house.upstream.script(Rule(steps=(Until("go on"), *well("chat", streamed=streamed))))
+        house.upstream.script(ScriptRule(steps=(WaitEvent("go on"), *well("chat", streamed=streamed))))
         callers = [await house.call(client, "chat-small", streamed=streamed) for _ in range(5)]
         await house.asked(5)
         house.upstream.release("go on")
@@ -126,7 +126,7 @@ def test_k20_what_a_model_calls_is_run_by_nobody_here(
         made = answers(upstream, text=(), tool=("bash", '{"command": "touch /tmp/never"}'))
         closing = (("connection", "close"),)
         steps = made.streamed(headers=closing) if streamed else made.once(headers=closing)
-        house.upstream.script(Rule(steps=steps))
+        house.upstream.script(ScriptRule(steps=steps))
         answer = await house.ask(client, f"{upstream}-small", streamed=streamed)
         assert (answer.status, answer.complete) == (200, True)
         assert b"bash" in answer.body

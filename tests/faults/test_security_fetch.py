@@ -29,7 +29,7 @@ from xenoglot.gateway.media import fetch_image
 from xenoglot.gateway.media.fetch_image import ImageFetcher
 from xenoglot.gateway.media.image_url import BlockedError, checked, is_public, kind_of, onward
 from xenoglot.gateway.media.inline_images import InlineImageBackend
-from xenoglot.testing import Close, Hang, Head, Respond, Rule, Send, When
+from xenoglot.testing import Close, Hang, RequestMatcher, Respond, ResponseHead, ScriptRule, Send
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -122,7 +122,11 @@ class Names:
 
 @asynccontextmanager
 async def fetching(
-    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, *rules: Rule, names: Names | None = None, **settings: object
+    authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
+    *rules: ScriptRule,
+    names: Names | None = None,
+    **settings: object,
 ) -> AsyncGenerator[tuple[ImageFetcher, testing.Upstream, str]]:
     """Give a fetcher, a server of pictures at an address that is taken for a public one, and the URL of that."""
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
@@ -138,14 +142,16 @@ async def fetching(
             await fetcher.aclose()
 
 
-def leads(path: str, location: str, status: int = 302) -> Rule:
+def leads(path: str, location: str, status: int = 302) -> ScriptRule:
     """A page that leads elsewhere."""
-    return Rule(steps=(Respond(status, (("location", location),), b""),), when=When(path=path))
+    return ScriptRule(steps=(Respond(status, (("location", location),), b""),), when=RequestMatcher(path=path))
 
 
-def shows(path: str, *steps: Step) -> Rule:
+def shows(path: str, *steps: Step) -> ScriptRule:
     """A picture, or what `steps` make."""
-    return Rule(steps=steps or (Respond(200, (("content-type", "image/png"),), PNG),), when=When(path=path))
+    return ScriptRule(
+        steps=steps or (Respond(200, (("content-type", "image/png"),), PNG),), when=RequestMatcher(path=path)
+    )
 
 
 async def test_r21_a_picture_is_fetched_once_and_without_any_credential(
@@ -266,7 +272,7 @@ async def test_s12_r21_nothing_of_the_target_is_told(
 async def test_s12_a_server_that_hangs_costs_the_time_that_was_allowed(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = shows("/a", Head(200, ()), Hang())
+    rule = shows("/a", ResponseHead(200, ()), Hang())
     async with fetching(authority, monkeypatch, rule, seconds=0.05) as (fetcher, _, url):
         with pytest.raises(FailureError, match=HAD):
             await fetcher.images([f"{url}/a"])

@@ -26,7 +26,7 @@ from xenoglot.gateway.config.settings import KeySettings, UpstreamSettings
 from xenoglot.model.failure import Failure
 from xenoglot.policy.breaker import BreakerSettings
 from xenoglot.policy.retry import Retry
-from xenoglot.testing import Respond, Rule
+from xenoglot.testing import Respond, ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -43,7 +43,7 @@ PAIRS = [(client, upstream) for client in DIALECTS for upstream in DIALECTS]
 
 
 @asynccontextmanager
-async def house(upstream: str, *rules: Rule | Sequence[Step]) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
+async def house(upstream: str, *rules: ScriptRule | Sequence[Step]) -> AsyncGenerator[tuple[Gateway, testing.Upstream]]:
     """Give a gateway before a scripted server of one dialect, and that server."""
     async with testing.Upstream(*rules) as server:
         transport = Transport()
@@ -108,7 +108,7 @@ async def test_s08_r32_an_upstream_that_quotes_our_key_is_not_quoted(client: str
             answers = []
             for kind in KINDS:
                 server.script(
-                    Rule(steps=testing.refusal(upstream, Failure(kind=kind, message=words, code=key, param=key)))
+                    ScriptRule(steps=testing.refusal(upstream, Failure(kind=kind, message=words, code=key, param=key)))
                 )
                 answers += [await ask(gateway, client, {}, stream=stream) for stream in (False, True)]
     assert {answer.status for answer in answers} & {200, 401} == set()
@@ -147,7 +147,7 @@ async def test_s18_of_an_upstreams_headers_none_is_passed_on(client: str, upstre
             (testing.refusal(upstream, Failure(kind="overloaded", message="no"), FOREIGN), False),
             (testing.refusal(upstream, Failure(kind="not_found", message="no"), FOREIGN), True),
         ):
-            server.script(Rule(steps=steps))
+            server.script(ScriptRule(steps=steps))
             answers.append(await ask(gateway, client, {}, stream=stream))
     for answer in answers:
         assert set(answer.answered) <= OURS

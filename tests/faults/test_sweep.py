@@ -24,7 +24,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process import build
 from xenoglot.model.json import JSONObject
-from xenoglot.testing import END, Baseline, Respond, Rule, Until, Upstream, answers, interrupt
+from xenoglot.testing import END, Baseline, Respond, ScriptRule, Upstream, WaitEvent, answers, interrupt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -197,13 +197,13 @@ class Upstreams:
         """Make ready for one more request."""
         made = answers(way.upstream)
         stream, whole, _ = made.rules()
-        steps = made.streamed(pause=AT_ONCE, then=(Until("end"), *END))
+        steps = made.streamed(pause=AT_ONCE, then=(WaitEvent("end"), *END))
         rules = (replace(stream, steps=steps), replace(whole, steps=made.once(split=90)))
         for each in (self.one, self.two):
             each.forget()
             each.script(*rules)
         if way.fails_first:
-            self.one.script(Rule(steps=(Respond(status=503),), times=1), *rules)
+            self.one.script(ScriptRule(steps=(Respond(status=503),), times=1), *rules)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from tests.faults.house import CLOSES, House, broken, fine, well, whole
 from tests.faults.test_upstream_breaks import heard_first, said_at
 from tests.faults.wires import DIALECTS, FIRST, HELLO, OVERLOADED, error_body, response_object, written
 from xenoglot.backends.http.client import Transport
-from xenoglot.testing.script import Body, Close, End, Head, Respond, Send, Until
+from xenoglot.testing.script import Body, Close, End, Respond, ResponseHead, Send, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ def packed(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
     wire = HELLO[upstream]
     if not streamed:
         return (Respond(200, (("content-type", "application/json"), CLOSES), wire.whole, coding="gzip"),)
-    head = Head(200, (("content-type", wire.media_type), CLOSES), coding="gzip")
+    head = ResponseHead(200, (("content-type", wire.media_type), CLOSES), coding="gzip")
     return (head, *(Body(frame) for frame in (*wire.begun, *wire.more, *wire.ended, *wire.done)), End())
 
 
@@ -156,10 +156,10 @@ def test_a_coded_stream_that_is_cut(house: House, client: str, upstream: str) ->
 
     async def scene() -> None:
         wire = HELLO[upstream]
-        head = Head(200, (("content-type", wire.media_type), ("content-encoding", "gzip"), CLOSES))
+        head = ResponseHead(200, (("content-type", wire.media_type), ("content-encoding", "gzip"), CLOSES))
         packer = zlib.compressobj(wbits=31)
         data = packer.compress(b"".join(wire.begun)) + packer.flush(zlib.Z_SYNC_FLUSH)
-        house.upstream.script((head, Body(data), Until("heard"), End()))
+        house.upstream.script((head, Body(data), WaitEvent("heard"), End()))
         answer = await heard_first(house, client, f"{upstream}-small")
         broken(client, answer, words_of(client, "upstream", streamed=True), FIRST)
 

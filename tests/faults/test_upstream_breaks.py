@@ -26,7 +26,7 @@ from tests.faults.wires import (
     data,
     named,
 )
-from xenoglot.testing.script import Body, Close, End, Hang, Reset, Step, Until
+from xenoglot.testing.script import Body, Close, End, Hang, Reset, Step, WaitEvent
 
 if TYPE_CHECKING:
     from tests.faults.house import Answer
@@ -137,7 +137,7 @@ def cases() -> list[object]:
 def test_a_broken_stream(house: House, case: Break, client: str, upstream: str) -> None:
     async def scene() -> None:
         wire = HELLO[upstream]
-        late = (Until(HEARD), *(Body(frame) for frame in case.late(upstream, wire)), *case.ending)
+        late = (WaitEvent(HEARD), *(Body(frame) for frame in case.late(upstream, wire)), *case.ending)
         house.upstream.script(stream(upstream, *wire.begun, ending=late))
         answer = await heard_first(house, client, f"{upstream}-small")
         kind = said_at(upstream) if case.kind == "said" else case.kind

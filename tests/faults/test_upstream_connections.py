@@ -27,7 +27,7 @@ from tests.faults.house import (
     within_reason,
 )
 from tests.faults.wires import DIALECTS, HELLO
-from xenoglot.testing.script import Close, Drip, Hang, Head, Receive, Reset, Respond, Rule, Send
+from xenoglot.testing.script import Close, Drip, Hang, Receive, Reset, Respond, ResponseHead, ScriptRule, Send
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def nothing(_upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 
 def half_a_body(upstream: str, _streamed: bool) -> Sequence[Step]:  # noqa: FBT001 - the shape of a script
     """Begin to answer, and reset."""
     body = HELLO[upstream].whole
-    head = Head(200, (("content-type", "application/json"),), length=len(body))
+    head = ResponseHead(200, (("content-type", "application/json"),), length=len(body))
     return (head, Send(body[: len(body) // 2]), Reset())
 
 
@@ -142,7 +142,7 @@ def test_a_name_that_leads_elsewhere(house: House, client: str) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "client", "upstream", "streamed"),
-    each([Fault(name="U06-reset-amid-the-request", steps=lambda *_: Rule(steps=(Reset(),), reads="head"))]),
+    each([Fault(name="U06-reset-amid-the-request", steps=lambda *_: ScriptRule(steps=(Reset(),), reads="head"))]),
 )
 def test_a_request_that_is_cut(house: House, fault: Fault, client: str, upstream: str, *, streamed: bool) -> None:
     """U06: nobody knows what the upstream has done by then; on a fresh connection it is not asked again by itself."""
@@ -187,7 +187,7 @@ def test_a_kept_connection_that_is_stale(house: House, client: str, upstream: st
         fine(client, await house.ask(client, f"{upstream}-small", streamed=False), streamed=False)
         steps = (Reset(),) if how == "U46-reset" else (Close(),)
         reads: Literal["head", "all"] = "head" if how == "U46-closed-unread" else "all"
-        house.upstream.script(Rule(steps=steps, times=1, reads=reads), well(upstream, streamed=streamed))
+        house.upstream.script(ScriptRule(steps=steps, times=1, reads=reads), well(upstream, streamed=streamed))
         fine(client, await house.ask(client, f"{upstream}-small", streamed=streamed), streamed=streamed)
         assert [len(one.requests) for one in house.upstream.connections] == [2, 1]
         assert [line["failure"] for line in house.lines.lines] == [None, None]

@@ -12,7 +12,7 @@ from tests.faults.cases import BOTH, gone, mode_of
 from tests.faults.heard import words_of
 from tests.faults.house import FIRST_BYTE, HERE, NOWHERE, House, broken, fine, push, stream, well, whole
 from tests.faults.wires import DIALECTS, FIRST, HELLO, error_body
-from xenoglot.testing.script import Close, Hang, Reset, Rule
+from xenoglot.testing.script import Close, Hang, Reset, ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -65,7 +65,7 @@ PLACES = [(client, "messages") for client in DIALECTS] + [
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_fault_that_passes(trying: House, fault: str, client: str, upstream: str, *, streamed: bool) -> None:
     async def scene() -> None:
-        rule = Rule(steps=tuple(PASSING[fault](upstream)), times=ATTEMPTS - 1)
+        rule = ScriptRule(steps=tuple(PASSING[fault](upstream)), times=ATTEMPTS - 1)
         trying.upstream.script(rule, well(upstream, streamed=streamed))
         answer = await trying.ask(client, f"{upstream}-small", streamed=streamed)
         fine(client, answer, streamed=streamed)
@@ -95,7 +95,7 @@ def test_an_upstream_that_says_nothing_once(trying: House, client: str, *, strea
     """U07, where it is set so."""
 
     async def scene() -> None:
-        trying.upstream.script(Rule(steps=(Hang(),), times=1), well("chat", streamed=streamed))
+        trying.upstream.script(ScriptRule(steps=(Hang(),), times=1), well("chat", streamed=streamed))
         caller = await trying.call(client, "chat-small", streamed=streamed)
         await trying.asked()
         await push(FIRST_BYTE)
@@ -111,7 +111,7 @@ def test_a_rate_limit_that_is_over_soon(trying: House, client: str, *, streamed:
     """U37: it is waited for, for as long as it was said and no shorter."""
 
     async def scene() -> None:
-        rule = Rule(steps=tuple(page(429, retry_after="3")("chat")), times=1)
+        rule = ScriptRule(steps=tuple(page(429, retry_after="3")("chat")), times=1)
         trying.upstream.script(rule, well("chat", streamed=streamed))
         caller = await trying.call(client, "chat-small", streamed=streamed)
         await trying.asked()

@@ -44,7 +44,7 @@ from tests.faults.wires import (
 )
 from tests.laws.vectors import decoded
 from xenoglot.dialect_registry import get
-from xenoglot.testing.script import Body, Hang, Until
+from xenoglot.testing.script import Body, Hang, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -434,7 +434,7 @@ def test_an_event_without_end(house: House, client: str, upstream: str) -> None:
     async def scene() -> None:
         wire = HELLO[upstream]
         start = b'{"a":"' if upstream in LINED else b'data: {"a":"'
-        late = (Until("heard"), Body(start), *(Body(MEGABYTE),) * 40, Hang())
+        late = (WaitEvent("heard"), Body(start), *(Body(MEGABYTE),) * 40, Hang())
         house.upstream.script(stream(upstream, *wire.begun, ending=late))
         caller = await house.call(client, f"{upstream}-small", streamed=True)
         await within_reason(lambda: FIRST.encode() in caller.reader.body, "the first word is heard")
@@ -458,7 +458,7 @@ def test_a_flood_of_tiny_events(house: House, client: str) -> None:
     async def scene() -> None:
         wire = HELLO["chat"]
         flood = (Body(wire.more[0] * 100 + b": x\n\n" * 1_000),) * 20
-        house.upstream.script(stream("chat", *wire.begun, *(), ending=(Until("heard"), *flood, Hang())))
+        house.upstream.script(stream("chat", *wire.begun, *(), ending=(WaitEvent("heard"), *flood, Hang())))
         caller = await house.call(client, "chat-small", streamed=True)
         await within_reason(lambda: FIRST.encode() in caller.reader.body, "the first word is heard")
         house.upstream.script(stream("messages", HELLO["messages"].stream))

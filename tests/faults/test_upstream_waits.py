@@ -16,7 +16,7 @@ from tests.faults.heard import heard, words_of
 from tests.faults.house import IDLE, PING, TOTAL, House, broken, fine, push, stream, well, within_reason
 from tests.faults.wires import DIALECTS, FIRST, HELLO, SECOND
 from xenoglot.dialect_registry import get
-from xenoglot.testing.script import Body, End, Hang, Pause, Repeat, Until
+from xenoglot.testing.script import Body, End, Hang, Pause, Repeat, WaitEvent
 
 if TYPE_CHECKING:
     from tests.faults.house import Caller
@@ -35,7 +35,7 @@ def test_a_long_think(house: House, where: str, client: str, upstream: str, *, s
     async def scene() -> None:
         steps = well(upstream, streamed=streamed)
         head = 1 if where == "U09-behind-the-head" and streamed else 0
-        house.upstream.script((*steps[:head], Until(GO_ON), *steps[head:]))
+        house.upstream.script((*steps[:head], WaitEvent(GO_ON), *steps[head:]))
         caller = await house.call(client, f"patient-{upstream}-small", streamed=streamed)
         await house.asked()
         for _ in range(2):
@@ -66,7 +66,7 @@ def test_a_long_pause_between_words(house: House, client: str, upstream: str) ->
     async def scene() -> None:
         wire = HELLO[upstream]
         rest = [Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)]
-        house.upstream.script(stream(upstream, *wire.begun, ending=(Until(GO_ON), *rest, End())))
+        house.upstream.script(stream(upstream, *wire.begun, ending=(WaitEvent(GO_ON), *rest, End())))
         caller = await begun(house, client, f"patient-{upstream}-small")
         before = len(caller.reader.raw)
         await push(PING)
@@ -145,7 +145,7 @@ def test_a_wall_clock_that_jumps(
     async def scene() -> None:
         real = time.time
         steps = well("messages", streamed=streamed)
-        house.upstream.script((Until(GO_ON), *steps))
+        house.upstream.script((WaitEvent(GO_ON), *steps))
         caller = await house.call(client, "messages-small", streamed=streamed)
         await house.asked()
         monkeypatch.setattr(time, "time", lambda: real() + jump)

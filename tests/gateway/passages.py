@@ -20,8 +20,8 @@ from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.http import connection as http_connection
 from xenoglot.gateway.limits.limiter import MemoryLimiter
 from xenoglot.policy.breaker import Breaker
-from xenoglot.testing.connection import Connection as Answering
-from xenoglot.testing.script import Body, End, Head, Until
+from xenoglot.testing.connection import ScriptedConnection as Answering
+from xenoglot.testing.script import Body, End, ResponseHead, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -263,14 +263,14 @@ def half(upstream: str, *, streamed: bool) -> tuple[Step, ...]:
     wire = HELLO[upstream]
     if streamed:
         rest: tuple[Step, ...] = (
-            Until(GO_ON),
+            WaitEvent(GO_ON),
             *(Body(frame) for frame in (*wire.more, *wire.ended, *wire.done)),
             End(),
         )
-        return stream(upstream, *wire.begun, ending=(Until(GO_ON), *rest, End()))
+        return stream(upstream, *wire.begun, ending=(WaitEvent(GO_ON), *rest, End()))
     middle = len(wire.whole) // 2
-    head = Head(headers=(("content-type", "application/json"),), length=len(wire.whole))
-    return (head, Body(wire.whole[:middle]), Until(GO_ON), Body(wire.whole[middle:]), End())
+    head = ResponseHead(headers=(("content-type", "application/json"),), length=len(wire.whole))
+    return (head, Body(wire.whole[:middle]), WaitEvent(GO_ON), Body(wire.whole[middle:]), End())
 
 
 async def unconnected(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
@@ -284,7 +284,7 @@ async def unconnected(play: Play, client: str, upstream: str, *, streamed: bool)
 
 async def unanswered(play: Play, client: str, upstream: str, *, streamed: bool) -> Caller:
     """Have a client ask an upstream that says nothing yet."""
-    play.house.upstream.script((Until(GO_ON), *well(upstream, streamed=streamed)))
+    play.house.upstream.script((WaitEvent(GO_ON), *well(upstream, streamed=streamed)))
     caller = await play.call(client, f"{upstream}-small", streamed=streamed)
     await play.house.asked()
     await turns()

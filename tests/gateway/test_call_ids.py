@@ -14,7 +14,7 @@ from tests.gateway.test_reasoning_requests import House, asked
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.model.content import ToolCall
-from xenoglot.testing import Respond, Rule, Upstream
+from xenoglot.testing import Respond, ScriptRule, Upstream
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON
@@ -39,7 +39,7 @@ def test_ids_of_a_conversation(monkeypatch: pytest.MonkeyPatch, *, task: bool, s
         monkeypatch.setattr(FastPath, "passage", lambda *_: None)
     turns: list[JSON] = [{"role": "user", "content": "Hi"}]
     ids: list[str] = []
-    with Upstream(Rule(steps=answer)) as server, House(server) as running:
+    with Upstream(ScriptRule(steps=answer)) as server, House(server) as running:
         for _ in range(TURNS):
             body: dict[str, JSON] = {"messages": turns, "max_tokens": 9, "tools": [TOOL]}
             response, _told = asked(running, "messages", body, stream=stream)

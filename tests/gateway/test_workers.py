@@ -30,7 +30,7 @@ from xenoglot.gateway.config.load import check
 from xenoglot.gateway.process.supervisor import Supervisor
 from xenoglot.gateway.process.worker import POST_SECONDS, _Numbers
 from xenoglot.gateway.process.worker_env import VARIABLE, WorkerEnv
-from xenoglot.testing import Rule, Until, Upstream, answers
+from xenoglot.testing import ScriptRule, Upstream, WaitEvent, answers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -160,7 +160,7 @@ def test_k13_workers_do_not_outlive_a_supervisor_that_is_killed(gateway: Gateway
 def test_k15_k08_a_worker_that_is_killed_takes_its_own_connections_alone_and_limits_hold_for_all(
     tmp_path: Path,
 ) -> None:
-    script = Rule(steps=lambda received: _answer(received.body))
+    script = ScriptRule(steps=lambda received: _answer(received.body))
     with Upstream(script) as upstream:
         file = tmp_path / "limited.toml"
         file.write_text(LIMITED.format(upstream.url))
@@ -186,7 +186,7 @@ def _answer(asked: bytes) -> Steps:
     if b'"stream": true' not in asked:
         return answer.once()
     head, first, *rest = answer.streamed()
-    return (head, first, Until("go on"), *rest)
+    return (head, first, WaitEvent("go on"), *rest)
 
 
 def _rest(connection: socket.socket) -> bytes:

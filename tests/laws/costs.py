@@ -107,7 +107,7 @@ ELSEWHERE = {
     "prompt_estimate": "policy.prompt_estimate",
     "translate": "translate",
 }
-"""The modules that `World` gives which are not in `codec` itself, by the last part of their names."""
+"""The modules that `ClientEnvironment` gives which are not in `codec` itself, by the last part of their names."""
 
 
 class World:

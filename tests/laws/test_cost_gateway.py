@@ -148,10 +148,10 @@ def looped(module: Modules, count: int) -> Callable[[], object]:
             except StopIteration:
                 return
             match type(effect).__name__:
-                case "Now":
+                case "ReadClock":
                     told = 0.0
-                case "Ask":
-                    told = effects.Asked(response=next(coming))
+                case "CallModel":
+                    told = effects.ModelAnswer(response=next(coming))
                 case "Execute":
                     told = tuple(output.failed("no") for _ in effect.calls)
                 case _:

@@ -11,7 +11,7 @@ from tests.store.test_conformance import ANSWER, ENDLESS
 from xenoglot.codec.features.batch import Batch, BatchInputError, StoredFile
 from xenoglot.model.response import Usage
 from xenoglot.store import schema
-from xenoglot.store.batches import Request, Result
+from xenoglot.store.batches import BatchResult, BatchRow
 from xenoglot.store.records import Retention, Window
 from xenoglot.store.sqlite import SQLite
 
@@ -35,7 +35,7 @@ BATCH = Batch(
     total=3,
 )
 KEY = ("alice", "batch_1")
-LINES = [Request(number, f"id \u0000 {number}", b"{%d}" % number) for number in (1, 2, 4)]
+LINES = [BatchRow(number, f"id \u0000 {number}", b"{%d}" % number) for number in (1, 2, 4)]
 OUTPUT = StoredFile(
     id="file-o", owner="alice", created=9.0, name="o", purpose="batch_output", batch="batch_1", part="output"
 )
@@ -50,7 +50,7 @@ async def begun(store: Store, batch: Batch = BATCH) -> None:
 
 
 async def settle(store: Store, number: int, process: str = "p", result: bytes = b"result") -> bool:
-    return await store.batches.settle(process, BATCH, LINES[number], Result("ok", result))
+    return await store.batches.settle(process, BATCH, LINES[number], BatchResult("ok", result))
 
 
 async def counts(store: Store) -> tuple[int, int, int]:
@@ -138,7 +138,7 @@ async def test_whoever_lost_a_batch_adds_nothing_to_it(store: Store) -> None:
 async def test_at_the_end_its_files_are_there(store: Store) -> None:
     await begun(store)
     await settle(store, 0)
-    await store.batches.settle("p", BATCH, LINES[1], Result("error", b"wrong"))
+    await store.batches.settle("p", BATCH, LINES[1], BatchResult("error", b"wrong"))
     await store.batches.leave("p", BATCH, [(4, b"left"), (1, b"never")])
     assert await store.batches.parts(*KEY) == {"ok": 6, "error": 5, "left": 4}
     assert await store.batches.results(*KEY, ("error", "left"), 0, 9) == [(2, b"wrong"), (4, b"left")]
@@ -208,7 +208,7 @@ async def test_what_was_used_is_summed_as_far_as_it_was_said(store: Store) -> No
     await begun(store)
     used = (Usage(input_tokens=5, output_tokens=2), Usage(), Usage(input_tokens=1, cache_read=1, output_tokens=3))
     for request, usage in zip(LINES, used, strict=True):
-        await store.batches.settle("p", BATCH, request, Result("ok", b"", usage))
+        await store.batches.settle("p", BATCH, request, BatchResult("ok", b"", usage))
     found = await store.batches.get(*KEY)
     assert found is not None
     assert found.usage == Usage(input_tokens=6, cache_read=1, output_tokens=5)
@@ -217,7 +217,7 @@ async def test_what_was_used_is_summed_as_far_as_it_was_said(store: Store) -> No
 async def test_of_a_file_that_is_deleted_the_answers_go(store: Store) -> None:
     await begun(store)
     await settle(store, 0, result=b"x" * 10_000)
-    await store.batches.settle("p", BATCH, LINES[1], Result("error", b"wrong"))
+    await store.batches.settle("p", BATCH, LINES[1], BatchResult("error", b"wrong"))
     await store.batches.finish("p", BATCH, [OUTPUT], 140.0)
     tight = Retention(max_age=1e6, max_bytes=9_000)
     assert await store.files.delete("alice", "file-o")
@@ -234,7 +234,7 @@ async def test_of_large_results_few_are_read_at_once(store: Store) -> None:
 
 
 async def test_what_was_left_takes_no_room(store: Store) -> None:
-    large = Request(1, "a", b"x" * 10_000)
+    large = BatchRow(1, "a", b"x" * 10_000)
     await store.batches.create(BATCH)
     await store.batches.add(*KEY, [large])
     await store.batches.claim("p", 100.0, 130.0, 9)

@@ -15,7 +15,7 @@ import pytest
 from tests.terminal.tmux import XENOGLOT, Terminal
 from xenoglot.model.failure import Failure
 from xenoglot.testing.canned import SILENT, answers, refusal
-from xenoglot.testing.script import Respond, Rule, When
+from xenoglot.testing.script import RequestMatcher, Respond, ScriptRule
 from xenoglot.testing.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Tree:
 
 See [the book](https://example.com/trees).
 """
-ASKED = When(method="POST")
+ASKED = RequestMatcher(method="POST")
 STATUS = r"scripted · 7 in, 3 out · \d+\.\d s"
 
 
 @contextmanager
 def chat(
-    home: Path, *rules: Rule, flags: tuple[str, ...] = (), **settings: object
+    home: Path, *rules: ScriptRule, flags: tuple[str, ...] = (), **settings: object
 ) -> Generator[tuple[Terminal, Upstream]]:
     """`xenoglot chat` in front of a scripted server, ready to be typed into."""
     with Upstream(*rules, *answers("chat").rules()) as upstream:
@@ -56,9 +56,9 @@ def chat(
             yield terminal, upstream
 
 
-def once(text: str | tuple[str, ...] = "Hello.", *, pause: float = 0, **said: str) -> Rule:
+def once(text: str | tuple[str, ...] = "Hello.", *, pause: float = 0, **said: str) -> ScriptRule:
     """The next answer."""
-    return Rule(steps=answers("chat", text=text, **said).streamed(pause=pause), times=1, when=ASKED)  # type: ignore[arg-type]
+    return ScriptRule(steps=answers("chat", text=text, **said).streamed(pause=pause), times=1, when=ASKED)  # type: ignore[arg-type]
 
 
 def steady(screen: str) -> str:
@@ -157,7 +157,7 @@ def test_what_is_typed_is_what_is_asked(home: Path) -> None:
 
 def test_ctrl_c_stops_an_answer_and_keeps_what_came(home: Path) -> None:
     begun = answers("chat", text=("The first ", "words")).streamed(upto=3, then=SILENT)
-    with chat(home, Rule(steps=begun, times=1, when=ASKED)) as (terminal, upstream):
+    with chat(home, ScriptRule(steps=begun, times=1, when=ASKED)) as (terminal, upstream):
         terminal.type("Go on.", "Enter")
         terminal.until("^The first words$")
         terminal.type("typed meanwhile")
@@ -178,7 +178,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(home: Path) -> None:
         terminal.until(r"\[exit code 0\]")
 
 
-WAITING = Rule(steps=answers("chat", text=("The first ", "words")).streamed(upto=3, then=SILENT), when=ASKED)
+WAITING = ScriptRule(steps=answers("chat", text=("The first ", "words")).streamed(upto=3, then=SILENT), when=ASKED)
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["answer", "prompt"])
@@ -225,7 +225,7 @@ def test_it_is_stopped_for_a_while(home: Path) -> None:
 def test_ctrl_c_stops_whatever_is_waited_for(home: Path) -> None:
     (home / "things.py").write_text(TOOLS, encoding="utf-8")
     rules = (
-        Rule(steps=SILENT, when=When(method="GET")),
+        ScriptRule(steps=SILENT, when=RequestMatcher(method="GET")),
         calling("erase", '{"path": "a"}'),
         calling("erase", '{"path": "a"}'),
     )
@@ -247,7 +247,7 @@ def test_ctrl_c_stops_whatever_is_waited_for(home: Path) -> None:
 
 def test_an_error_is_a_line_and_the_conversation_goes_on(home: Path) -> None:
     down = refusal("chat", Failure(kind="invalid_request", message="not \x1b[31mthis\nway"))
-    with chat(home, once("First."), Rule(steps=down, times=1, when=ASKED)) as (terminal, upstream):
+    with chat(home, once("First."), ScriptRule(steps=down, times=1, when=ASKED)) as (terminal, upstream):
         terminal.type("one", "Enter")
         terminal.until(STATUS)
         terminal.type("two", "Enter")
@@ -365,7 +365,7 @@ def test_pipes_work(home: Path) -> None:
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == "a\x1b[1m**b**\ntaken back: one\ninstructions: x\na\x1b[1m**b**\n"
         assert [sent(upstream)["max_tokens"], len(sent(upstream)["messages"])] == [9, 2]
-        upstream.script(Rule(steps=refusal("chat", Failure(kind="overloaded", message="busy"))))
+        upstream.script(ScriptRule(steps=refusal("chat", Failure(kind="overloaded", message="busy"))))
         done = subprocess.run([*command, "--model", "m"], input=b"one\n", capture_output=True, check=False, env=environ)
         assert (done.returncode, done.stdout.decode()) == (2, "busy\n")
     assert list(home.iterdir()) == []
@@ -385,9 +385,9 @@ def erase(path: str) -> str:
 """
 
 
-def calling(name: str, arguments: str, text: str = "") -> Rule:
+def calling(name: str, arguments: str, text: str = "") -> ScriptRule:
     """The next answer, a call."""
-    return Rule(steps=answers("chat", text=text, tool=(name, arguments)).streamed(), times=1, when=ASKED)
+    return ScriptRule(steps=answers("chat", text=text, tool=(name, arguments)).streamed(), times=1, when=ASKED)
 
 
 def test_tools_are_shown_and_asked_for(home: Path) -> None:
@@ -512,7 +512,7 @@ def test_a_terminal_needs_the_extra(home: Path) -> None:
 def test_a_model_is_chosen_where_there_are_several(home: Path) -> None:
     rules = answers("chat").rules()
     listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in ("small", "large")]}
-    listing = Rule(steps=(Respond(body=json.dumps(listed).encode()),), when=When(method="GET"))
+    listing = ScriptRule(steps=(Respond(body=json.dumps(listed).encode()),), when=RequestMatcher(method="GET"))
     with Upstream(listing, *rules) as upstream:
         command = [XENOGLOT, "chat", "--upstream", upstream.url]
         with Terminal(command, home=home) as terminal:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends.wire import leakless
 from xenoglot.testing import Close, Respond, Send, Upstream
-from xenoglot.testing.client import AsyncRawClient, RawClient, Reading, request
+from xenoglot.testing.client import AsyncRawClient, RawClient, ResponseReader, request
 from xenoglot.testing.raw_http import MessageReader
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"
@@ -18,7 +18,7 @@ INTERIM = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nlink: x\r\n\r\n"
 @pytest.mark.parametrize("raw", [WHOLE, CHUNKED, INTERIM + WHOLE], ids=["length", "chunked", "interim"])
 @pytest.mark.parametrize("every", [1, 2, 1000])
 def test_a_response_is_whole_at_its_last_byte_however_it_is_cut(raw: bytes, every: int) -> None:
-    reading = Reading()
+    reading = ResponseReader()
     for at in range(0, len(raw), every):
         assert not reading.over
         reading.feed(raw[at : at + every])
@@ -41,20 +41,20 @@ def test_a_response_is_whole_at_its_last_byte_however_it_is_cut(raw: bytes, ever
     ],
 )
 def test_the_end_of_the_connection(raw: bytes, body: bytes, ending: str) -> None:
-    reading = Reading(raw)
+    reading = ResponseReader(raw)
     reading.feed(b"")
     assert (reading.reply().body, reading.reply().ending) == (body, ending)
 
 
 def test_a_reset() -> None:
-    reading = Reading(CHUNKED[:-1])
+    reading = ResponseReader(CHUNKED[:-1])
     reading.fail()
     assert reading.reply().ending == "reset"
 
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_statuses_without_a_body(status: int) -> None:
-    reading = Reading(b"HTTP/1.1 %d X\r\ncontent-length: 3\r\n\r\nHTTP" % status)
+    reading = ResponseReader(b"HTTP/1.1 %d X\r\ncontent-length: 3\r\n\r\nHTTP" % status)
     assert (reading.over, reading.rest) == (True, b"HTTP")
 
 
@@ -114,7 +114,7 @@ def test_the_same_where_it_blocks() -> None:
 
 
 def test_json() -> None:
-    reading = Reading(b'HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{"a":1}')
+    reading = ResponseReader(b'HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{"a":1}')
     assert reading.reply().json == {"a": 1}
 
 

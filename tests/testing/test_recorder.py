@@ -19,7 +19,7 @@ from xenoglot.engine.backend import Engine
 from xenoglot.errors import ConfigurationError
 from xenoglot.gateway.app import Gateway
 from xenoglot.testing import CUT, AsyncRawClient, Respond, Upstream, answers
-from xenoglot.testing.cassette import Exchange, Meta, dialect_at, encode_meta, load, redacted, save
+from xenoglot.testing.cassette import Meta, RecordedExchange, dialect_at, encode_meta, load, redacted, save
 from xenoglot.testing.client import request
 from xenoglot.testing.recorder import Recorder
 from xenoglot.testing.replay import recheck, replayed
@@ -144,7 +144,7 @@ async def test_an_upstream_that_is_not_there(tmp_path: Path) -> None:
 @leakless
 async def test_equal_requests_get_their_answers_in_order_and_the_pauses_of_the_recording() -> None:
     meta = Meta(method="POST", path="/v1/[x]", status=200, chunks=((1.0, 2), (3.5, 1)))
-    exchanges = [Exchange(meta=meta, request=b'{"a":1,"b":2}', body=body) for body in (b"one", b"two")]
+    exchanges = [RecordedExchange(meta=meta, request=b'{"a":1,"b":2}', body=body) for body in (b"one", b"two")]
     async with Upstream(*replayed(exchanges, timing=True)) as upstream, AsyncRawClient(upstream.url) as client:
         said = []
         for _ in range(3):
@@ -162,10 +162,10 @@ def test_a_difference_is_told() -> None:
     meta = Meta(method="POST", path="/v1/chat/completions", dialect="chat", status=200)
     asked = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
     odd = answers("chat").body.replace(b"1700000000", b"1700000000.0")
-    assert list(recheck(Exchange(meta=meta, request=asked, body=odd))) == [
+    assert list(recheck(RecordedExchange(meta=meta, request=asked, body=odd))) == [
         'response: `"created": 1700000000.0,` became `"created": 1700000000,`'
     ]
-    assert [line.partition(":")[0] for line in recheck(Exchange(meta=meta, request=b"[]", body=b"{"))] == [
+    assert [line.partition(":")[0] for line in recheck(RecordedExchange(meta=meta, request=b"[]", body=b"{"))] == [
         "request",
         "response",
     ]
@@ -194,7 +194,9 @@ def test_a_secret_is_hidden_wherever_it_stands(tmp_path: Path) -> None:
         headers=(("set-cookie", "session=1234567890"), ("x-odd", "\x7f\u00e9")),
         status=200,
     )
-    place = save(redacted(Exchange(meta=meta, request=KEY.encode(), body=b"a " + KEY.encode()), ()), tmp_path, 1)
+    place = save(
+        redacted(RecordedExchange(meta=meta, request=KEY.encode(), body=b"a " + KEY.encode()), ()), tmp_path, 1
+    )
     clean = tomllib.loads((place / "meta.toml").read_text(encoding="utf-8"))
     stars = "*" * len(KEY)
     assert (clean["path"], clean["query"]) == (f"/x/{stars}", "a=1&api_key=***&sig=***")

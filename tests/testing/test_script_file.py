@@ -12,17 +12,17 @@ from xenoglot.testing import (
     AsyncRawClient,
     Body,
     Hang,
-    Head,
     Repeat,
+    RequestMatcher,
     Reset,
     Respond,
-    Rule,
+    ResponseHead,
+    ScriptRule,
     Send,
     Upstream,
-    When,
     answers,
 )
-from xenoglot.testing.script_file import Server, load, read
+from xenoglot.testing.script_file import ServerTable, load, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,10 +52,10 @@ def test_every_form(tmp_path: Path) -> None:
     (tmp_path / "bytes.bin").write_bytes(b"\0\1")
     (tmp_path / "script.toml").write_text(SCRIPT, encoding="utf-8")
     script = load(tmp_path / "script.toml")
-    assert script.server == Server(port=9, door="refuse", greeting=(Send(b"hello\r\n"),))
+    assert script.server == ServerTable(port=9, door="refuse", greeting=(Send(b"hello\r\n"),))
     assert script.rules() == (
-        Rule(
-            when=When(method="POST", path="/v1/*", contains=b"needle", dialect="chat", stream=True),
+        ScriptRule(
+            when=RequestMatcher(method="POST", path="/v1/*", contains=b"needle", dialect="chat", stream=True),
             times=2,
             reads="head",
             steps=(
@@ -66,7 +66,7 @@ def test_every_form(tmp_path: Path) -> None:
                     length=9,
                     split=(1,),
                 ),
-                Head(chunked=False),
+                ResponseHead(chunked=False),
                 Repeat((Body(b"\0\xff\0\xff", split=1),)),
                 Send(b"\0\1"),
                 Hang(),

@@ -15,22 +15,22 @@ from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.testing import (
     Body,
     Close,
-    Deaf,
     Drip,
     End,
     Hang,
-    Head,
     Pause,
     RawClient,
     Receive,
     Repeat,
+    RequestMatcher,
     Reset,
     Respond,
-    Rule,
+    ResponseHead,
+    ScriptRule,
     Send,
-    Until,
+    StopRead,
     Upstream,
-    When,
+    WaitEvent,
 )
 from xenoglot.testing.client import AsyncRawClient, request
 from xenoglot.testing.script import pieces
@@ -63,14 +63,18 @@ async def asked(*steps: Step, data: bytes = ASKED) -> RawReply:
             id="a-length-that-is-a-lie",
         ),
         pytest.param(
-            (Head(reason="Fine"), Body(b"abc", split=2), Body(b""), End()),
+            (ResponseHead(reason="Fine"), Body(b"abc", split=2), Body(b""), End()),
             b"HTTP/1.1 200 Fine\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
             id="chunked",
         ),
         pytest.param(
-            (Head(length=3), Body(b"abc"), End()), b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc", id="length"
+            (ResponseHead(length=3), Body(b"abc"), End()),
+            b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc",
+            id="length",
         ),
-        pytest.param((Head(chunked=False), Body(b"abc"), End()), b"HTTP/1.1 200 OK\r\n\r\nabc", id="until-the-end"),
+        pytest.param(
+            (ResponseHead(chunked=False), Body(b"abc"), End()), b"HTTP/1.1 200 OK\r\n\r\nabc", id="until-the-end"
+        ),
         pytest.param(
             (Repeat((Send(b"HTTP/1.1 103 Early Hints\r\n\r\n"),), times=2), OK),
             b"HTTP/1.1 103 Early Hints\r\n\r\n" * 2 + b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
@@ -94,7 +98,7 @@ async def test_what_is_sent(steps: Sequence[Step], raw: bytes) -> None:
 )
 @leakless
 async def test_how_it_ends(then: Sequence[Step], ending: str) -> None:
-    reply = await asked(Head(), Body(b"abc"), *then)
+    reply = await asked(ResponseHead(), Body(b"abc"), *then)
     assert (reply.status, reply.body, reply.ending) == (200, b"abc", ending)
 
 
@@ -115,7 +119,7 @@ async def test_each_piece_is_a_read_of_its_own(split: Split, cut: list[bytes]) -
 
 @leakless
 async def test_time_passes_on_the_clock_of_the_loop() -> None:
-    steps = (Head(), Drip(b"abc", interval=60.0, framed=True), Pause(3600.0), End())
+    steps = (ResponseHead(), Drip(b"abc", interval=60.0, framed=True), Pause(3600.0), End())
     async with Upstream(steps) as upstream, AsyncRawClient(upstream.url) as client:
         await client.send(ASKED)
         assert (await client.read_until(b"a\r\n")).endswith(b"1\r\na\r\n")
@@ -130,7 +134,7 @@ async def test_time_passes_on_the_clock_of_the_loop() -> None:
 
 @leakless
 async def test_a_script_waits_for_a_word() -> None:
-    async with Upstream((Until("go"), OK)) as upstream, AsyncRawClient(upstream.url) as client:
+    async with Upstream((WaitEvent("go"), OK)) as upstream, AsyncRawClient(upstream.url) as client:
         await client.send(ASKED)
         await upstream.until(lambda: len(upstream.requests) == 1)
         assert upstream.connections[0].sent == b""
@@ -142,7 +146,7 @@ async def test_a_script_waits_for_a_word() -> None:
 async def test_compressed_bodies() -> None:
     whole = await asked(Respond(body=b"a" * 99, coding="gzip"))
     assert (whole.header("content-encoding"), gzip.decompress(whole.body)) == ("gzip", b"a" * 99)
-    streamed = await asked(Head(coding="deflate"), Body(b"ab"), Body(b"cd"), End())
+    streamed = await asked(ResponseHead(coding="deflate"), Body(b"ab"), Body(b"cd"), End())
     assert zlib.decompress(streamed.body) == b"abcd"
 
 
@@ -180,7 +184,7 @@ async def test_a_chunked_request() -> None:
 
 @leakless
 async def test_when_a_close_is_seen() -> None:
-    async with Upstream((Head(), Body(b"abc"), Hang())) as upstream:
+    async with Upstream((ResponseHead(), Body(b"abc"), Hang())) as upstream:
         endings = []
         for leave in (AsyncRawClient.close, AsyncRawClient.reset):
             async with AsyncRawClient(upstream.url) as client:
@@ -198,7 +202,7 @@ async def test_when_a_close_is_seen() -> None:
 
 @leakless
 async def test_a_close_is_seen_while_it_sends_without_end() -> None:
-    async with Upstream((Head(), Repeat((Body(b"x" * 10_000),)))) as upstream:
+    async with Upstream((ResponseHead(), Repeat((Body(b"x" * 10_000),)))) as upstream:
         async with AsyncRawClient(upstream.url, window=4096) as client:
             await client.send(ASKED)
             await client.read_until(b"xxx")
@@ -210,7 +214,7 @@ async def test_a_close_is_seen_while_it_sends_without_end() -> None:
 @leakless
 async def test_half_closed_clients_are_served_where_the_script_says_so() -> None:
     for half_close, raw in ((True, b"ok"), (False, b"")):
-        server = Upstream((Until("go"), OK), half_close=half_close)
+        server = Upstream((WaitEvent("go"), OK), half_close=half_close)
         async with server as upstream, AsyncRawClient(upstream.url) as client:
             await client.send(ASKED)
             client.half_close()
@@ -220,11 +224,11 @@ async def test_half_closed_clients_are_served_where_the_script_says_so() -> None
 
 
 RULES = (
-    Rule(steps=(Respond(status=503),), when=When(path="/v1/*"), times=2),
-    Rule(steps=(Respond(status=201),), when=When(method="GET")),
-    Rule(steps=(Respond(status=202),), when=When(contains=b"needle")),
-    Rule(steps=(Respond(status=203),), when=When(dialect="messages", stream=True, path="/v1/messages")),
-    Rule(steps=lambda received: (Respond(body=received.body),), when=When(path="/echo")),
+    ScriptRule(steps=(Respond(status=503),), when=RequestMatcher(path="/v1/*"), times=2),
+    ScriptRule(steps=(Respond(status=201),), when=RequestMatcher(method="GET")),
+    ScriptRule(steps=(Respond(status=202),), when=RequestMatcher(contains=b"needle")),
+    ScriptRule(steps=(Respond(status=203),), when=RequestMatcher(dialect="messages", stream=True, path="/v1/messages")),
+    ScriptRule(steps=lambda received: (Respond(body=received.body),), when=RequestMatcher(path="/echo")),
 )
 
 
@@ -257,7 +261,7 @@ async def test_a_script_can_be_changed_between_two_requests() -> None:
 
 @leakless
 async def test_a_request_can_be_answered_before_its_body_is_there() -> None:
-    rule = Rule(steps=(Respond(status=413), Hang()), reads="head")
+    rule = ScriptRule(steps=(Respond(status=413), Hang()), reads="head")
     async with Upstream(rule) as upstream, AsyncRawClient(upstream.url) as client:
         await client.send(ASKED[:-3])
         assert (await client.reply()).status == 413
@@ -266,7 +270,7 @@ async def test_a_request_can_be_answered_before_its_body_is_there() -> None:
 
 @leakless
 async def test_a_deaf_server_lets_writes_pile_up() -> None:
-    async with Upstream(greeting=(Deaf(), Until("never"))) as upstream, AsyncRawClient(upstream.url) as client:
+    async with Upstream(greeting=(StopRead(), WaitEvent("never"))) as upstream, AsyncRawClient(upstream.url) as client:
         sending = asyncio.create_task(client.send(b"x" * 100_000_000))
         await upstream.until(lambda: bool(upstream.connections))
         await push(1.0)
@@ -308,7 +312,7 @@ async def test_a_script_that_fails_fails_the_test() -> None:
         raise ZeroDivisionError
 
     async def play() -> None:
-        async with Upstream(Rule(steps=fail)) as upstream, AsyncRawClient(upstream.url) as client:
+        async with Upstream(ScriptRule(steps=fail)) as upstream, AsyncRawClient(upstream.url) as client:
             await client.ask("GET", "/")
 
     with pytest.raises(ZeroDivisionError):
@@ -317,7 +321,7 @@ async def test_a_script_that_fails_fails_the_test() -> None:
 
 def test_a_server_in_a_thread() -> None:
     said: list[str] = []
-    with Upstream((Until("go"), OK), say=said.append) as upstream, RawClient(upstream.url) as client:
+    with Upstream((WaitEvent("go"), OK), say=said.append) as upstream, RawClient(upstream.url) as client:
         client.send(ASKED)
         upstream.wait(lambda: len(upstream.requests) == 1)
         upstream.release("go")

@@ -8,15 +8,15 @@ import pytest
 
 from tests.tools.scenes import results, unpaired
 from xenoglot.client.async_ import AsyncClient
-from xenoglot.client.call.retry import World
+from xenoglot.client.call.retry import ClientEnvironment
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.dialect_registry import get, names
 from xenoglot.model.content import Image, Inline, Text, ToolCall
 from xenoglot.policy.retry import Retry
-from xenoglot.testing import CUT, END, Body, Head, Upstream, answers
-from xenoglot.testing.script import Rule
+from xenoglot.testing import CUT, END, Body, ResponseHead, Upstream, answers
+from xenoglot.testing.script import ScriptRule
 from xenoglot.tools.budget import Budget
-from xenoglot.tools.events import BrokenOff, RoundStarted
+from xenoglot.tools.events import AnswerAborted, RoundStarted
 from xenoglot.tools.tool import tool
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def look(city: str) -> object:
 async def test_a_run_over_the_wire(dialect: str) -> None:
     calling = answers(dialect, text="", reasoning="Hm.", tool=("look", '{"city": "Oslo"}'))
     telling = answers(dialect, text="Grey.")
-    rules = (Rule(steps=calling.streamed(), times=1), Rule(steps=telling.streamed()))
+    rules = (ScriptRule(steps=calling.streamed(), times=1), ScriptRule(steps=telling.streamed()))
     async with (
         Upstream(*rules) as server,
         AsyncClient(server.url, dialect=dialect, model="scripted", key="k", proxy=None, on_loss="ignore") as client,
@@ -56,13 +56,13 @@ async def test_a_run_over_the_wire(dialect: str) -> None:
     assert results(sent.messages)[0][1].startswith("the sky over Oslo:")
 
 
-def at_once(waits: list[float]) -> World:
+def at_once(waits: list[float]) -> ClientEnvironment:
     """Return a world in which waits take no time, and are noted."""
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    return World(sleep=sleep, chance=lambda: 1.0)
+    return ClientEnvironment(sleep=sleep, chance=lambda: 1.0)
 
 
 CALLING = answers("chat", text="I look", tool=("look", '{"city": "Oslo"}'))
@@ -73,9 +73,9 @@ BREAKING = CALLING.streamed(upto=-2, then=CUT)
 async def test_an_answer_that_breaks_off_is_asked_for_again(breaks: int) -> None:
     telling = answers("chat", text="Grey.")
     rules = (
-        Rule(steps=BREAKING, times=breaks),
-        Rule(steps=CALLING.streamed(), times=1),
-        Rule(steps=telling.streamed()),
+        ScriptRule(steps=BREAKING, times=breaks),
+        ScriptRule(steps=CALLING.streamed(), times=1),
+        ScriptRule(steps=telling.streamed()),
     )
     waits: list[float] = []
     events: list[RunEvent] = []
@@ -85,7 +85,7 @@ async def test_an_answer_that_breaks_off_is_asked_for_again(breaks: int) -> None
     ):
         result = await client.run("How is the sky?", [look], on_event=events.append)
     assert (result.outcome, result.text, result.calls, result.rounds) == ("answered", "Grey.", 1, 2)
-    assert [event.round for event in events if isinstance(event, BrokenOff)] == [1] * breaks
+    assert [event.round for event in events if isinstance(event, AnswerAborted)] == [1] * breaks
     assert [event.round for event in events if isinstance(event, RoundStarted)] == [1] * (breaks + 1) + [2]
     assert waits == [0.5, 1.0][:breaks]
     assert result.spent.model_calls == 2 + breaks
@@ -106,7 +106,7 @@ async def test_a_stream_that_breaks_off_calls_nothing(
     retry: Retry | None, budget: Budget, outcome: str, asked: int
 ) -> None:
     async with (
-        Upstream(Rule(steps=BREAKING)) as server,
+        Upstream(ScriptRule(steps=BREAKING)) as server,
         AsyncClient(
             server.url, dialect="chat", model="m", key="k", proxy=None, retry=retry, world=at_once([])
         ) as client,
@@ -133,8 +133,8 @@ async def test_c_s2_calls_that_are_streamed_in_pieces_are_whole() -> None:
         {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}},
     ]
     frames = [Body(b"data: " + encode_json(chunk) + b"\n\n") for chunk in chunks]
-    steps = (Head(headers=(("content-type", "text/event-stream"),)), *frames, Body(b"data: [DONE]\n\n"), *END)
-    rules = (Rule(steps=steps, times=1), Rule(steps=answers("chat", text="Grey.").streamed()))
+    steps = (ResponseHead(headers=(("content-type", "text/event-stream"),)), *frames, Body(b"data: [DONE]\n\n"), *END)
+    rules = (ScriptRule(steps=steps, times=1), ScriptRule(steps=answers("chat", text="Grey.").streamed()))
     async with (
         Upstream(*rules) as server,
         AsyncClient(server.url, dialect="chat", model="m", key="k", proxy=None, on_loss="ignore") as client,

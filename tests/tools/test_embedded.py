@@ -49,7 +49,7 @@ async def test_it_calls_a_tool_reads_the_result_and_answers(engine: Engine) -> N
     assert result.text
     assert results(result.messages)[0][1] == "rain in Oslo for 1 day"
     assert unpaired(result.messages) == []
-    assert steps(events)[:5] == ["RoundStarted", "RoundEnded", "CallStarted", "CallEnded", "Added"]
+    assert steps(events)[:5] == ["RoundStarted", "RoundEnded", "CallStarted", "CallEnded", "MessagesAdded"]
     assert result.usage.input_tokens is not None
     assert result.usage.input_tokens > 0
 

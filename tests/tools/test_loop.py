@@ -10,7 +10,7 @@ from tests.tools.scenes import answer, call, results, run, run_blocking, steps, 
 from xenoglot.model.content import Image, Inline, Refusal, Text, ToolCall
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Response
-from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.tool import Approval, ToolError, tool
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ PLAYS: dict[str, tuple[list[Turn], dict[str, Any], Outcome, list[tuple[str, str]
     ),
     "c-s4-what-was-spent-before": (
         [answer("never")],
-        {"budget": Budget(model_calls=3), "spent": Spent(model_calls=3)},
+        {"budget": Budget(model_calls=3), "spent": RunSpend(model_calls=3)},
         "budget",
         [],
     ),

@@ -10,10 +10,19 @@ from tests.tools.scenes import answer, call, results
 from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request
-from xenoglot.tools.budget import Budget, Spent
-from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Settled, Tell
-from xenoglot.tools.loop import Flow
-from xenoglot.tools.run_options import Rules
+from xenoglot.tools.budget import Budget, RunSpend
+from xenoglot.tools.effects import (
+    Approve,
+    CallModel,
+    Cancelled,
+    Execute,
+    FinishedCall,
+    ModelAnswer,
+    ReadClock,
+    ReportEvent,
+)
+from xenoglot.tools.loop import ToolLoop
+from xenoglot.tools.run_options import RunOptions
 from xenoglot.tools.tool import Approval, tool
 from xenoglot.tools.tool_output import ToolOutput, as_output
 
@@ -35,13 +44,13 @@ def work(name: str) -> str:
 class Hand:
     """A driver whose clock is a list; it notes the effects."""
 
-    def __init__(self, answers: list[Asked], times: Iterator[float | None]) -> None:
+    def __init__(self, answers: list[ModelAnswer], times: Iterator[float | None]) -> None:
         self.effects: list[str] = []
         self.seconds: list[float | None] = []
         self._answers = iter(answers)
         self._times = times
 
-    def drive(self, flow: Flow) -> RunResult:
+    def drive(self, flow: ToolLoop) -> RunResult:
         """Return how it ends."""
         steps = flow.steps()
         reaction: object = None
@@ -51,29 +60,29 @@ class Hand:
             except StopIteration as stop:
                 result: RunResult = stop.value
                 return result
-            if not isinstance(effect, Tell | Now):
+            if not isinstance(effect, ReportEvent | ReadClock):
                 self.effects.append(type(effect).__name__)
             match effect:
-                case Ask(seconds=seconds):
+                case CallModel(seconds=seconds):
                     self.seconds.append(seconds)
                     reaction = next(self._answers)
                 case Approve():
                     reaction = Approval(allowed=True)
                 case Execute(calls=calls):
                     reaction = tuple(_output(one) for one in calls)
-                case Now():
+                case ReadClock():
                     now = next(self._times)
                     reaction = Cancelled() if now is None else now
-                case Tell():
+                case ReportEvent():
                     reaction = None
 
 
 def _output(one: object) -> ToolOutput:
-    return one.output if isinstance(one, Settled) else as_output("done")
+    return one.output if isinstance(one, FinishedCall) else as_output("done")
 
 
-def said(response: Response) -> Asked:
-    return Asked(response=response)
+def said(response: Response) -> ModelAnswer:
+    return ModelAnswer(response=response)
 
 
 WORK = said(answer(call("work", '{"name": "a"}')))
@@ -81,23 +90,23 @@ WORK = said(answer(call("work", '{"name": "a"}')))
 
 def test_what_is_asked_for_in_turn() -> None:
     hand = Hand([WORK, said(answer("."))], iter([0.0] * 99))
-    result = hand.drive(Flow(REQUEST, [work], Rules()))
-    assert hand.effects == ["Ask", "Approve", "Execute", "Ask"]
+    result = hand.drive(ToolLoop(REQUEST, [work], RunOptions()))
+    assert hand.effects == ["CallModel", "Approve", "Execute", "CallModel"]
     assert (result.outcome, hand.seconds) == ("answered", [None, None])
 
 
 @pytest.mark.parametrize(
     ("times", "effects", "ran"),
     [
-        pytest.param([0.0, 9.0, 9.0, 9.0, 11.0], ["Ask", "Approve", "Execute"], 1, id="tools"),
-        pytest.param([0.0, 9.0, 9.0, 11.0], ["Ask", "Approve", "Execute"], 0, id="approval"),
-        pytest.param([0.0, 11.0, 11.0, 11.0], ["Ask", "Execute"], 0, id="answer"),
+        pytest.param([0.0, 9.0, 9.0, 9.0, 11.0], ["CallModel", "Approve", "Execute"], 1, id="tools"),
+        pytest.param([0.0, 9.0, 9.0, 11.0], ["CallModel", "Approve", "Execute"], 0, id="approval"),
+        pytest.param([0.0, 11.0, 11.0, 11.0], ["CallModel", "Execute"], 0, id="answer"),
         pytest.param([10.0], [], 0, id="from-the-beginning"),
     ],
 )
 def test_c_s4_the_budget_of_seconds(times: list[float], effects: list[str], ran: int) -> None:
     hand = Hand([WORK, said(answer("."))], iter(times + [times[-1]] * 9))
-    result = hand.drive(Flow(REQUEST, [work], Rules(budget=Budget(seconds=10.0))))
+    result = hand.drive(ToolLoop(REQUEST, [work], RunOptions(budget=Budget(seconds=10.0))))
     assert (result.outcome, hand.effects) == ("budget", effects)
     assert (result.reason, result.calls) == ("the budget of 10.0 seconds is spent", ran)
     assert len(results(result.messages)) == len(effects[:1])
@@ -105,15 +114,15 @@ def test_c_s4_the_budget_of_seconds(times: list[float], effects: list[str], ran:
 
 def test_an_answer_has_the_seconds_that_are_left() -> None:
     hand = Hand([WORK, said(answer("."))], iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
-    budget, spent = Budget(seconds=10.0), Spent(seconds=2.0)
-    result = hand.drive(Flow(REQUEST, [work], Rules(budget=budget, spent=spent)))
+    budget, spent = Budget(seconds=10.0), RunSpend(seconds=2.0)
+    result = hand.drive(ToolLoop(REQUEST, [work], RunOptions(budget=budget, spent=spent)))
     assert hand.seconds == [7.0, 3.0]
     assert result.spent.seconds == 8.0
 
 
 def test_an_answer_that_took_too_long_for_the_budget_is_no_failure() -> None:
-    late = Asked(failure=Failure(kind="timeout", message="the answer did not come in time"))
-    result = Hand([late], iter([0.0, 10.0])).drive(Flow(REQUEST, [work], Rules(budget=Budget(seconds=10.0))))
+    late = ModelAnswer(failure=Failure(kind="timeout", message="the answer did not come in time"))
+    result = Hand([late], iter([0.0, 10.0])).drive(ToolLoop(REQUEST, [work], RunOptions(budget=Budget(seconds=10.0))))
     assert (result.outcome, result.failure) == ("budget", None)
 
 
@@ -121,7 +130,7 @@ def test_an_answer_that_took_too_long_for_the_budget_is_no_failure() -> None:
 def test_a_run_may_be_cancelled_at_every_look_at_the_clock(moment: int) -> None:
     times: list[float | None] = [0.0] * moment
     hand = Hand([WORK, said(answer("."))], iter([*times, None, None, None]))
-    flow = Flow(REQUEST, [work], Rules())
+    flow = ToolLoop(REQUEST, [work], RunOptions())
     result = hand.drive(flow)
     assert result.outcome == "cancelled"
     assert flow.messages == result.messages
@@ -129,7 +138,7 @@ def test_a_run_may_be_cancelled_at_every_look_at_the_clock(moment: int) -> None:
 
 
 def test_a_driver_that_sends_nonsense_is_told_so() -> None:
-    steps = Flow(REQUEST, [], Rules()).steps()
+    steps = ToolLoop(REQUEST, [], RunOptions()).steps()
     next(steps)
     with pytest.raises(TypeError, match="the driver of the tool loop sent a `str`"):
         steps.send("soon")

@@ -19,7 +19,7 @@ from xenoglot.model.request import Tool
 from xenoglot.tools.budget import Budget
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
-from xenoglot.tools.tool import GivenTool, ToolContext, tool
+from xenoglot.tools.tool import SchemaTool, ToolContext, tool
 
 if TYPE_CHECKING:
     from xenoglot.tools.tool_output import ToolOutput
@@ -182,7 +182,7 @@ async def test_a_given_tool_runs() -> None:
     def function(arguments: dict[str, Any], context: ToolContext) -> object:
         return {"arguments": arguments, "round": context.round}
 
-    given = GivenTool(Tool(name="note", kind="custom"), function)
+    given = SchemaTool(Tool(name="note", kind="custom"), function)
     asked = call("note", "free text")
     result, _ = await run([answer(_custom(asked)), answer(".")], [given])
     assert results(result.messages) == [("call_note", '{"arguments": {"input": "free text"}, "round": 1}')]
@@ -338,4 +338,4 @@ async def test_what_led_to_a_question_is_read_before_it_is_asked() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             seen.append(type(event).__name__)
-    assert seen[seen.index("asked") - 1 : seen.index("asked") + 2] == ["ApprovalAsked", "asked", "ApprovalGiven"]
+    assert seen[seen.index("asked") - 1 : seen.index("asked") + 2] == ["ApprovalRequested", "asked", "ApprovalReceived"]

@@ -21,7 +21,7 @@ from xenoglot.model.events import BlockStarted, Started, TextDelta
 from xenoglot.model.request import Tool
 from xenoglot.testing import Interrupted, interrupt
 from xenoglot.tools.events import CallEnded, ModelEvent, RunEnded
-from xenoglot.tools.tool import GivenTool, ToolContext, tool
+from xenoglot.tools.tool import SchemaTool, ToolContext, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
@@ -85,7 +85,7 @@ async def test_k20_cancelled_while_a_tool_runs() -> None:
         ("call_quick", "quick"),
         ("call_hang", "cancelled: the run was stopped before there was a result"),
     ]
-    assert steps(events)[-3:] == ["CallEnded", "Added", "RunEnded"]
+    assert steps(events)[-3:] == ["CallEnded", "MessagesAdded", "RunEnded"]
 
 
 async def test_cancelled_while_the_model_speaks() -> None:
@@ -137,16 +137,16 @@ async def _raise_later(error: BaseException) -> None:
     raise error
 
 
-WILD: dict[str, GivenTool] = {
-    "interrupt": GivenTool(Tool(name="t"), lambda *_: _raise(KeyboardInterrupt())),
-    "interrupt-in-the-check": GivenTool(Tool(name="t"), lambda *_: "ran", check=lambda _: _raise(KeyboardInterrupt())),
-    "interrupt-before-it-waits": GivenTool(Tool(name="t"), lambda *_: _raise(KeyboardInterrupt()), asynchronous=True),
-    "interrupt-while-it-waits": GivenTool(
+WILD: dict[str, SchemaTool] = {
+    "interrupt": SchemaTool(Tool(name="t"), lambda *_: _raise(KeyboardInterrupt())),
+    "interrupt-in-the-check": SchemaTool(Tool(name="t"), lambda *_: "ran", check=lambda _: _raise(KeyboardInterrupt())),
+    "interrupt-before-it-waits": SchemaTool(Tool(name="t"), lambda *_: _raise(KeyboardInterrupt()), asynchronous=True),
+    "interrupt-while-it-waits": SchemaTool(
         Tool(name="t"), lambda *_: _raise_later(KeyboardInterrupt()), asynchronous=True
     ),
-    "exit-of-a-generator": GivenTool(Tool(name="t"), lambda *_: _raise_later(GeneratorExit()), asynchronous=True),
-    "cancelled": GivenTool(Tool(name="t"), lambda *_: _raise_later(asyncio.CancelledError()), asynchronous=True),
-    "out-of-memory": GivenTool(Tool(name="t"), lambda *_: _raise(MemoryError())),
+    "exit-of-a-generator": SchemaTool(Tool(name="t"), lambda *_: _raise_later(GeneratorExit()), asynchronous=True),
+    "cancelled": SchemaTool(Tool(name="t"), lambda *_: _raise_later(asyncio.CancelledError()), asynchronous=True),
+    "out-of-memory": SchemaTool(Tool(name="t"), lambda *_: _raise(MemoryError())),
 }
 
 

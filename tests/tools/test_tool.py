@@ -17,7 +17,7 @@ from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import ToolCall
 from xenoglot.model.json import JSONObject  # the same
 from xenoglot.model.request import Tool
-from xenoglot.tools.tool import FunctionTool, GivenTool, LocalTool, ToolContext, ToolError, tool
+from xenoglot.tools.tool import FunctionTool, LocalTool, SchemaTool, ToolContext, ToolError, tool
 
 CONTEXT = ToolContext(ToolCall(id="1", name="any"))
 
@@ -390,7 +390,7 @@ def test_what_can_be_no_tool(function: Callable[..., object], name: str | None, 
 @pytest.mark.parametrize("name", ["a b", "a" * 257, "a\nb", ""], ids=["blank", "long", "control", "empty"])
 def test_the_same_rule_holds_for_a_given_tool(name: str) -> None:
     with pytest.raises(ConfigurationError, match="the name of a tool"):
-        GivenTool(Tool(name=name), lambda arguments, _: arguments)
+        SchemaTool(Tool(name=name), lambda arguments, _: arguments)
 
 
 @pytest.mark.parametrize("name", ["web.search", "mcp/files/read", "wetter_für", "a" * 65])
@@ -408,7 +408,7 @@ def test_a_given_tool_checks() -> None:
         if "x" not in arguments:
             raise ToolError("no x")
 
-    given = GivenTool(weather.spec, lambda arguments, _: arguments["x"], check=check)
+    given = SchemaTool(weather.spec, lambda arguments, _: arguments["x"], check=check)
     assert given.run({"x": 1}, CONTEXT) == 1
     with pytest.raises(ToolError, match="no x"):
         given.check({})

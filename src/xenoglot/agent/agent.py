@@ -12,9 +12,9 @@ from xenoglot.agent.session.session_records import SessionSpend
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message
 from xenoglot.moved_modules import renamed
-from xenoglot.tools.budget import Budget, Spent, spent_beside
+from xenoglot.tools.budget import Budget, RunSpend, spent_beside
 from xenoglot.tools.compaction import Compaction
-from xenoglot.tools.events import Added, Compacted, RoundEnded
+from xenoglot.tools.events import Compacted, MessagesAdded, RoundEnded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -64,7 +64,7 @@ class Agent:
         self._session = session
         self._run: AsyncRunStream | None = None
         self.messages: tuple[Message, ...] = () if session is None else session.session.messages
-        self.spent = Spent() if session is None else session.session.spent
+        self.spent = RunSpend() if session is None else session.session.spent
 
     async def work(
         self,
@@ -128,7 +128,7 @@ class Agent:
             raise RuntimeError("a run that has ended has a result")
         return run.result
 
-    def spend(self, more: Spent) -> None:
+    def spend(self, more: RunSpend) -> None:
         """Add the usage of one of its tools to its own."""
         if self._run is not None:
             self._run.spend(more)
@@ -143,13 +143,13 @@ class Agent:
         return "".join(part.text for part in content if isinstance(part, Text))
 
     @property
-    def spent_now(self) -> Spent:
+    def spent_now(self) -> RunSpend:
         """The usage up to now, including the prompt in progress."""
         return self.spent if self._run is None else self._run.spent
 
     def _keep(self, event: RunEvent, run: AsyncRunStream) -> None:
         match event:
-            case Added(messages=messages):
+            case MessagesAdded(messages=messages):
                 self._add(*messages)
             case Compacted(messages=messages):
                 self.rewrite(_spoken(messages))
@@ -179,7 +179,7 @@ class Agent:
         if self._session is not None:
             self._session.rewrite(messages)
 
-    def _account(self, spent: Spent, outcome: Outcome | None) -> None:
+    def _account(self, spent: RunSpend, outcome: Outcome | None) -> None:
         self.spent = spent
         if self._session is not None:
             self._session.account(SessionSpend(spent=spent, outcome=outcome))

@@ -13,7 +13,7 @@ from xenoglot.agent.screen import PlainScreen
 from xenoglot.agent.session.lock import holder
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.events import BlockEnded, TextDelta
-from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted
+from xenoglot.tools.events import ApprovalReceived, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +25,11 @@ ENDING = ".log"
 _TICK = 0.2
 _PIECE = 1 << 16
 
-_EVENTS: dict[str, type[RoundStarted | CallStarted | CallEnded | ApprovalGiven | Compacted]] = {
+_EVENTS: dict[str, type[RoundStarted | CallStarted | CallEnded | ApprovalReceived | Compacted]] = {
     "round_started": RoundStarted,
     "call_started": CallStarted,
     "call_ended": CallEnded,
-    "approval_given": ApprovalGiven,
+    "approval_given": ApprovalReceived,
     "compacted": Compacted,
 }
 _OF_MODELS: dict[str, type[TextDelta | BlockEnded]] = {"text_delta": TextDelta, "block_ended": BlockEnded}

@@ -56,7 +56,7 @@ HELP = "/exit leaves, /help lists the commands; anything else is a prompt"
 class AgentOptions(Struct, frozen=True, kw_only=True):
     """Options from flags, resolved before the model is opened: folder, model, session, permissions, and screen."""
 
-    chosen: model_selection.Chosen
+    chosen: model_selection.ModelSelection
     workspace: Workspace
     tools: list[LocalTool]
     manner: AgentSettings
@@ -143,7 +143,7 @@ def _setting(options: argparse.Namespace, screen_of: Callable[[], Screen] | None
     )
 
 
-def _chosen(options: argparse.Namespace) -> model_selection.Chosen:
+def _chosen(options: argparse.Namespace) -> model_selection.ModelSelection:
     """Return the model; `--model` is not configured: each request names one, and `/model` may change it."""
     if options.python is not None or (options.config is None and options.upstream is None):
         return model_selection.chosen(options)

@@ -12,7 +12,7 @@ import msgspec
 
 from xenoglot.backends.sanitize import for_log
 from xenoglot.model.events import BlockEnded, TextDelta
-from xenoglot.tools.events import ApprovalGiven, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted
+from xenoglot.tools.events import ApprovalReceived, CallEnded, CallStarted, Compacted, ModelEvent, RoundStarted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
@@ -84,7 +84,7 @@ class PlainScreen:
             case CallEnded(call=call, output=output):
                 for line in result_lines(output):
                     self.note(f"  {line}")
-            case ApprovalGiven(call=call, approval=approval) if not approval.allowed:
+            case ApprovalReceived(call=call, approval=approval) if not approval.allowed:
                 self.note(f"> {call.name} was not allowed")
             case Compacted(before=before, after=after):
                 self.note(f"[the conversation was shortened: about {before} tokens, now {after}]")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.batch_lines import BatchLine
-    from xenoglot.bulk.line_request import Asked
+    from xenoglot.bulk.line_request import LineReport
     from xenoglot.gateway.config.load import Config
 
 OPENING_SECONDS: Final = 600.0
@@ -59,7 +59,7 @@ class Worker:
             return str(error)
         return None
 
-    async def ask(self, line: BatchLine) -> Asked:
+    async def ask(self, line: BatchLine) -> LineReport:
         """Ask a line, once."""
         return await asked(line, await self._opened())
 
@@ -78,7 +78,7 @@ class Worker:
             return backend
 
 
-class Crew:
+class ActorPool:
     """The actors, and who of them gets the next line: the one with the fewest, and one that failed last of all."""
 
     def __init__(
@@ -90,12 +90,12 @@ class Crew:
         self._busy = [0] * len(actors)
         self._rests_until = [float("-inf")] * len(actors)
 
-    async def ask(self, line: BatchLine) -> Asked:
+    async def ask(self, line: BatchLine) -> LineReport:
         """Ask a line, once, of one of them."""
         index = self._pick()
         self._busy[index] += 1
         try:
-            answer: Asked = await self._actors[index].ask.remote(line)
+            answer: LineReport = await self._actors[index].ask.remote(line)
         except self._gone:
             self._rests_until[index] = self._clock() + RESTING_SECONDS
             return failed(line, GONE)
@@ -112,7 +112,7 @@ class Crew:
 @asynccontextmanager
 async def cluster(
     config: Config, address: str, actors: int | None, concurrency: int
-) -> AsyncGenerator[Callable[[BatchLine], Awaitable[Asked]]]:
+) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
     """Give what asks a line on the cluster at `address`; `auto` is that of this machine, which is started if need be.
 
     Each of the `actors` (without a number, one for each machine) may be at as many lines at once as are asked at all.
@@ -140,7 +140,7 @@ async def cluster(
         count = actors or len([node for node in nodes if node["Alive"]])
         crew = [made.remote(config) for _ in range(count)]
         await opened(crew, RayError)
-        yield Crew(crew, (RayActorError, NodeDiedError, ObjectLostError, WorkerCrashedError)).ask
+        yield ActorPool(crew, (RayActorError, NodeDiedError, ObjectLostError, WorkerCrashedError)).ask
     finally:
         with suppress(RayError, TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(actor.close.remote() for actor in crew)), CLOSING_SECONDS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from xenoglot.bulk.run import Bar
+    from xenoglot.bulk.run import ProgressBar
 
 FAILED: Final = 1
 """The exit code where every line is answered, and some with an error."""
@@ -31,7 +31,7 @@ TIMEOUT: Final = 600.0
 _COPIED = 1024 * 1024
 
 
-def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar] | None = None) -> None:
+def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], ProgressBar] | None = None) -> None:
     """Add the command to the others; `bar` makes what shows how far a run is."""
     parser = commands.add_parser(
         "batch",
@@ -64,18 +64,18 @@ def add_command(commands: argparse._SubParsersAction[Any], bar: Callable[[], Bar
     parser.set_defaults(run=partial(_batch, bar))
 
 
-def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
+def _batch(bar: Callable[[], ProgressBar] | None, options: argparse.Namespace) -> int:
     from xenoglot.backends.batch_lines import decode_line  # noqa: PLC0415
     from xenoglot.bulk.input_scan import survey  # noqa: PLC0415
     from xenoglot.bulk.journal import Journal  # noqa: PLC0415  only this command needs them
-    from xenoglot.bulk.run import Plan, work  # noqa: PLC0415
-    from xenoglot.bulk.runner import Rules  # noqa: PLC0415
+    from xenoglot.bulk.run import BatchPlan, work  # noqa: PLC0415
+    from xenoglot.bulk.runner import RunnerSettings  # noqa: PLC0415
 
     _check(options)
     chosen = model_selection.chosen(options)
     any_name = chosen.own or chosen.embedded
     read = partial(decode_line, dialect=options.lines, model=model_selection.ANY_MODEL if any_name else options.model)
-    rules = Rules(
+    rules = RunnerSettings(
         concurrency=options.concurrency,
         requests_per_minute=options.rpm,
         tokens_per_minute=options.tpm,
@@ -88,7 +88,7 @@ def _batch(bar: Callable[[], Bar] | None, options: argparse.Namespace) -> int:
             where = "standard input" if options.input == "-" else f"`{options.input}`"
             raise ConfigurationError(f"{where}: {error}") from None
         with Journal(options.output, options.errors, source, found, again=options.retry_failed) as journal:
-            plan = Plan(
+            plan = BatchPlan(
                 chosen,
                 rules,
                 source,

@@ -24,14 +24,14 @@ MOST_PROBLEMS: Final = 20
 _LONGEST_SHOWN = 80
 
 
-class Numbered(NamedTuple):
+class NumberedLine(NamedTuple):
     """A line that says something: its number in the file, and its text."""
 
     number: int
     text: bytes
 
 
-class Survey(Struct, frozen=True, kw_only=True):
+class InputScan(Struct, frozen=True, kw_only=True):
     """All lines of an input: `digests[number]` is that of a line (8 bytes each), and `count` those that ask something.
 
     `asks[number]` is 1 where a line does, and 0 where it is blank; the place 0 of both is nobody's.
@@ -42,7 +42,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     count: int
 
 
-def numbered(source: BinaryIO) -> Iterator[Numbered]:
+def numbered(source: BinaryIO) -> Iterator[NumberedLine]:
     """Yield the lines of a file that are not blank, from its beginning.
 
     Raises:
@@ -55,10 +55,10 @@ def numbered(source: BinaryIO) -> Iterator[Numbered]:
         if len(data) > LONGEST_LINE:
             raise ConfigurationError(f"line {number}: is longer than {LONGEST_LINE} bytes")
         if text := text_of(data, number):
-            yield Numbered(number, text)
+            yield NumberedLine(number, text)
 
 
-def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> Survey:
+def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> InputScan:
     """Read all of an input, so that nothing is asked of one that has a mistake; `read` makes a line of its text.
 
     What is kept of a line is as little for a long one as for a short one.
@@ -85,7 +85,7 @@ def survey(source: BinaryIO, read: Callable[[bytes, int], BatchLine]) -> Survey:
         raise ConfigurationError("\n".join(problems))
     if not count:
         raise ConfigurationError("the input has no lines: nothing is asked")
-    return Survey(digests=digests, asks=asks, count=count)
+    return InputScan(digests=digests, asks=asks, count=count)
 
 
 def _problem(number: int, text: bytes, read: Callable[[bytes, int], BatchLine], seen: dict[bytes, int]) -> str | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, Self
 
     from xenoglot.backends.batch_lines import OutputLine
-    from xenoglot.bulk.input_scan import Survey
+    from xenoglot.bulk.input_scan import InputScan
 
 DONE: Final = 2
 """What `Journal.states` has for a line that is answered; 1 is one to be asked, and 0 a blank one."""
@@ -45,7 +45,7 @@ class Journal:
     """
 
     def __init__(
-        self, output: str, errors: str | None, source: BinaryIO, survey: Survey, *, again: bool = False
+        self, output: str, errors: str | None, source: BinaryIO, survey: InputScan, *, again: bool = False
     ) -> None:
         self.states = bytearray(survey.asks)
         self.failed = 0

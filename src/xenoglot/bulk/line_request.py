@@ -43,7 +43,7 @@ _ENDED_EARLY = Failure(
 _STREAMING = ("stream", "stream_options")
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class LineReport(Struct, frozen=True, kw_only=True):
     """What became of a line, and what is counted of it: the tokens that it used, of which model; why it failed."""
 
     outcome: LineOutcome
@@ -52,7 +52,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-async def asked(line: BatchLine, backend: Backend) -> Asked:
+async def asked(line: BatchLine, backend: Backend) -> LineReport:
     """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
     dialect, losses = dialects.get(line.endpoint.dialect), Losses()
     try:
@@ -63,10 +63,10 @@ async def asked(line: BatchLine, backend: Backend) -> Asked:
         return failed(line, refusal(error))
 
 
-def failed(line: BatchLine, failure: Failure) -> Asked:
+def failed(line: BatchLine, failure: Failure) -> LineReport:
     """Return what becomes of a line that ends in `failure`."""
     status, body = dialects.get(line.endpoint.dialect).encode_error(failure)
-    return Asked(outcome=LineOutcome(status=status, body=body, request_id=failure.request_id), failure=failure)
+    return LineReport(outcome=LineOutcome(status=status, body=body, request_id=failure.request_id), failure=failure)
 
 
 def tokens_of(line: BatchLine) -> int:
@@ -80,7 +80,7 @@ def tokens_of(line: BatchLine) -> int:
     return estimate(request) + (request.sampling.max_tokens or 0)
 
 
-async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> LineReport:
     request, body = _request(line, dialect)
     call = Call(request=request, losses=losses, dialect=dialect.name, body=encode_json(body))
     answer = await backend.answer(call)
@@ -95,7 +95,7 @@ async def _answered(line: BatchLine, dialect: Dialect, backend: Backend, losses:
         response = response if shown is None else shown.response(response)
         told = dialect.encode_response(response, request, losses)
     outcome = LineOutcome(body=told, request_id=answer.request_id, losses=tuple(map(str, losses)))
-    return Asked(outcome=outcome, usage=watched.usage, model=watched.model)
+    return LineReport(outcome=outcome, usage=watched.usage, model=watched.model)
 
 
 def _request(line: BatchLine, dialect: Dialect) -> tuple[Request, JSONObject]:
@@ -183,7 +183,7 @@ def _identified(response: Response, request: Request, dialect: Dialect) -> Respo
     )
 
 
-async def _embedded(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> Asked:
+async def _embedded(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> LineReport:
     form = _form(dialect, line.endpoint.path)
     request = form.decode_request(line.body)
     if not isinstance(backend, Embedder):
@@ -193,7 +193,7 @@ async def _embedded(line: BatchLine, dialect: Dialect, backend: Backend, losses:
     made = answer.embeddings
     told = form.encode_response(made, request, losses) if answer.body is None else _object(answer.body)
     outcome = LineOutcome(body=told, losses=tuple(map(str, losses)))
-    return Asked(outcome=outcome, usage=made.usage, model=made.model or request.model)
+    return LineReport(outcome=outcome, usage=made.usage, model=made.model or request.model)
 
 
 def _form(dialect: Dialect, path: str) -> EmbeddingForm:

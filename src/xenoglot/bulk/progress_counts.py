@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from xenoglot.bulk.line_request import Asked
+    from xenoglot.bulk.line_request import LineReport
 
 _MINUTE, _HOUR = 60, 3600
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _CENT = 0.01
 
 
-class Tally(Struct, kw_only=True):
+class ProgressCounts(Struct, kw_only=True):
     """The lines of an input (`total`), those answered (`done`, of them `failed` with an error), and what they took.
 
     `began` is when this run did, in seconds of its clock, and `before` what was answered by then. `cost` is in US
@@ -32,7 +32,7 @@ class Tally(Struct, kw_only=True):
     cost: float = 0.0
     unpriced: int = 0
 
-    def count(self, asked: Asked, cost: float | None) -> None:
+    def count(self, asked: LineReport, cost: float | None) -> None:
         """Count a line that was answered now."""
         self.done += 1
         self.failed += not asked.outcome.ok

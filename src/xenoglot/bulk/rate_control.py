@@ -26,7 +26,7 @@ class Ticket(NamedTuple):
     entry: WindowEntry | None
 
 
-class Pace:
+class RateControl:
     """Says when the next line may be asked."""
 
     def __init__(

@@ -16,7 +16,7 @@ from xenoglot.backends.batch_lines import LineMark, mark_of
 from xenoglot.bulk.input_scan import numbered
 from xenoglot.bulk.journal import DONE
 from xenoglot.bulk.line_request import asked
-from xenoglot.bulk.progress_counts import Tally
+from xenoglot.bulk.progress_counts import ProgressCounts
 from xenoglot.bulk.runner import Runner, Task
 from xenoglot.errors import ConfigurationError
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from xenoglot.backends.batch_lines import BatchLine
-    from xenoglot.bulk.input_scan import Survey
+    from xenoglot.bulk.input_scan import InputScan
     from xenoglot.bulk.journal import Journal
-    from xenoglot.bulk.line_request import Asked
-    from xenoglot.bulk.runner import Rules
+    from xenoglot.bulk.line_request import LineReport
+    from xenoglot.bulk.runner import RunnerSettings
     from xenoglot.client.results.costs import Prices
     from xenoglot.model.response import Usage
-    from xenoglot.model_selection import Chosen
+    from xenoglot.model_selection import ModelSelection
 
 INTERRUPTED: Final = "stopped"
 
@@ -39,7 +39,7 @@ NOTED_SECONDS = 0.5
 """How often the words beside the bar are written anew."""
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """What shows how far a run is."""
 
     def started(self, what: str, total: int | None = None, unit: str = "") -> None:
@@ -55,17 +55,17 @@ class Bar(Protocol):
         """Show nothing more."""
 
 
-class Plan(NamedTuple):
+class BatchPlan(NamedTuple):
     """What is to be done: the lines of `source`, as `survey` found them, that `journal` does not have yet.
 
     Once all are answered, the answers are put in the order of the lines where that is wished (`ordered`). `prices` are
     the known ones where none are given.
     """
 
-    chosen: Chosen
-    rules: Rules
+    chosen: ModelSelection
+    rules: RunnerSettings
     source: BinaryIO
-    survey: Survey
+    survey: InputScan
     journal: Journal
     read: Callable[[bytes, int], BatchLine]
     ray: str | None = None
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
     prices: Prices | None = None
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class RunSummary(Struct, frozen=True, kw_only=True):
     """How a run ended: in a line, how many of all lines have an error, and why there are lines left, if there are."""
 
     summary: str
@@ -83,20 +83,20 @@ class Ending(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def work(plan: Plan, bar: Bar | None) -> Ending:
+def work(plan: BatchPlan, bar: ProgressBar | None) -> RunSummary:
     """Answer what is left to answer.
 
     Raises:
         XenoglotError: nobody can be asked at all, or the input is not what it was.
     """
     now, done = time.monotonic(), plan.journal.done
-    tally = Tally(total=plan.survey.count, began=now, before=done, done=done, failed=plan.journal.failed)
+    tally = ProgressCounts(total=plan.survey.count, began=now, before=done, done=done, failed=plan.journal.failed)
     shown = _Shown(tally, bar, _price(plan.prices))
     stopped = asyncio.run(_work(plan, shown)) if done < tally.total else None
     shown.over()
     if plan.ordered and plan.journal.done == tally.total:
         plan.journal.put_in_order()
-    return Ending(
+    return RunSummary(
         summary=tally.summary(time.monotonic()),
         failed=tally.failed,
         stopped=stopped,
@@ -104,7 +104,7 @@ def work(plan: Plan, bar: Bar | None) -> Ending:
     )
 
 
-def todo(plan: Plan) -> Iterator[Task]:
+def todo(plan: BatchPlan) -> Iterator[Task]:
     """Yield the lines that are not answered.
 
     Raises:
@@ -118,7 +118,7 @@ def todo(plan: Plan) -> Iterator[Task]:
             yield Task(plan.read(text, number), LineMark(number, digests[number]))
 
 
-async def _work(plan: Plan, shown: _Shown) -> str | None:
+async def _work(plan: BatchPlan, shown: _Shown) -> str | None:
     async with _asking(plan) as ask:
         runner = Runner(ask, plan.journal, plan.rules, heard=shown.heard)
         _heed_signals(runner)
@@ -128,7 +128,7 @@ async def _work(plan: Plan, shown: _Shown) -> str | None:
 
 
 @asynccontextmanager
-async def _asking(plan: Plan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[Asked]]]:
+async def _asking(plan: BatchPlan) -> AsyncGenerator[Callable[[BatchLine], Awaitable[LineReport]]]:
     """Give what asks a line: here, or on a cluster."""
     if plan.ray is not None:
         from xenoglot.bulk.cluster import cluster  # noqa: PLC0415  an extra
@@ -159,7 +159,7 @@ class _Shown:
     """What is shown of a run."""
 
     def __init__(
-        self, tally: Tally, bar: Bar | None, price: Callable[[Usage | None, str | None], float | None]
+        self, tally: ProgressCounts, bar: ProgressBar | None, price: Callable[[Usage | None, str | None], float | None]
     ) -> None:
         self._tally = tally
         self._bar = bar
@@ -174,7 +174,7 @@ class _Shown:
             self._bar.started("batch", tally.total, "lines")
             self._bar.advance(tally.done)
 
-    def heard(self, one: Asked) -> None:
+    def heard(self, one: LineReport) -> None:
         """Show that a line was answered."""
         self._tally.count(one, self._price(one.usage, one.model))
         if self._bar is None:

@@ -1,7 +1,7 @@
 """Works through the lines of a batch: so many at once, each until it is answered, and every answer written at once.
 
 Theory of operation. As many workers as lines may be under way take the next line each, ask it, and ask again where that
-may help; `Pace` says when. What a line comes to is one line of the journal. Three things end a run early: somebody
+may help; `RateControl` decides. What a line comes to is one line of the journal. Three things end a run early: somebody
 stops it, the server refuses us whatever we ask, or nobody has answered for so long that it is taken to be down. Lines
 under way are then finished, lines that wait are left for the next run. While nobody can be reached no line fails: it is
 not the line that is wrong.
@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.batch_lines import BatchLine, LineMark, LineOutcome, encode_line
-from xenoglot.bulk.line_request import Asked, failed, tokens_of
-from xenoglot.bulk.rate_control import Pace
+from xenoglot.bulk.line_request import LineReport, failed, tokens_of
+from xenoglot.bulk.rate_control import RateControl
 from xenoglot.errors import whereabouts
 from xenoglot.model.failure import Failure
 from xenoglot.policy.failure_policy import judge
@@ -55,7 +55,7 @@ _CROWDED = frozenset({"rate_limit", "overloaded"})
 _NOBODY = frozenset({None, "connect"})
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class RunnerSettings(Struct, frozen=True, kw_only=True):
     """How lines are asked: how many at once and a minute, and how long each."""
 
     concurrency: int = 8
@@ -77,11 +77,11 @@ class Runner:
 
     def __init__(  # noqa: PLR0913  what a run is made of
         self,
-        ask: Callable[[BatchLine], Awaitable[Asked]],
+        ask: Callable[[BatchLine], Awaitable[LineReport]],
         journal: Journal,
-        rules: Rules,
+        rules: RunnerSettings,
         *,
-        heard: Callable[[Asked], None] = lambda _: None,
+        heard: Callable[[LineReport], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -93,7 +93,7 @@ class Runner:
         self._heard = heard
         self._clock = clock
         self._chance = chance
-        self._pace = Pace(
+        self._pace = RateControl(
             rules.concurrency,
             requests_per_minute=rules.requests_per_minute,
             tokens_per_minute=rules.tokens_per_minute,
@@ -145,7 +145,7 @@ class Runner:
             if asked is not None:
                 self._take(task, asked)
 
-    async def _persevere(self, line: BatchLine) -> Asked | None:
+    async def _persevere(self, line: BatchLine) -> LineReport | None:
         """Ask a line until there is an answer, or no hope of one; `None` where the run ends before."""
         attempt, counted, before = 0, 0, self._answered
         tokens = 0 if self._rules.tokens_per_minute is None else tokens_of(line)
@@ -197,14 +197,14 @@ class Runner:
         if self._in_a_row >= IN_A_ROW and silence >= (SILENCE if self._answered else SILENCE_AT_FIRST):
             self.stop(f"nothing was answered for {silence:.0f} s; the last failure: {self._why}")
 
-    async def _once(self, line: BatchLine, ticket: Ticket) -> Asked:
+    async def _once(self, line: BatchLine, ticket: Ticket) -> LineReport:
         """Ask a line once."""
         used: int | None = None
         try:
             async with asyncio.timeout(self._rules.timeout):
                 asked = await self._ask(line)
         except TimeoutError:
-            return Asked(outcome=LineOutcome(unanswered="timeout"), failure=_SLOW)
+            return LineReport(outcome=LineOutcome(unanswered="timeout"), failure=_SLOW)
         except Exception as error:  # noqa: BLE001  one line that hits a bug of ours must not take the others with it
             message = f"this line could not be asked: {whereabouts(error)}"
             return failed(line, Failure(kind="internal", message=message, futile=True))
@@ -217,7 +217,7 @@ class Runner:
             self._pace.end(self._clock(), ticket, used)
             self._tell()
 
-    def _learn(self, asked: Asked, ticket: Ticket) -> None:
+    def _learn(self, asked: LineReport, ticket: Ticket) -> None:
         if asked.failure is None:
             self._pace.passed()
         elif asked.failure.kind in _CROWDED:
@@ -243,7 +243,7 @@ class Runner:
     def _tell(self) -> None:
         self._changed.set()
 
-    def _take(self, task: Task, asked: Asked) -> None:
+    def _take(self, task: Task, asked: LineReport) -> None:
         """Write what became of a line."""
         line, mark = task
         try:

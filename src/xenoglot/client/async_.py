@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
-from xenoglot.client.call.execute import Calling, Raw, seconds
+from xenoglot.client.call.execute import CallExecutor, RawCall, seconds
 from xenoglot.client.call.messages import followed
-from xenoglot.client.call.open_upstream import Naming
-from xenoglot.client.call.retry import ONCE, USUAL, Tries, World
-from xenoglot.client.call.upstream_connection import Connection
+from xenoglot.client.call.open_upstream import UpstreamOptions
+from xenoglot.client.call.retry import ONCE, USUAL, ClientEnvironment, RetryLoop
+from xenoglot.client.call.upstream_connection import ClientUpstream
 from xenoglot.errors import ConfigurationError
 from xenoglot.policy.retry import Retry
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.http.timeouts import Deadlines
     from xenoglot.backends.wrappers.emulation_settings import Emulation
-    from xenoglot.client.call.attempt import Begun
+    from xenoglot.client.call.attempt import StartedAnswer
     from xenoglot.client.call.execute import OnLoss, Timeout
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.open_upstream import Upstream
@@ -78,16 +78,16 @@ class AsyncClient:
         text_syntax: str | None = None,
         emulate: Emulation | None = None,
         prices: Prices | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         """Make a client.
 
         Raises:
             ConfigurationError: there is no such provider or dialect, or a key or a setting is missing.
         """
-        connection = Connection(
+        connection = ClientUpstream(
             upstream,
-            Naming(dialect=dialect, key=key, key_env=key_env, headers=headers, settings=settings),
+            UpstreamOptions(dialect=dialect, key=key, key_env=key_env, headers=headers, settings=settings),
             model=model,
             deadlines=deadlines,
             proxy=proxy,
@@ -96,8 +96,8 @@ class AsyncClient:
         )
         if not isinstance(retry, Retry | None):
             raise ConfigurationError(f"`retry`: found a `{type(retry).__name__}`; expected a `Retry`")
-        tries = Tries(retry or (ONCE if connection.address is None else USUAL), world or World())
-        self._calling = Calling(connection, tries, on_loss, prices)
+        tries = RetryLoop(retry or (ONCE if connection.address is None else USUAL), world or ClientEnvironment())
+        self._calling = CallExecutor(connection, tries, on_loss, prices)
 
     async def complete(self, messages: Messages, **options: Unpack[Options]) -> Reply:
         """Return the whole answer to `messages`.
@@ -115,7 +115,7 @@ class AsyncClient:
             FailureError: as the stream is read: there is no answer, or no whole one. `LossError` as above.
         """
 
-        async def begin() -> Begun:
+        async def begin() -> StartedAnswer:
             return await self._calling.begin(await self._calling.wanted(messages, options, stream=True))
 
         return AsyncReplyStream(begin, self._calling.reply, seconds(options.get("timeout")))
@@ -190,7 +190,7 @@ class AsyncClient:
         Raises:
             FailureError: there is none. `LossError` as above.
         """
-        return await self._calling.raw(Raw(body, dialect, headers, timeout))
+        return await self._calling.raw(RawCall(body, dialect, headers, timeout))
 
     def raw_stream(
         self,
@@ -201,7 +201,7 @@ class AsyncClient:
         timeout: Timeout = None,
     ) -> AsyncItems[JSONObject]:
         """Return the same as a stream of the dialect's events, each as JSON; what is no JSON (`[DONE]`) is left out."""
-        asked = Raw(body, dialect, headers, timeout)
+        asked = RawCall(body, dialect, headers, timeout)
         return AsyncItems(lambda: self._calling.raw_begin(asked), seconds(timeout))
 
     async def run(self, messages: Messages, tools: Sequence[AnyTool], **options: Any) -> RunResult:  # noqa: ANN401  those of `running`

@@ -24,10 +24,10 @@ PATIENCE: Final = 10.0
 
 CLOSED = "the client was closed"
 
-_open: weakref.WeakSet[Portal] = weakref.WeakSet()
+_open: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
-class Portal:
+class LoopThread:
     """Runs coroutines in a loop of its own; `end` is awaited there at last."""
 
     def __init__(self, end: Callable[[], Awaitable[None]]) -> None:

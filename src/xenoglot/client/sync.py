@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from xenoglot.client.async_ import UNMOVED, AsyncClient
-from xenoglot.client.loop_thread import Portal
+from xenoglot.client.loop_thread import LoopThread
 from xenoglot.client.sync_streams import Items, ReplyStream
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.open_upstream import Upstream
     from xenoglot.client.call.options import ModelOptions, Options
-    from xenoglot.client.call.retry import World
+    from xenoglot.client.call.retry import ClientEnvironment
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
@@ -66,7 +66,7 @@ class Client:
         text_syntax: str | None = None,
         emulate: Emulation | None = None,
         prices: Prices | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         """Make a client.
 
@@ -193,7 +193,7 @@ class Client:
         portal, client = self._here()
         return portal.call(lambda: ask(client))
 
-    def _here(self) -> tuple[Portal, AsyncClient]:
+    def _here(self) -> tuple[LoopThread, AsyncClient]:
         """Return what belongs to this process."""
         if self._portal.foreign:
             _inherited.append((self._portal, self._client))
@@ -201,7 +201,7 @@ class Client:
             self._portal = self._opened()
         return self._portal, self._client
 
-    def _opened(self) -> Portal:
-        portal = Portal(self._client.aclose)
+    def _opened(self) -> LoopThread:
+        portal = LoopThread(self._client.aclose)
         weakref.finalize(self, portal.leave).atexit = False  # then every portal is waited for
         return portal

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from xenoglot.client.call.answer_stream import LEFT
-from xenoglot.client.thread_stream import Pump
+from xenoglot.client.thread_stream import ThreadStream
 from xenoglot.model.events import Event, TextDelta
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
-    from xenoglot.client.loop_thread import Portal
+    from xenoglot.client.loop_thread import LoopThread
     from xenoglot.client.results.result import Reply
     from xenoglot.model.response import Response
 
@@ -30,11 +30,11 @@ class Items(Generic[Item]):
     lives as long as it does.
     """
 
-    def __init__(self, portal: Portal, items: AsyncItems[Item], owner: object = None) -> None:
+    def __init__(self, portal: LoopThread, items: AsyncItems[Item], owner: object = None) -> None:
         self._portal = portal
         self._owner = owner
         self._inner = items
-        self._pump = Pump(portal, items)
+        self._pump = ThreadStream(portal, items)
         self._ready: deque[Item] = deque()
         self._begun = False
         self._over = False
@@ -96,7 +96,7 @@ class ReplyStream(Items[Event]):
         reply = stream.reply()
     """
 
-    def __init__(self, portal: Portal, items: AsyncReplyStream, owner: object = None) -> None:
+    def __init__(self, portal: LoopThread, items: AsyncReplyStream, owner: object = None) -> None:
         super().__init__(portal, items, owner)
         self._stream = items
 

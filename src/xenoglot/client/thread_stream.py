@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.client.call.answer_stream import AsyncItems
-    from xenoglot.client.loop_thread import Portal
+    from xenoglot.client.loop_thread import LoopThread
 
 Item = TypeVar("Item")
 
@@ -20,13 +20,13 @@ AHEAD: Final = 64
 """Batches that a stream is ahead of who iterates, before its upstream has to wait."""
 
 
-class Pump(Generic[Item]):
+class ThreadStream(Generic[Item]):
     """Reads `items` to their end, and no further ahead than `AHEAD`.
 
     `start` and `aclose` are awaited in the loop of `portal`; `take` blocks, and is called from other threads.
     """
 
-    def __init__(self, portal: Portal, items: AsyncItems[Item]) -> None:
+    def __init__(self, portal: LoopThread, items: AsyncItems[Item]) -> None:
         self._portal = portal
         self._items = items
         self._taken: SimpleQueue[Sequence[Item] | BaseException] = SimpleQueue()

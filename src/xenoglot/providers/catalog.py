@@ -13,7 +13,7 @@ import msgspec
 
 from xenoglot import dialect_registry as dialects
 from xenoglot.codec.target import Target
-from xenoglot.entry_points import Entry, entries
+from xenoglot.entry_points import PluginEntry, entries
 from xenoglot.errors import ConfigurationError
 from xenoglot.providers.endpoint_urls import needed
 from xenoglot.providers.provider import Provider
@@ -39,7 +39,7 @@ def _own() -> dict[str, Path]:
 
 
 @cache
-def _entries() -> dict[str, Entry]:
+def _entries() -> dict[str, PluginEntry]:
     return entries(GROUP)
 
 
@@ -125,7 +125,7 @@ def target_of(*quirks: JSONObject) -> Target:
         raise ConfigurationError(f"`quirks`: {error}") from None
 
 
-def _loaded(entry: Entry) -> Provider:
+def _loaded(entry: PluginEntry) -> Provider:
     try:
         row = entry.load()
     except Exception as error:
@@ -137,7 +137,7 @@ def _loaded(entry: Entry) -> Provider:
     return checked(row, _told(entry))
 
 
-def _told(entry: Entry) -> str:
+def _told(entry: PluginEntry) -> str:
     of = "" if entry.package is None else f" of `{entry.package}`"
     return f"the entry point `{entry.name}`{of} (`{entry.value}`)"
 

@@ -41,7 +41,7 @@ RESULT_BYTES = 1024 * 1024
 """No more results are read at once than those with which so many bytes are passed."""
 
 
-class Request(NamedTuple):
+class BatchRow(NamedTuple):
     """One request of a batch: its place, the client's id for it, and its body."""
 
     number: int
@@ -49,7 +49,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Result(NamedTuple):
+class BatchResult(NamedTuple):
     """What became of a request, as its client is told, and what that took."""
 
     outcome: Outcome
@@ -113,7 +113,7 @@ class Batches:
         """Forget a batch, its requests and what came of it; return whether it was there."""
         return await self._database.write(delete(owner, name))
 
-    async def add(self, owner: str, name: str, requests: Sequence[Request]) -> bool:
+    async def add(self, owner: str, name: str, requests: Sequence[BatchRow]) -> bool:
         """Keep requests of a batch; return whether there is such a batch still."""
         return await self._database.write(_add(owner, name, requests))
 
@@ -125,11 +125,11 @@ class Batches:
         """Return the places and ids of requests without an outcome, in order, behind the place `after`."""
         return await self._database.read(_unanswered(owner, name, after, limit))
 
-    async def request(self, owner: str, name: str, number: int) -> Request | None:
+    async def request(self, owner: str, name: str, number: int) -> BatchRow | None:
         """Return one request, unless it has an outcome."""
         return await self._database.read(_request(owner, name, number))
 
-    async def settle(self, process: str, batch: Batch, request: Request, result: Result) -> bool:
+    async def settle(self, process: str, batch: Batch, request: BatchRow, result: BatchResult) -> bool:
         """Keep what became of a request; return whether the process still has the batch."""
         return await self._database.write(_settle(process, batch, request, result))
 
@@ -273,7 +273,7 @@ def delete(owner: str, name: str) -> Steps[bool]:
     return bool(rows)
 
 
-def _add(owner: str, name: str, requests: Sequence[Request]) -> Steps[bool]:
+def _add(owner: str, name: str, requests: Sequence[BatchRow]) -> Steps[bool]:
     rows = yield Statement(
         "UPDATE batch SET size = size + $3 WHERE owner = $1 AND id = $2 AND ended IS NULL RETURNING id",
         (owner, name, sum(ROW + len(one.name) + len(one.body) for one in requests)),
@@ -300,13 +300,13 @@ def _unanswered(owner: str, name: str, after: int, limit: int) -> Steps[list[tup
     return [(row[0], _text(row[1])) for row in rows]
 
 
-def _request(owner: str, name: str, number: int) -> Steps[Request | None]:
+def _request(owner: str, name: str, number: int) -> Steps[BatchRow | None]:
     rows = yield Statement(
         "SELECT number, name, request FROM batch_line"
         " WHERE owner = $1 AND batch = $2 AND number = $3 AND outcome IS NULL",
         (owner, name, number),
     )
-    return Request(rows[0][0], _text(rows[0][1]), rows[0][2]) if rows else None
+    return BatchRow(rows[0][0], _text(rows[0][1]), rows[0][2]) if rows else None
 
 
 _USED = ", ".join(
@@ -318,7 +318,7 @@ _USED = ", ".join(
 _MINE = "owner = $1 AND id = $2 AND process = $3 AND ended IS NULL"
 
 
-def _settle(process: str, batch: Batch, request: Request, result: Result) -> Steps[bool]:
+def _settle(process: str, batch: Batch, request: BatchRow, result: BatchResult) -> Steps[bool]:
     key, (outcome, line, usage) = (batch.owner, batch.id), result
     mine = yield Statement(f"UPDATE batch SET size = size WHERE {_MINE} RETURNING id", (*key, process))  # noqa: S608
     if not mine:

@@ -64,7 +64,7 @@ def _question(prompt: str, options: argparse.Namespace) -> Message:
     return Message(role="user", content=(*files, Text(text=prompt)))
 
 
-async def _answer(chosen: model_selection.Chosen, question: Message, options: argparse.Namespace) -> Reply:
+async def _answer(chosen: model_selection.ModelSelection, question: Message, options: argparse.Namespace) -> Reply:
     """Print the answer on standard output; return it."""
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.display.renderer import PlainRenderer  # noqa: PLC0415
@@ -86,7 +86,7 @@ async def _answer(chosen: model_selection.Chosen, question: Message, options: ar
 
 
 @contextmanager
-def _loading(chosen: model_selection.Chosen) -> Generator[None]:
+def _loading(chosen: model_selection.ModelSelection) -> Generator[None]:
     """Show that the embedded model is being loaded; the loader reports no progress."""
     from xenoglot.terminal.display.screen import supports_rich  # noqa: PLC0415  only this command needs it
 

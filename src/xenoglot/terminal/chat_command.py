@@ -69,7 +69,7 @@ def _conversation(options: argparse.Namespace, model: str | None) -> Conversatio
     return conversation
 
 
-async def _talk(chosen: model_selection.Chosen, conversation: Conversation, options: argparse.Namespace) -> int:
+async def _talk(chosen: model_selection.ModelSelection, conversation: Conversation, options: argparse.Namespace) -> int:
     from xenoglot.client.async_ import AsyncClient  # noqa: PLC0415  only this command needs them
     from xenoglot.terminal.chat import Chat  # noqa: PLC0415
     from xenoglot.terminal.display.frontend import frontend_of  # noqa: PLC0415

@@ -5,28 +5,28 @@ from __future__ import annotations
 from xenoglot.testing.cancellation import Interrupted, interrupt
 from xenoglot.testing.canned import BROKEN, CUT, END, SILENT, Answers, answered, answers, frames, polyglot, refusal
 from xenoglot.testing.client import AsyncRawClient, RawClient, RawReply
-from xenoglot.testing.connection import Connection
+from xenoglot.testing.connection import ScriptedConnection
 from xenoglot.testing.leaks import Baseline, LeakError
 from xenoglot.testing.raw_http import Received
 from xenoglot.testing.script import (
     Body,
     Close,
-    Deaf,
     Drip,
     End,
     Hang,
-    Head,
     Pause,
     Receive,
     Repeat,
+    RequestMatcher,
     Reset,
     Respond,
-    Rule,
+    ResponseHead,
+    ScriptRule,
     Send,
     Step,
     Steps,
-    Until,
-    When,
+    StopRead,
+    WaitEvent,
 )
 from xenoglot.testing.upstream import Upstream
 
@@ -40,12 +40,9 @@ __all__ = [
     "Baseline",
     "Body",
     "Close",
-    "Connection",
-    "Deaf",
     "Drip",
     "End",
     "Hang",
-    "Head",
     "Interrupted",
     "LeakError",
     "Pause",
@@ -54,15 +51,18 @@ __all__ = [
     "Receive",
     "Received",
     "Repeat",
+    "RequestMatcher",
     "Reset",
     "Respond",
-    "Rule",
+    "ResponseHead",
+    "ScriptRule",
+    "ScriptedConnection",
     "Send",
     "Step",
     "Steps",
-    "Until",
+    "StopRead",
     "Upstream",
-    "When",
+    "WaitEvent",
     "answered",
     "answers",
     "frames",

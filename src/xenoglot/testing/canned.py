@@ -21,14 +21,14 @@ from xenoglot.testing.script import (
     Close,
     End,
     Hang,
-    Head,
     Headers,
     Pause,
+    RequestMatcher,
     Reset,
     Respond,
-    Rule,
+    ResponseHead,
+    ScriptRule,
     Step,
-    When,
     anywhere,
 )
 
@@ -96,22 +96,22 @@ class Answers(Struct, frozen=True, kw_only=True):
         """
         frames = self.frames[:upto]
         sent = (b"".join(frames),) if together else frames
-        steps: list[Step] = [Head(headers=(("content-type", self.media_type), *headers))]
+        steps: list[Step] = [ResponseHead(headers=(("content-type", self.media_type), *headers))]
         for number, frame in enumerate(sent):
             if number and pause:
                 steps.append(Pause(pause))
             steps.append(Body(frame, split))
         return (*steps, *then)
 
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ScriptRule, ...]:
         """Return rules for a server that gives this answer to every question: a stream to who asks for one."""
-        stream = When(method="POST", path=self.stream_path, dialect=self.dialect, stream=True)
-        whole = When(method="POST", path=self.path)
-        listing = When(method="GET", path=self.models_path)
+        stream = RequestMatcher(method="POST", path=self.stream_path, dialect=self.dialect, stream=True)
+        whole = RequestMatcher(method="POST", path=self.path)
+        listing = RequestMatcher(method="GET", path=self.models_path)
         return (
-            Rule(steps=self.streamed(), when=stream),
-            Rule(steps=self.once(), when=whole),
-            Rule(steps=(Respond(headers=(JSON_TYPE,), body=self.models),), when=listing),
+            ScriptRule(steps=self.streamed(), when=stream),
+            ScriptRule(steps=self.once(), when=whole),
+            ScriptRule(steps=(Respond(headers=(JSON_TYPE,), body=self.models),), when=listing),
         )
 
 
@@ -195,7 +195,7 @@ def refusal(dialect: str, failure: Failure, headers: Headers = ()) -> Steps:
     return (Respond(status=status, headers=(JSON_TYPE, *headers), body=encode_json(body)),)
 
 
-def polyglot(**settings: object) -> tuple[Rule, ...]:
+def polyglot(**settings: object) -> tuple[ScriptRule, ...]:
     """Return rules for a server that gives the same answer in every dialect; `settings` are those of `answers`."""
     every = [answers(name, **settings) for name in names()]  # type: ignore[arg-type]  # checked there
     return tuple(rule for each in every for rule in each.rules())

@@ -61,7 +61,7 @@ class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chunks: tuple[tuple[float, int], ...] = ()
 
 
-class Exchange(Struct, kw_only=True):
+class RecordedExchange(Struct, kw_only=True):
     """One exchange: its `meta`, the `request` body and the answer's `body`."""
 
     meta: Meta
@@ -91,7 +91,7 @@ def _fits(path: str, pattern: str) -> bool:
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path) is not None
 
 
-def redacted(exchange: Exchange, secrets: Iterable[str]) -> Exchange:
+def redacted(exchange: RecordedExchange, secrets: Iterable[str]) -> RecordedExchange:
     """Return the exchange without secrets: those given, and those in the headers and the query that hold credentials.
 
     In bodies each byte of a secret becomes an asterisk, so that sizes and offsets stay.
@@ -104,7 +104,7 @@ def redacted(exchange: Exchange, secrets: Iterable[str]) -> Exchange:
             known |= {word for word in (value, *value.split()) if len(word) >= SHORTEST}
     known |= {found["secret"] for found in SECRET_PARAMETERS.finditer(meta.query) if len(found["secret"]) >= SHORTEST}
     hidden = sorted((secret.encode() for secret in known), key=len, reverse=True)
-    return Exchange(
+    return RecordedExchange(
         meta=msgspec.structs.replace(
             meta,
             path=_masked_text(meta.path, hidden),
@@ -118,7 +118,7 @@ def redacted(exchange: Exchange, secrets: Iterable[str]) -> Exchange:
     )
 
 
-def save(exchange: Exchange, folder: Path, number: int) -> Path:
+def save(exchange: RecordedExchange, folder: Path, number: int) -> Path:
     """Write an exchange into a folder of its own under `folder`; return that. Its meta comes last: then it is whole."""
     meta = exchange.meta
     words = _SAFE.sub("-", meta.path.lower()).strip("-")[-60:]
@@ -132,7 +132,7 @@ def save(exchange: Exchange, folder: Path, number: int) -> Path:
     return place
 
 
-def load(folder: Path) -> list[Exchange]:
+def load(folder: Path) -> list[RecordedExchange]:
     """Return the exchanges in the folders under `folder`, in the order of their names.
 
     Raises:
@@ -150,10 +150,10 @@ def encode_meta(meta: Meta) -> str:
     return _NOT_IN_TOML.sub(r"\\u007f", "\n".join(lines)) + "\n"
 
 
-def _load(folder: Path) -> Exchange:
+def _load(folder: Path) -> RecordedExchange:
     try:
         meta = msgspec.convert(tomllib.loads((folder / META).read_text(encoding="utf-8")), Meta)
-        exchange = Exchange(meta=meta, name=folder.name, request=_read(folder, ("request.json", "request.bin")))
+        exchange = RecordedExchange(meta=meta, name=folder.name, request=_read(folder, ("request.json", "request.bin")))
         exchange.body = _read(folder, ("response.json", "response.bin", *STREAMS.values()))
         if refusal := _read(folder, ("error.json",)):
             exchange.body = encode_json(_body_of(decode_json(refusal)))
@@ -174,7 +174,7 @@ def _body_of(error: JSON) -> JSON:
     return error.get("body") if isinstance(error, dict) else None
 
 
-def _answer_file(exchange: Exchange) -> str:
+def _answer_file(exchange: RecordedExchange) -> str:
     if exchange.streamed:
         return STREAMS[exchange.media_type]
     if _error(exchange) is not None:
@@ -182,7 +182,7 @@ def _answer_file(exchange: Exchange) -> str:
     return f"response.{_kind(exchange.body)}"
 
 
-def _error(exchange: Exchange) -> bytes | None:
+def _error(exchange: RecordedExchange) -> bytes | None:
     """Return a refusal as vectors hold it; `None` where it is none, or would not come back to the byte."""
     if exchange.meta.status < REFUSED or _kind(exchange.body) != "json":
         return None

@@ -54,7 +54,7 @@ class RawReply(Struct, kw_only=True):
         return decode_json(self.body)
 
 
-class Reading:
+class ResponseReader:
     """One response being read: `feed` what came, `fail` where the connection ended; `over` when there is no more."""
 
     def __init__(self, held: bytes = b"", *, bodiless: bool = False) -> None:
@@ -167,7 +167,7 @@ class RawClient:
 
     def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
         """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
-        reading = Reading(begun + self._held, bodiless=bodiless)
+        reading = ResponseReader(begun + self._held, bodiless=bodiless)
         while not reading.over:
             try:
                 reading.feed(self.read(count))
@@ -254,7 +254,7 @@ class AsyncRawClient:
 
     async def reply(self, *, count: int = READ_BYTES, bodiless: bool = False, begun: bytes = b"") -> RawReply:
         """Return the next response, read `count` bytes at a time; `begun` is what of it was read already."""
-        reading = Reading(begun + self._held, bodiless=bodiless)
+        reading = ResponseReader(begun + self._held, bodiless=bodiless)
         while not reading.over:
             try:
                 reading.feed(await self.read(count))

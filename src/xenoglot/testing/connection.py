@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xenoglot.testing.raw_http import Received
-    from xenoglot.testing.script import Rule, Steps
+    from xenoglot.testing.script import ScriptRule, Steps
 
 SENT_KEPT = 1 << 20
 """Bytes of what was sent that are kept to be looked at; beyond that they are only counted."""
@@ -31,7 +31,7 @@ class Stage(Protocol):
     greeting: Steps
     half_close: bool
 
-    def choose(self, request: Received, *, whole: bool) -> Rule | None:
+    def choose(self, request: Received, *, whole: bool) -> ScriptRule | None:
         """Return the rule for a request; with `whole` false only one that wants to see no body."""
         ...
 
@@ -44,7 +44,7 @@ class Stage(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class ScriptedConnection(asyncio.Protocol):
     """A connection that was accepted. Times are seconds of `time.monotonic`."""
 
     def __init__(self, stage: Stage, number: int) -> None:
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
             request, rule = await self._next()
             over = await self._answer(request, rule)
 
-    async def _next(self) -> tuple[Received, Rule | None]:
+    async def _next(self) -> tuple[Received, ScriptRule | None]:
         """Wait for a request, and choose what it is answered with."""
         while not self._reader.headed:
             await self._more()
@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
     def _take(self) -> Received:
         return self._reader.received(time.monotonic())
 
-    async def _answer(self, request: Received, rule: Rule | None) -> bool:
+    async def _answer(self, request: Received, rule: ScriptRule | None) -> bool:
         """Play the answer; return whether the connection is over."""
         player = Player(self)
         if rule is not None:
@@ -220,11 +220,11 @@ class Connection(asyncio.Protocol):
 _ENDINGS = {"fin": "the client closed", "reset": "the client reset", "ours": "the script closed"}
 
 
-def numbered(stage: Stage, connections: list[Connection]) -> Callable[[], Connection]:
+def numbered(stage: Stage, connections: list[ScriptedConnection]) -> Callable[[], ScriptedConnection]:
     """Return what makes the connections of a server."""
 
-    def make() -> Connection:
-        connections.append(Connection(stage, len(connections) + 1))
+    def make() -> ScriptedConnection:
+        connections.append(ScriptedConnection(stage, len(connections) + 1))
         return connections[-1]
 
     return make

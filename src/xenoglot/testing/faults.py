@@ -12,7 +12,20 @@ from xenoglot.dialect_registry import get
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.failure import Failure
 from xenoglot.testing.canned import BROKEN, CUT, END, JSON_TYPE, SILENT, Answers, answers, refusal
-from xenoglot.testing.script import Body, Close, Drip, Hang, Head, Repeat, Reset, Respond, Rule, Send, Steps, When
+from xenoglot.testing.script import (
+    Body,
+    Close,
+    Drip,
+    Hang,
+    Repeat,
+    RequestMatcher,
+    Reset,
+    Respond,
+    ResponseHead,
+    ScriptRule,
+    Send,
+    Steps,
+)
 
 if TYPE_CHECKING:
     from xenoglot.model.failure import FailureKind
@@ -42,7 +55,7 @@ def _half(answer: Answers, *, streamed: bool, then: Steps) -> Steps:
     if streamed:
         return answer.streamed(upto=len(answer.frames) // 2, then=then)
     half = answer.body[: len(answer.body) // 2]
-    return (Head(headers=(JSON_TYPE,), length=len(answer.body)), Body(half), *then)
+    return (ResponseHead(headers=(JSON_TYPE,), length=len(answer.body)), Body(half), *then)
 
 
 def _early(answer: Answers, streamed: bool) -> Steps:  # noqa: FBT001 - as `Fault.steps` is called
@@ -59,7 +72,7 @@ def _spoilt(answer: Answers, data: bytes, *, streamed: bool) -> Steps:
     middle = len(answer.frames) // 2
     frame = answer.frames[middle]
     brace = frame.rindex(b"{") + 1
-    head = Head(headers=(("content-type", answer.media_type),))
+    head = ResponseHead(headers=(("content-type", answer.media_type),))
     spoilt = (*answer.frames[:middle], frame[:brace] + data + frame[brace:], *answer.frames[middle + 1 :])
     return (head, *map(Body, spoilt), *END)
 
@@ -133,21 +146,21 @@ def fault(name: str, dialect: str, *, streamed: bool) -> Steps:
     return found.steps(answers(dialect), streamed)
 
 
-def faulty(name: str, dialect: str) -> tuple[Rule, ...]:
+def faulty(name: str, dialect: str) -> tuple[ScriptRule, ...]:
     """Return rules for a server of `dialect` all of whose answers have the fault `name`.
 
     Raises:
         ConfigurationError: as above.
     """
     stream, whole, listing = answers(dialect).rules()
-    streamed = Rule(steps=fault(name, dialect, streamed=True), when=stream.when)
-    return (streamed, Rule(steps=fault(name, dialect, streamed=False), when=whole.when), listing)
+    streamed = ScriptRule(steps=fault(name, dialect, streamed=True), when=stream.when)
+    return (streamed, ScriptRule(steps=fault(name, dialect, streamed=False), when=whole.when), listing)
 
 
 MARK = b"fault:"
 
 
-def by_request(dialect: str) -> tuple[Rule, ...]:
+def by_request(dialect: str) -> tuple[ScriptRule, ...]:
     """Return rules for a server of `dialect` that has any fault on demand: that of which a request says `fault:NAME!`.
 
     Other requests are answered well.
@@ -163,7 +176,7 @@ def by_request(dialect: str) -> tuple[Rule, ...]:
         return steps
 
     return (
-        Rule(steps=made(True), when=stream.when),  # noqa: FBT003 - as above
-        Rule(steps=made(False), when=When(method="POST", path=whole.when.path)),  # noqa: FBT003 - as above
+        ScriptRule(steps=made(True), when=stream.when),  # noqa: FBT003 - as above
+        ScriptRule(steps=made(False), when=RequestMatcher(method="POST", path=whole.when.path)),  # noqa: FBT003 - as above
         listing,
     )

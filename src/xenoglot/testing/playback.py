@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Protocol
 from xenoglot.testing.script import (
     Body,
     Close,
-    Deaf,
     Drip,
     End,
     Hang,
-    Head,
     Pause,
     Receive,
     Repeat,
     Respond,
+    ResponseHead,
     Send,
-    Until,
+    StopRead,
+    WaitEvent,
     pieces,
 )
 
@@ -89,7 +89,7 @@ class Player:
                 await self._segments(pieces(data, split))
             case Body(data=data, split=split):
                 await self._body(data, split)
-            case Head():
+            case ResponseHead():
                 self._chunked = step.chunked and step.length is None
                 self._until_close = not step.chunked and step.length is None
                 self._compressor = None if step.coding is None else zlib.compressobj(wbits=WINDOW_BITS[step.coding])
@@ -110,13 +110,13 @@ class Player:
         match step:
             case Pause(seconds=seconds):
                 await asyncio.sleep(seconds)
-            case Until(event=event):
+            case WaitEvent(event=event):
                 await self._wire.released(event)
             case Receive(count=count):
                 await self._wire.received(count)
             case Repeat(steps=steps, times=times):
                 await self._repeat(steps, times)
-            case Deaf():
+            case StopRead():
                 self._wire.deafen()
             case _:
                 await self._finish(step)
@@ -171,7 +171,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
-def encode_head(head: Head) -> bytes:
+def encode_head(head: ResponseHead) -> bytes:
     """Return the bytes of a head."""
     framing: list[tuple[str, str]] = []
     if head.length is not None:

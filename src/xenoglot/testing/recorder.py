@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from xenoglot.backends.http.client import Transport, TransportError
 from xenoglot.backends.http.http1 import OURS
 from xenoglot.backends.urls import endpoint
-from xenoglot.testing.cassette import Exchange, Meta, dialect_at, redacted, save
+from xenoglot.testing.cassette import Meta, RecordedExchange, dialect_at, redacted, save
 from xenoglot.testing.playback import chunk, encode_head
 from xenoglot.testing.raw_http import MessageReader
-from xenoglot.testing.script import Head
+from xenoglot.testing.script import ResponseHead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,13 +102,13 @@ class Recorder:
         await writer.drain()
         return whole and (request.header("connection") or "").lower() != "close"
 
-    async def _answer(self, request: Received, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
+    async def _answer(self, request: Received, writer: asyncio.StreamWriter, exchange: RecordedExchange) -> bool:
         url = endpoint(self._base_url, request.path, request.query)
         headers = [(name, value) for name, value in request.headers if name not in HOP_BY_HOP]
         try:
             reply = await self._transport.send(request.method, url, headers, request.body)
         except TransportError as error:
-            writer.write(encode_head(Head(status=BAD_GATEWAY, length=0)))
+            writer.write(encode_head(ResponseHead(status=BAD_GATEWAY, length=0)))
             self._say(f"{request.method} {request.path}: {error}")
             return True
         try:
@@ -118,7 +118,7 @@ class Recorder:
         finally:
             await reply.aclose()
 
-    def _keep(self, exchange: Exchange) -> None:
+    def _keep(self, exchange: RecordedExchange) -> None:
         self._count += 1
         clean = redacted(exchange, self._secrets)
         place = save(clean, self._folder, self._count)
@@ -128,7 +128,7 @@ class Recorder:
         )
 
 
-def _begun(request: Received) -> Exchange:
+def _begun(request: Received) -> RecordedExchange:
     dialect = dialect_at(request.path) if request.method == "POST" else None
     meta = Meta(
         method=request.method,
@@ -138,16 +138,18 @@ def _begun(request: Received) -> Exchange:
         ending="cut",
         request_headers=request.headers,
     )
-    return Exchange(meta=meta, request=request.body)
+    return RecordedExchange(meta=meta, request=request.body)
 
 
-async def _relay(reply: UpstreamResponse, request: Received, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
+async def _relay(
+    reply: UpstreamResponse, request: Received, writer: asyncio.StreamWriter, exchange: RecordedExchange
+) -> bool:
     """Pass the answer on, read by read, and note each."""
     loop = asyncio.get_running_loop()
     headers = tuple((name, value) for name, value in reply.headers if name not in HOP_BY_HOP)
     length = reply.header("content-length")
     coded = reply.header("content-encoding") is not None  # then it is decoded here, and of another length
-    head = Head(status=reply.status, headers=headers, length=int(length) if length and not coded else None)
+    head = ResponseHead(status=reply.status, headers=headers, length=int(length) if length and not coded else None)
     writer.write(encode_head(head))
     body, chunks = bytearray(), []
     ending = "cut"

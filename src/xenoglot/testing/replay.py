@@ -20,7 +20,7 @@ from xenoglot.errors import XenoglotError
 from xenoglot.model.failure import Failure
 from xenoglot.model.fold import fold
 from xenoglot.testing.cassette import REFUSED
-from xenoglot.testing.script import Body, Close, End, Head, Pause, Rule, When, canonical
+from xenoglot.testing.script import Body, Close, End, Pause, RequestMatcher, ResponseHead, ScriptRule, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from xenoglot.codec.dialect import Dialect
     from xenoglot.model.json import JSON
     from xenoglot.model.request import Request
-    from xenoglot.testing.cassette import Exchange
+    from xenoglot.testing.cassette import RecordedExchange
     from xenoglot.testing.script import Step, Steps
 
 SHOWN = 200
 """Characters of a difference that are told."""
 
 
-def replayed(exchanges: Sequence[Exchange], *, timing: bool = False) -> tuple[Rule, ...]:
+def replayed(exchanges: Sequence[RecordedExchange], *, timing: bool = False) -> tuple[ScriptRule, ...]:
     """Return rules that answer each request as it was answered: by its method, path and what its body means.
 
     Of several equal requests each gets its own answer, in their order, and the last one for ever. With `timing` the
@@ -43,7 +43,7 @@ def replayed(exchanges: Sequence[Exchange], *, timing: bool = False) -> tuple[Ru
     """
     keys = [_key(exchange) for exchange in exchanges]
     return tuple(
-        Rule(
+        ScriptRule(
             steps=steps(exchange, timing=timing),
             when=keys[index],
             times=1 if keys[index] in keys[index + 1 :] else None,
@@ -53,12 +53,12 @@ def replayed(exchanges: Sequence[Exchange], *, timing: bool = False) -> tuple[Ru
     )
 
 
-def steps(exchange: Exchange, *, timing: bool = False) -> Steps:
+def steps(exchange: RecordedExchange, *, timing: bool = False) -> Steps:
     """Return the steps of a recorded answer, read by read."""
     meta = exchange.meta
     told = [(name, value) for name, value in meta.headers if name not in {"content-length", "content-encoding"}]
     length = None if exchange.streamed or meta.ending == "cut" else len(exchange.body)
-    made: list[Step] = [Head(status=meta.status, headers=tuple(told), length=length)]
+    made: list[Step] = [ResponseHead(status=meta.status, headers=tuple(told), length=length)]
     at = 0
     for (before, _), (seconds, size) in pairwise(((0.0, 0), *meta.chunks)):
         if timing:
@@ -70,7 +70,7 @@ def steps(exchange: Exchange, *, timing: bool = False) -> Steps:
     return (*made, Close() if meta.ending == "cut" else End())
 
 
-def recheck(exchange: Exchange) -> Iterator[str]:
+def recheck(exchange: RecordedExchange) -> Iterator[str]:
     """Read and write again what was recorded, by the codecs of its dialect; yield what differs, a line each."""
     meta = exchange.meta
     if not meta.dialect:
@@ -85,16 +85,16 @@ def recheck(exchange: Exchange) -> Iterator[str]:
             yield f"{what}: {difference}"
 
 
-def _checks(exchange: Exchange) -> tuple[tuple[str, Callable[[Exchange, Dialect], str | None]], ...]:
+def _checks(exchange: RecordedExchange) -> tuple[tuple[str, Callable[[RecordedExchange, Dialect], str | None]], ...]:
     """Return what can be compared; a request that was refused may be none of the dialect."""
     if exchange.meta.status >= REFUSED:
         return (("error", _answer),)
     return (("request", _request), ("stream", _stream) if exchange.streamed else ("response", _answer))
 
 
-def _key(exchange: Exchange) -> When:
+def _key(exchange: RecordedExchange) -> RequestMatcher:
     meta = exchange.meta
-    return When(method=meta.method, path=_literal(meta.path), body=canonical(exchange.request))
+    return RequestMatcher(method=meta.method, path=_literal(meta.path), body=canonical(exchange.request))
 
 
 def _literal(path: str) -> str:
@@ -102,12 +102,12 @@ def _literal(path: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in path)
 
 
-def _asked(exchange: Exchange, dialect: Dialect) -> Request:
+def _asked(exchange: RecordedExchange, dialect: Dialect) -> Request:
     said = informed(decode_json(exchange.request), exchange.meta.path, _variables(exchange, dialect), dialect)
     return dialect.decode_request(said)
 
 
-def _variables(exchange: Exchange, dialect: Dialect) -> dict[str, str]:
+def _variables(exchange: RecordedExchange, dialect: Dialect) -> dict[str, str]:
     """Return what stands in the path in place of the model's name."""
     if "{model}" not in dialect.path:
         return {}
@@ -115,14 +115,14 @@ def _variables(exchange: Exchange, dialect: Dialect) -> dict[str, str]:
     return {"model": exchange.meta.path.partition(before)[2].rpartition(":")[0]}
 
 
-def _request(exchange: Exchange, dialect: Dialect) -> str | None:
+def _request(exchange: RecordedExchange, dialect: Dialect) -> str | None:
     losses = Losses()
     home = dialect.encode_request(_asked(exchange, dialect), losses, Target())
     _, _, body = addressed(home, dialect)
     return _difference(decode_json(exchange.request), body)
 
 
-def _answer(exchange: Exchange, dialect: Dialect) -> str | None:
+def _answer(exchange: RecordedExchange, dialect: Dialect) -> str | None:
     body = decode_json(exchange.body)
     if exchange.meta.status >= REFUSED:
         status, again = dialect.encode_error(dialect.decode_error(exchange.meta.status, body))
@@ -132,7 +132,7 @@ def _answer(exchange: Exchange, dialect: Dialect) -> str | None:
     )
 
 
-def _stream(exchange: Exchange, dialect: Dialect) -> str | None:
+def _stream(exchange: RecordedExchange, dialect: Dialect) -> str | None:
     """Compare the answer that a stream makes with the one that it makes when it is written again."""
     decoder = Pipeline(dialect.framing.decoder(), dialect.stream_decoder(), Grammar())
     events = list(through((exchange.body,), decoder))

@@ -33,7 +33,7 @@ class Respond(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", t
     split: Split = 0
 
 
-class Head(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="head"):
+class ResponseHead(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="head"):
     """The head of a response whose body the next steps write.
 
     The body is `chunked`, or of the `length` that is said here, or neither: then the end of the connection ends it.
@@ -81,7 +81,7 @@ class Pause(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag
     seconds: float
 
 
-class Until(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="until"):
+class WaitEvent(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="until"):
     """Nothing, until somebody calls `release(event)` on the server."""
 
     event: str
@@ -93,7 +93,7 @@ class Receive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", t
     count: int = 1
 
 
-class Deaf(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="deaf"):
+class StopRead(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="deaf"):
     """Read no more: what the client goes on sending stays in the kernel's buffers, until they are full."""
 
 
@@ -117,14 +117,27 @@ class Repeat(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", ta
 
 
 Step: TypeAlias = (
-    Respond | Head | Body | End | Send | Drip | Pause | Until | Receive | Deaf | Hang | Close | Reset | Repeat
+    Respond
+    | ResponseHead
+    | Body
+    | End
+    | Send
+    | Drip
+    | Pause
+    | WaitEvent
+    | Receive
+    | StopRead
+    | Hang
+    | Close
+    | Reset
+    | Repeat
 )
 Steps: TypeAlias = tuple[Step, ...]
 Made: TypeAlias = Callable[["Received"], Sequence[Step]]
 """Steps that depend on the request."""
 
 
-class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestMatcher(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which requests are meant: those of which all that is said here is true.
 
     `path` may have the wildcards of a shell. `contains` stands somewhere in the body; `body` is all of it, as
@@ -155,7 +168,7 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class ScriptRule(Struct, frozen=True, kw_only=True):
     """Steps for the requests that `when` means, so many `times` (`None`: always).
 
     Of a server's rules the first counts that means the request and has not been used up. With `reads` at `head` the
@@ -163,7 +176,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     """
 
     steps: Steps | Made
-    when: When = When()
+    when: RequestMatcher = RequestMatcher()
     times: int | None = None
     reads: Literal["all", "head"] = "all"
 

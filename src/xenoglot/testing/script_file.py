@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.testing.canned import BROKEN, CUT, END, SILENT, answers, polyglot
-from xenoglot.testing.script import Headers, Rule, Split, Step, Steps, When
+from xenoglot.testing.script import Headers, RequestMatcher, ScriptRule, Split, Step, Steps
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
@@ -34,7 +34,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
     arguments: str = "{}"
 
 
-class ReadyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnswerRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A ready answer: what it says (see `answers`), and how its stream comes (see `Answers.streamed`)."""
 
     dialect: str
@@ -53,13 +53,13 @@ class RuleRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[rule]]`: `steps`, or a ready `answer` that is streamed to who asks for a stream."""
 
     steps: Steps = ()
-    answer: ReadyAnswer | None = None
-    when: When = When()
+    answer: AnswerRow | None = None
+    when: RequestMatcher = RequestMatcher()
     times: int | None = None
     reads: Literal["all", "head"] = "all"
 
 
-class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The table `[server]`: where it listens, and whether it does."""
 
     host: str = "127.0.0.1"
@@ -71,10 +71,10 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ScriptFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file. Without rules every dialect is answered."""
 
-    server: Server = Server()
+    server: ServerTable = ServerTable()
     rule: tuple[RuleRow, ...] = field(default=())
 
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ScriptRule, ...]:
         """Return the rules of the server.
 
         Raises:
@@ -113,9 +113,9 @@ def read(text: str, folder: Path) -> ScriptFile:
         raise ConfigurationError(f"{error}; expected one of {', '.join(known)}" if known else str(error)) from None
 
 
-def _rules(row: RuleRow) -> tuple[Rule, ...]:
+def _rules(row: RuleRow) -> tuple[ScriptRule, ...]:
     if row.answer is None:
-        return (Rule(steps=row.steps, when=row.when, times=row.times, reads=row.reads),)
+        return (ScriptRule(steps=row.steps, when=row.when, times=row.times, reads=row.reads),)
     ready = row.answer
     tool = None if ready.tool is None else (ready.tool.name, ready.tool.arguments)
     made = answers(ready.dialect, text=ready.text, reasoning=ready.reasoning, tool=tool, model=ready.model)
@@ -128,7 +128,7 @@ def _rules(row: RuleRow) -> tuple[Rule, ...]:
     return (*(_limited(rule, row) for rule in (stream, whole)), listing)
 
 
-def _limited(rule: Rule, row: RuleRow) -> Rule:
+def _limited(rule: ScriptRule, row: RuleRow) -> ScriptRule:
     """Return a rule of a ready answer with what its row says beside."""
     said = {name: value for name in ("method", "path", "contains") if (value := getattr(row.when, name)) is not None}
     return replace(rule, when=replace(rule.when, **said), times=row.times)

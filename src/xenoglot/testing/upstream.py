@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from msgspec.structs import replace
 
 from xenoglot.testing.connection import numbered
-from xenoglot.testing.script import Respond, Rule
+from xenoglot.testing.script import Respond, ScriptRule
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from xenoglot.testing.connection import Connection
+    from xenoglot.testing.connection import ScriptedConnection
     from xenoglot.testing.raw_http import Received
     from xenoglot.testing.script import Step, Steps
 
@@ -36,7 +36,9 @@ BACKLOG = 1024
 CROWD = 16
 """Connections that are tried to fill the queue of a server that accepts none."""
 
-NO_RULE = Rule(steps=(Respond(501, (("content-type", "text/plain"),), b"no rule of the script meets this request\n"),))
+NO_RULE = ScriptRule(
+    steps=(Respond(501, (("content-type", "text/plain"),), b"no rule of the script meets this request\n"),)
+)
 
 
 class Upstream:
@@ -50,7 +52,7 @@ class Upstream:
 
     def __init__(  # noqa: PLR0913  each is one thing that servers do
         self,
-        *rules: Rule | Sequence[Step],
+        *rules: ScriptRule | Sequence[Step],
         greeting: Steps = (),
         door: Door = "open",
         tls: ssl.SSLContext | None = None,
@@ -60,10 +62,10 @@ class Upstream:
         half_close: bool = False,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self.rules = tuple(rule if isinstance(rule, Rule) else Rule(steps=tuple(rule)) for rule in rules)
+        self.rules = tuple(rule if isinstance(rule, ScriptRule) else ScriptRule(steps=tuple(rule)) for rule in rules)
         self.greeting = greeting
         self.half_close = half_close and tls is None
-        self.connections: list[Connection] = []
+        self.connections: list[ScriptedConnection] = []
         self.port = port
         self._host = host
         self._door = door
@@ -88,9 +90,9 @@ class Upstream:
         """All requests, in the order in which they were read."""
         return list(self._received)
 
-    def script(self, *rules: Rule | Sequence[Step]) -> None:
+    def script(self, *rules: ScriptRule | Sequence[Step]) -> None:
         """Follow other rules from the next request on; what was recorded stays."""
-        self.rules = tuple(rule if isinstance(rule, Rule) else Rule(steps=tuple(rule)) for rule in rules)
+        self.rules = tuple(rule if isinstance(rule, ScriptRule) else ScriptRule(steps=tuple(rule)) for rule in rules)
         self._used = [0] * len(self.rules)
 
     def forget(self) -> None:
@@ -123,7 +125,7 @@ class Upstream:
             raise RuntimeError("`wait` is for `with Upstream(...)`; beside `async with`, await `until`")
         asyncio.run_coroutine_threadsafe(self.until(look), self._loop).result(timeout)
 
-    def choose(self, request: Received, *, whole: bool) -> Rule | None:
+    def choose(self, request: Received, *, whole: bool) -> ScriptRule | None:
         """Return the rule for `request`, and count it; where none is left, one that says so."""
         for index, rule in enumerate(self.rules):
             if rule.times is not None and self._used[index] >= rule.times:
@@ -138,7 +140,7 @@ class Upstream:
         self._received.append(request)
         return NO_RULE
 
-    def _chosen(self, index: int, rule: Rule, request: Received) -> Rule:
+    def _chosen(self, index: int, rule: ScriptRule, request: Received) -> ScriptRule:
         self._used[index] += 1
         request.rule = index
         self._received.append(request)
@@ -272,6 +274,6 @@ class _Thread:
             await self._stop.wait()
 
 
-def _may_meet(rule: Rule, request: Received) -> bool:
+def _may_meet(rule: ScriptRule, request: Received) -> bool:
     """Whether a request of which only the head is known may be meant."""
     return replace(rule.when, contains=None, body=None, stream=None).meets(request)

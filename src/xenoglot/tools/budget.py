@@ -43,7 +43,7 @@ class Budget(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"`budget.{name}`: found {value}; expected 0 or more, or `None`")
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class RunSpend(Struct, frozen=True, kw_only=True):
     """What was spent; `cost` is `None` where one of the answers has no known price."""
 
     input_tokens: int = 0
@@ -68,7 +68,7 @@ class Next(Struct, frozen=True, kw_only=True):
     token_cost: float = 0.0
 
 
-def answered(spent: Spent, usage: Usage, cost: float | None) -> Spent:
+def answered(spent: RunSpend, usage: Usage, cost: float | None) -> RunSpend:
     """Return what is spent behind one more answer; `usage` has no gaps in what a budget counts."""
     return replace(
         spent,
@@ -80,28 +80,28 @@ def answered(spent: Spent, usage: Usage, cost: float | None) -> Spent:
     )
 
 
-def spent_beside(spent: Spent, more: Spent) -> Spent:
+def spent_beside(spent: RunSpend, more: RunSpend) -> RunSpend:
     """Return what is spent with `more`, which was spent meanwhile: its seconds are counted already."""
-    return Spent(
+    return RunSpend(
         **{name: getattr(spent, name) + getattr(more, name) for name in _COUNTS},
         cost=None if spent.cost is None or more.cost is None else spent.cost + more.cost,
         seconds=spent.seconds,
     )
 
 
-def no_call_left(budget: Budget, spent: Spent) -> str | None:
+def no_call_left(budget: Budget, spent: RunSpend) -> str | None:
     """Return why no tool may be called any more, or `None`."""
     if budget.calls is not None and spent.calls >= budget.calls:
         return f"the budget of {budget.calls} tool calls is spent"
     return next(_spent(budget, spent), None)
 
 
-def no_answer_left(budget: Budget, spent: Spent, coming: Next) -> str | None:
+def no_answer_left(budget: Budget, spent: RunSpend, coming: Next) -> str | None:
     """Return why the model may not be asked any more, or `None`."""
     return next(_spent(budget, spent), None) or next(_too_much(budget, spent, coming), None)
 
 
-def tokens_left(budget: Budget, spent: Spent, coming: Next) -> int | None:
+def tokens_left(budget: Budget, spent: RunSpend, coming: Next) -> int | None:
     """Return how many tokens the next answer may have; `None` where nothing limits them."""
     left = [
         limit - used
@@ -116,7 +116,7 @@ def tokens_left(budget: Budget, spent: Spent, coming: Next) -> int | None:
     return max(1, min(left)) if left else None
 
 
-def seconds_left(budget: Budget, spent: Spent) -> float | None:
+def seconds_left(budget: Budget, spent: RunSpend) -> float | None:
     """Return how many seconds there are left; `None` where nothing limits them."""
     return None if budget.seconds is None else max(0.0, budget.seconds - spent.seconds)
 
@@ -133,7 +133,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
-def _spent(budget: Budget, spent: Spent) -> Iterator[str]:
+def _spent(budget: Budget, spent: RunSpend) -> Iterator[str]:
     """Yield each budget of which nothing is left."""
     for name, what in (
         ("model_calls", "calls of the model"),
@@ -153,7 +153,7 @@ def _spent(budget: Budget, spent: Spent) -> Iterator[str]:
             yield f"the budget of {budget.cost} is spent"
 
 
-def _too_much(budget: Budget, spent: Spent, coming: Next) -> Iterator[str]:
+def _too_much(budget: Budget, spent: RunSpend, coming: Next) -> Iterator[str]:
     """Yield each budget of which the next prompt alone would take more than is left."""
     for name, least in (("input_tokens", 0), ("total_tokens", 1)):  # an answer is a token at least
         limit = getattr(budget, name)

@@ -65,7 +65,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"`compaction.keep_turns`: found {self.keep_turns}; expected at least 1")
 
 
-class Cut(Struct, frozen=True, kw_only=True):
+class CompactionSplit(Struct, frozen=True, kw_only=True):
     """A transcript without its middle: what stands before, what is dropped, what stays behind."""
 
     head: tuple[Message, ...]
@@ -82,9 +82,9 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 def shortened(
     messages: Sequence[Message], keep_turns: int, target: int, size: Callable[[tuple[Message, ...]], int]
-) -> Cut:
+) -> CompactionSplit:
     """Return the mildest cut that brings `messages` to `target` by `size`; the hardest there is where none does."""
-    cut = Cut(head=tuple(messages), dropped=(), tail=())
+    cut = CompactionSplit(head=tuple(messages), dropped=(), tail=())
     if size(cut.head) <= target:
         return cut
     for cut in _cuts(messages, keep_turns):
@@ -137,7 +137,7 @@ def summary_request(request: Request, dropped: Sequence[Message], most: int) -> 
     )
 
 
-def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[Cut]:
+def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[CompactionSplit]:
     """Yield the cuts there are, the mildest first."""
     row = units(messages)
     first = next((at for at, unit in enumerate(row) if unit[0].role == "user"), 0)
@@ -152,10 +152,10 @@ def _cuts(messages: Sequence[Message], keep_turns: int) -> Iterator[Cut]:
     yield _cut([*row[:last], *(_noted(unit) for unit in row[last:])], first + 1, last)
 
 
-def _cut(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> Cut:
+def _cut(row: Sequence[tuple[Message, ...]], begin: int, end: int) -> CompactionSplit:
     middle = [message for unit in row[begin:end] for message in unit]
     kept = [message for message in middle if message.role in ("system", "developer")]
-    return Cut(
+    return CompactionSplit(
         head=(*(message for unit in row[:begin] for message in unit), *kept),
         dropped=tuple(message for message in middle if message.role not in ("system", "developer")),
         tail=tuple(message for unit in row[end:] for message in unit),

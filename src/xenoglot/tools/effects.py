@@ -17,11 +17,11 @@ from xenoglot.tools.tool import LocalTool
 from xenoglot.tools.tool_output import RESULT_LIMIT, ToolOutput
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class CallModel(Struct, frozen=True, kw_only=True):
     """Ask the model, for so many seconds at most; tell what comes as `ModelEvent`, unless it is `aside`.
 
     `tried` is how often the answer has broken off before, `wait` the seconds to wait for that first. The reaction is
-    `Asked`.
+    `ModelAnswer`.
     """
 
     request: Request
@@ -31,7 +31,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     wait: float = 0.0
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ModelAnswer(Struct, frozen=True, kw_only=True):
     """The answer; or why there is none, with what came of it before.
 
     `again` are the seconds after which one that broke off may be asked for again; `None`: it may not.
@@ -50,7 +50,7 @@ class Approve(Struct, frozen=True, kw_only=True):
     call: ToolCall
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class PreparedCall(Struct, frozen=True, kw_only=True):
     """A call that is to run, for so many seconds at most; `changed` are arguments that are not those of the model."""
 
     call: ToolCall
@@ -60,7 +60,7 @@ class Ready(Struct, frozen=True, kw_only=True):
     changed: bool = False
 
 
-class Settled(Struct, frozen=True, kw_only=True):
+class FinishedCall(Struct, frozen=True, kw_only=True):
     """A call that is not to run: its result is there."""
 
     call: ToolCall
@@ -74,23 +74,23 @@ class Execute(Struct, frozen=True, kw_only=True):
     by then says so.
     """
 
-    calls: tuple[Ready | Settled, ...]
+    calls: tuple[PreparedCall | FinishedCall, ...]
     round: int
     limit: int = RESULT_LIMIT
 
 
-class Tell(Struct, frozen=True, kw_only=True):
+class ReportEvent(Struct, frozen=True, kw_only=True):
     """Tell whoever looks on. The reaction is `None`."""
 
     event: RunEvent
 
 
-class Now(Struct, frozen=True, kw_only=True):
+class ReadClock(Struct, frozen=True, kw_only=True):
     """The reaction is how many seconds the run has taken."""
 
 
 class Cancelled(Struct, frozen=True, kw_only=True):
-    """The reaction to `Approve` and `Now` where the run is cancelled."""
+    """The reaction to `Approve` and `ReadClock` where the run is cancelled."""
 
 
-Effect: TypeAlias = Ask | Approve | Execute | Tell | Now
+Effect: TypeAlias = CallModel | Approve | Execute | ReportEvent | ReadClock

@@ -16,7 +16,7 @@ Order: TypeAlias = Literal["call", "result"]
 """As the model wrote the calls, or as their results come."""
 
 
-class Announcer:
+class EventOrder:
     """A stage over the events of calls that run beside each other: each end is held back until its turn has come."""
 
     def __init__(self, calls: Sequence[ToolCall], order: Order) -> None:

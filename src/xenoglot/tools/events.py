@@ -35,7 +35,7 @@ class RoundEnded(Struct, frozen=True, kw_only=True):
     response: Response
 
 
-class BrokenOff(Struct, frozen=True, kw_only=True):
+class AnswerAborted(Struct, frozen=True, kw_only=True):
     """The answer broke off, and is asked for again: what came of it is void, for nothing was done about it."""
 
     round: int
@@ -49,7 +49,7 @@ class Continued(Struct, frozen=True, kw_only=True):
     reason: Literal["length", "pause", "compaction"]
 
 
-class Added(Struct, frozen=True, kw_only=True):
+class MessagesAdded(Struct, frozen=True, kw_only=True):
     """Whole turns join the transcript."""
 
     messages: tuple[Message, ...]
@@ -63,13 +63,13 @@ class Compacted(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
 
 
-class ApprovalAsked(Struct, frozen=True, kw_only=True):
+class ApprovalRequested(Struct, frozen=True, kw_only=True):
     """Somebody is asked whether a call may run."""
 
     call: ToolCall
 
 
-class ApprovalGiven(Struct, frozen=True, kw_only=True):
+class ApprovalReceived(Struct, frozen=True, kw_only=True):
     """That is what was said."""
 
     call: ToolCall
@@ -108,12 +108,12 @@ RunEvent: TypeAlias = (
     RoundStarted
     | ModelEvent
     | RoundEnded
-    | BrokenOff
+    | AnswerAborted
     | Continued
-    | Added
+    | MessagesAdded
     | Compacted
-    | ApprovalAsked
-    | ApprovalGiven
+    | ApprovalRequested
+    | ApprovalReceived
     | CallStarted
     | CallProgress
     | CallEnded

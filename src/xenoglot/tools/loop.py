@@ -19,15 +19,24 @@ from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message, Request, Tool, ToolChoice
 from xenoglot.policy.prompt_estimate import estimate
 from xenoglot.tools.compaction import Compaction, answered, shortened, summary_request
-from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Settled, Tell
+from xenoglot.tools.effects import (
+    Approve,
+    CallModel,
+    Cancelled,
+    Execute,
+    FinishedCall,
+    ModelAnswer,
+    ReadClock,
+    ReportEvent,
+)
 from xenoglot.tools.events import (
-    Added,
-    ApprovalAsked,
-    ApprovalGiven,
-    BrokenOff,
+    AnswerAborted,
+    ApprovalReceived,
+    ApprovalRequested,
     CallEnded,
     Compacted,
     Continued,
+    MessagesAdded,
     RoundEnded,
     RoundStarted,
     RunEnded,
@@ -35,7 +44,7 @@ from xenoglot.tools.events import (
 from xenoglot.tools.loop_steps import CANCELLED, OVERFLOW, EndError, Steps, expect, overflows
 from xenoglot.tools.resolve_calls import Calls
 from xenoglot.tools.result import Outcome, RunResult
-from xenoglot.tools.spend import Account
+from xenoglot.tools.spend import SpendCounter
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import failed, result_of
 from xenoglot.tools.transcript import distinct, ids_in, is_cut, joined, relaxed, reminder, words
@@ -46,9 +55,9 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Loss
     from xenoglot.model.content import Part
     from xenoglot.model.response import Response
-    from xenoglot.tools.budget import Spent
-    from xenoglot.tools.effects import Ready
-    from xenoglot.tools.run_options import Rules
+    from xenoglot.tools.budget import RunSpend
+    from xenoglot.tools.effects import PreparedCall
+    from xenoglot.tools.run_options import RunOptions
     from xenoglot.tools.tool import LocalTool
     from xenoglot.tools.tool_output import ToolOutput
 
@@ -64,14 +73,14 @@ _REFUSED: Final = "the model, or a filter, declined"
 _KILLED: Final = "not run: the run ended before it came to this"
 
 
-class Flow:
+class ToolLoop:
     """One run; `steps` is the generator. `messages` can be looked at while it goes on.
 
     Raises:
         ConfigurationError: two tools have one name, or the request is none that a loop can go on from.
     """
 
-    def __init__(self, request: Request, tools: Sequence[LocalTool], rules: Rules) -> None:
+    def __init__(self, request: Request, tools: Sequence[LocalTool], rules: RunOptions) -> None:
         if request.prompt is not None or (request.sampling.n or 1) > 1:
             raise ConfigurationError("a tool loop goes on from one answer to turns: not from a `prompt`, nor from `n`")
         self._rules = rules
@@ -86,7 +95,7 @@ class Flow:
         self._messages = answered(request.messages, _KILLED)
         self._ids = ids_in(self._messages)
         self._choice = request.tool_choice
-        self._account = Account(rules)
+        self._account = SpendCounter(rules)
         self._window = rules.window
         self._response: Response | None = None
         self._losses: dict[Loss, None] = {}
@@ -101,11 +110,11 @@ class Flow:
         """Whether the last answer was asked for already."""
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunSpend:
         """What was spent so far."""
         return self._account.spent
 
-    def spend(self, more: Spent) -> None:
+    def spend(self, more: RunSpend) -> None:
         """Count what a tool has spent, too."""
         self._account.spend(more)
 
@@ -138,7 +147,7 @@ class Flow:
             failure=failure,
             losses=tuple(self._losses),
         )
-        yield Tell(event=RunEnded(result=result))
+        yield ReportEvent(event=RunEnded(result=result))
         return result
 
     def _run(self) -> Steps[None]:
@@ -151,7 +160,7 @@ class Flow:
 
     # --- one turn of the model
 
-    def _turn(self) -> Steps[Sequence[ToolCall | Settled]]:
+    def _turn(self) -> Steps[Sequence[ToolCall | FinishedCall]]:
         """Have the model say one turn, in as many answers as it takes; return its calls."""
         going: str | None = None
         for _ in range(MOST_PIECES):
@@ -168,7 +177,7 @@ class Flow:
             if not self._goes_on(reason, before, grown):
                 return (yield from self._said(grown, reason))
             self._partial, going = grown, reason
-            yield Tell(event=Continued(round=self._rounds, reason=cast("_Pause", reason)))
+            yield ReportEvent(event=Continued(round=self._rounds, reason=cast("_Pause", reason)))
         return (yield from self._said(self._partial, "length"))
 
     def _goes_on(self, reason: str, before: tuple[Part, ...], grown: tuple[Part, ...]) -> bool:
@@ -179,7 +188,7 @@ class Flow:
             return self._rules.continue_length and words(grown) != words(before)
         return reason in ("pause", "compaction")
 
-    def _said(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | Settled]]:
+    def _said(self, content: tuple[Part, ...], reason: str) -> Steps[Sequence[ToolCall | FinishedCall]]:
         """Add a turn that calls nothing; end the run where it is not the model that was done."""
         if content:
             yield from self._say(content)
@@ -193,14 +202,16 @@ class Flow:
             case _:
                 return ()
 
-    def _callable(self, calls: Sequence[ToolCall], reason: str) -> Sequence[ToolCall | Settled]:
+    def _callable(self, calls: Sequence[ToolCall], reason: str) -> Sequence[ToolCall | FinishedCall]:
         """Return the calls of an answer; those that were cut off are told so."""
         if reason == "refusal":
             raise EndError("refused", _REFUSED)
         if reason not in ("length", "context"):
             return calls
         told = failed("not run: your answer was cut off in the middle of this call; write a shorter one")
-        return [Settled(call=call, output=told) if is_cut(call, last=call is calls[-1]) else call for call in calls]
+        return [
+            FinishedCall(call=call, output=told) if is_cut(call, last=call is calls[-1]) else call for call in calls
+        ]
 
     def _ask(self, turn: tuple[Part, ...], *, reminded: bool) -> Steps[Response]:
         """Return one answer; `turn` is what the model has said of it before."""
@@ -214,25 +225,25 @@ class Flow:
             failure = asked.failure or Failure(kind="upstream", message="there was no answer in what came")
             raise EndError("failed", failure.message, failure)
         self._rounds += 1
-        yield Tell(event=RoundEnded(round=self._rounds, response=asked.response))
+        yield ReportEvent(event=RoundEnded(round=self._rounds, response=asked.response))
         return asked.response
 
-    def _round(self, begun: tuple[Message, ...]) -> Steps[Asked]:
+    def _round(self, begun: tuple[Message, ...]) -> Steps[ModelAnswer]:
         """Return what came of asking; an answer that breaks off is asked for again, as long as that is allowed."""
         request = replace(self._request, messages=(*self._messages, *begun), tool_choice=self._choice)
-        ask = Ask(request=request)
+        ask = CallModel(request=request)
         while True:
             ask = replace(ask, request=self._sized(request))
-            yield Tell(event=RoundStarted(round=self._rounds + 1))
+            yield ReportEvent(event=RoundStarted(round=self._rounds + 1))
             asked = yield from self._asked(ask)
             if asked.failure is None or asked.again is None:
                 return asked
-            yield Tell(event=BrokenOff(round=self._rounds + 1, failure=asked.failure))
+            yield ReportEvent(event=AnswerAborted(round=self._rounds + 1, failure=asked.failure))
             ask = replace(ask, tried=ask.tried + 1, wait=asked.again)
 
-    def _asked(self, ask: Ask) -> Steps[Asked]:
+    def _asked(self, ask: CallModel) -> Steps[ModelAnswer]:
         """Return what came of a request; what it took is counted."""
-        asked = expect(Asked, (yield replace(ask, seconds=self._account.seconds_left)))
+        asked = expect(ModelAnswer, (yield replace(ask, seconds=self._account.seconds_left)))
         self._losses.update(dict.fromkeys(asked.losses))
         if asked.response is not None:
             self._account.count(ask.request, asked.response)
@@ -261,7 +272,7 @@ class Flow:
 
     # --- the calls of one turn
 
-    def _answer(self, asked: Sequence[ToolCall | Settled]) -> Steps[None]:
+    def _answer(self, asked: Sequence[ToolCall | FinishedCall]) -> Steps[None]:
         """Run the calls, those beside each other that may, and add them with their results."""
         waiting = deque(asked)
         while waiting:
@@ -269,14 +280,14 @@ class Flow:
             for _ in group:
                 waiting.popleft()
             yield from self._check_time()
-            ready: list[Ready | Settled] = []
+            ready: list[PreparedCall | FinishedCall] = []
             for call in group:
-                ready.append((yield from self._prepared(call, sum(not isinstance(one, Settled) for one in ready))))
+                ready.append((yield from self._prepared(call, sum(not isinstance(one, FinishedCall) for one in ready))))
             calls = tuple(self._account.in_time(one) for one in ready)  # questions take time
             outputs = expect(tuple, (yield Execute(calls=calls, round=self._rounds, limit=self._rules.result_limit)))
             for one, output in zip(calls, outputs, strict=True):
                 self._outputs[one.call.id] = output
-                if not isinstance(one, Settled):
+                if not isinstance(one, FinishedCall):
                     self._calls.note(one.call, output)
                     self._ran += 1
                     self._account.call()
@@ -285,21 +296,21 @@ class Flow:
         if self._beyond is not None:
             yield from self._give_up("budget", self._beyond)
 
-    def _prepared(self, one: ToolCall | Settled, running: int) -> Steps[Ready | Settled]:
+    def _prepared(self, one: ToolCall | FinishedCall, running: int) -> Steps[PreparedCall | FinishedCall]:
         """Return the call as it can be run, or its result where it cannot."""
-        if isinstance(one, Settled):
+        if isinstance(one, FinishedCall):
             return one
         found = self._calls.ready(one)
-        if isinstance(found, Settled):
+        if isinstance(found, FinishedCall):
             return found
         if (reason := self._account.no_call_left(running)) is not None:
             self._beyond = reason
-            return Settled(call=one, output=failed(f"not run: {reason}"))
+            return FinishedCall(call=one, output=failed(f"not run: {reason}"))
         if not found.tool.needs_approval:
             return found
-        yield Tell(event=ApprovalAsked(call=one))
+        yield ReportEvent(event=ApprovalRequested(call=one))
         approval = expect(Approval, (yield Approve(call=one)))
-        yield Tell(event=ApprovalGiven(call=one, approval=approval))
+        yield ReportEvent(event=ApprovalReceived(call=one, approval=approval))
         yield from self._check_time()
         return self._calls.approved(found, approval)
 
@@ -315,7 +326,7 @@ class Flow:
                 output = outputs.get(call.id)
                 if output is None:
                     output = failed(note)
-                    yield Tell(event=CallEnded(call=call, output=output))
+                    yield ReportEvent(event=CallEnded(call=call, output=output))
                 results.append(Message(role="tool", content=(result_of(call, output),)))
         yield from self._add(message, *results)
 
@@ -341,11 +352,11 @@ class Flow:
 
     def _add(self, *messages: Message) -> Steps[None]:
         self._messages = (*self._messages, *messages)
-        yield Tell(event=Added(messages=messages))
+        yield ReportEvent(event=MessagesAdded(messages=messages))
 
     def _check_time(self) -> Steps[None]:
         """Look at the clock; where somebody has cancelled the run it ends here."""
-        now = yield Now()
+        now = yield ReadClock()
         if isinstance(now, Cancelled):
             raise EndError("cancelled", CANCELLED)
         self._account.tick(expect(float, now))
@@ -381,7 +392,7 @@ class Flow:
         if after >= weigh(self._messages):
             return False
         self._messages = messages
-        yield Tell(event=Compacted(before=size, after=after, messages=messages))
+        yield ReportEvent(event=Compacted(before=size, after=after, messages=messages))
         return True
 
     def _summary(self, dropped: Sequence[Message], target: int) -> Steps[str | None]:
@@ -391,7 +402,7 @@ class Flow:
             request = self._sized(request)
         except EndError:
             return None
-        asked = yield from self._asked(Ask(request=request, aside=True))
+        asked = yield from self._asked(CallModel(request=request, aside=True))
         if asked.failure is not None or asked.response is None or not asked.response.candidates:
             return None
         return words(asked.response.candidates[0].content).strip() or None

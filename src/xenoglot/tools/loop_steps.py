@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from xenoglot.model.failure import Failure
-from xenoglot.tools.effects import Asked, Cancelled, Effect
+from xenoglot.tools.effects import Cancelled, Effect, ModelAnswer
 
 if TYPE_CHECKING:
     from xenoglot.tools.result import Outcome
@@ -30,7 +30,7 @@ class EndError(Exception):
 OVERFLOW: Final = Failure(kind="context_overflow", message="the context window is full")
 
 
-def overflows(asked: Asked) -> bool:
+def overflows(asked: ModelAnswer) -> bool:
     """Return whether the prompt, or the prompt with the answer, was too long for the model."""
     if asked.failure is not None:
         return asked.failure.kind == "context_overflow"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.tools.arguments import read_arguments
-from xenoglot.tools.effects import Ready, Settled
+from xenoglot.tools.effects import FinishedCall, PreparedCall
 from xenoglot.tools.tool_output import failed, raised
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class Calls:
         self._last: tuple[tuple[str | None, str, str], ToolOutput] | None = None
         self._repeats = 0
 
-    def group(self, calls: Iterable[ToolCall | Settled], most: int) -> Sequence[ToolCall | Settled]:
+    def group(self, calls: Iterable[ToolCall | FinishedCall], most: int) -> Sequence[ToolCall | FinishedCall]:
         """Return the first of `calls` that may run beside each other, at most `most`, at least one."""
-        group: list[ToolCall | Settled] = []
+        group: list[ToolCall | FinishedCall] = []
         for call in calls:
-            tool = None if isinstance(call, Settled) else self._find(call)
+            tool = None if isinstance(call, FinishedCall) else self._find(call)
             if tool is not None and tool.exclusive and group:
                 break
             if _same(call, group) >= MOST_REPEATS:  # what comes of them is to be seen first
@@ -50,34 +50,34 @@ class Calls:
                 break
         return group
 
-    def ready(self, call: ToolCall) -> Ready | Settled:
+    def ready(self, call: ToolCall) -> PreparedCall | FinishedCall:
         """Return the call as it can run; where it cannot, what the model is told of that."""
         tool = self._find(call)
         if tool is None:
             names = ", ".join(f"`{name}`" for _, name in self._tools) or "none"
-            return Settled(call=call, output=failed(f"there is no tool `{call.name[:100]}`; there are: {names}"))
+            return FinishedCall(call=call, output=failed(f"there is no tool `{call.name[:100]}`; there are: {names}"))
         if self._repeats >= MOST_REPEATS and self._last is not None and self._last[0] == _key(call):
             told = f"not run: this very call was made {self._repeats} times in a row, each time with the same result"
-            return Settled(call=call, output=failed(f"{told}; do something else, or answer with what you have"))
+            return FinishedCall(call=call, output=failed(f"{told}; do something else, or answer with what you have"))
         try:
             arguments = read_arguments(call, tool.spec.parameters)
             tool.check(arguments)
         except BaseException as error:  # noqa: BLE001  a check is the tool's own code, and may do anything
-            return Settled(call=call, output=raised(error))
+            return FinishedCall(call=call, output=raised(error))
         seconds = self._time_limit if tool.time_limit is None else tool.time_limit
-        return Ready(call=call, tool=tool, arguments=arguments, seconds=seconds)
+        return PreparedCall(call=call, tool=tool, arguments=arguments, seconds=seconds)
 
-    def approved(self, ready: Ready, approval: Approval) -> Ready | Settled:
+    def approved(self, ready: PreparedCall, approval: Approval) -> PreparedCall | FinishedCall:
         """Return the call behind the approval: as it was, with other arguments, or refused."""
         if not approval.allowed:
             why = f": {approval.reason}" if approval.reason else ""
-            return Settled(call=ready.call, output=failed(f"not run: the user did not allow this call{why}"))
+            return FinishedCall(call=ready.call, output=failed(f"not run: the user did not allow this call{why}"))
         if approval.arguments is None:
             return ready
         try:
             ready.tool.check(approval.arguments)
         except BaseException as error:  # noqa: BLE001  as above
-            return Settled(call=ready.call, output=raised(error))
+            return FinishedCall(call=ready.call, output=raised(error))
         return replace(ready, arguments=approval.arguments, changed=True)
 
     def note(self, call: ToolCall, output: ToolOutput) -> None:
@@ -93,11 +93,11 @@ class Calls:
         return self._tools.get((call.namespace, call.name)) or self._tools.get((None, call.name))
 
 
-def _same(call: ToolCall | Settled, others: Sequence[ToolCall | Settled]) -> int:
+def _same(call: ToolCall | FinishedCall, others: Sequence[ToolCall | FinishedCall]) -> int:
     """Return how many of `others` are the very call."""
-    if isinstance(call, Settled):
+    if isinstance(call, FinishedCall):
         return 0
-    return sum(not isinstance(one, Settled) and _key(one) == _key(call) for one in others)
+    return sum(not isinstance(one, FinishedCall) and _key(one) == _key(call) for one in others)
 
 
 def _key(call: ToolCall) -> tuple[str | None, str, str]:

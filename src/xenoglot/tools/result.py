@@ -11,7 +11,7 @@ from xenoglot.model.content import Text
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message
 from xenoglot.model.response import Response, Usage
-from xenoglot.tools.budget import Spent
+from xenoglot.tools.budget import RunSpend
 
 Outcome: TypeAlias = Literal[
     "answered",  # the model was done
@@ -39,7 +39,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     rounds: int = 0
     calls: int = 0
     usage: Usage = Usage()
-    spent: Spent = Spent()
+    spent: RunSpend = RunSpend()
     failure: Failure | None = None
     losses: tuple[Loss, ...] = ()
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.response import Usage
-from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.tool_output import RESULT_LIMIT
 
@@ -17,13 +17,13 @@ Price: TypeAlias = Callable[[Usage, str, str | None], float | None]
 """What so many tokens of a model cost; `None` where nobody knows."""
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class RunOptions(Struct, frozen=True, kw_only=True):
     """How a run goes. `spent` was spent before it, `window` is what is known of the model's, `price` of its prices."""
 
     max_rounds: int = 16
     on_limit: Literal["end", "answer"] = "end"
     budget: Budget = Budget()
-    spent: Spent = Spent()
+    spent: RunSpend = RunSpend()
     parallel: bool = True
     time_limit: float | None = None
     result_limit: int = RESULT_LIMIT

@@ -20,14 +20,14 @@ from xenoglot.tools.budget import (
     sum_usage,
     tokens_left,
 )
-from xenoglot.tools.effects import Ready, Settled
+from xenoglot.tools.effects import FinishedCall, PreparedCall
 from xenoglot.tools.tool_output import failed
 
 if TYPE_CHECKING:
     from xenoglot.model.content import Part
     from xenoglot.model.response import Response
-    from xenoglot.tools.budget import Spent
-    from xenoglot.tools.run_options import Rules
+    from xenoglot.tools.budget import RunSpend
+    from xenoglot.tools.run_options import RunOptions
 
 
 LONGEST_ANSWER: Final = 4096
@@ -37,10 +37,10 @@ _SAMPLE: Final = 1000
 """Tokens by which the price of one is found."""
 
 
-class Account:
+class SpendCounter:
     """Counts; `spent` has estimates where a server tells nothing, `usage` only what was told."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RunOptions) -> None:
         self.spent = rules.spent
         self.usage = Usage()
         self._budget = rules.budget
@@ -68,7 +68,7 @@ class Account:
         """Note one call of a tool."""
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
 
-    def spend(self, more: Spent) -> None:
+    def spend(self, more: RunSpend) -> None:
         """Note what was spent beside this run, while it went on."""
         self.spent = spent_beside(self.spent, more)
 
@@ -76,13 +76,13 @@ class Account:
         """Return why no tool may be called beside `running` others, or `None`."""
         return no_call_left(self._budget, replace(self.spent, calls=self.spent.calls + running))
 
-    def in_time(self, call: Ready | Settled) -> Ready | Settled:
+    def in_time(self, call: PreparedCall | FinishedCall) -> PreparedCall | FinishedCall:
         """Return the call with no more seconds to run than are left; where there are none, its result says so."""
         left = self.seconds_left
-        if left is None or isinstance(call, Settled):
+        if left is None or isinstance(call, FinishedCall):
             return call
         if left == 0:
-            return Settled(call=call.call, output=failed(f"not run: {self.no_call_left(0)}"))
+            return FinishedCall(call=call.call, output=failed(f"not run: {self.no_call_left(0)}"))
         return replace(call, seconds=left if call.seconds is None else min(left, call.seconds))
 
     def sized(self, request: Request) -> Request | str:

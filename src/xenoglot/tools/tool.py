@@ -18,7 +18,7 @@ from xenoglot.tools.tool_output import ToolError, ToolOutput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Approval", "FunctionTool", "GivenTool", "LocalTool", "ToolContext", "ToolError", "ToolOutput", "tool"]
+__all__ = ["Approval", "FunctionTool", "LocalTool", "SchemaTool", "ToolContext", "ToolError", "ToolOutput", "tool"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,7 +33,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class LocalTool:
-    """A tool that runs here; to be derived from, or see `GivenTool` and `@tool`.
+    """A tool that runs here; to be derived from, or see `SchemaTool` and `@tool`.
 
     `spec` is what the model is told. `needs_approval` has somebody asked before each call, `time_limit` is in seconds,
     an `exclusive` tool runs beside no other. `asynchronous` says that `run` gives something to wait for and blocks
@@ -62,7 +62,7 @@ class LocalTool:
         raise NotImplementedError
 
 
-class GivenTool(LocalTool):
+class SchemaTool(LocalTool):
     """A tool of a given `spec`; `function(arguments, context)` runs it, `check(arguments)` looks at them before.
 
     Raises:

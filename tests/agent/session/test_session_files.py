@@ -19,7 +19,7 @@ from xenoglot.backends.redaction import MASK, Redactor
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque, Reasoning, Text, ToolCall, ToolResult
 from xenoglot.model.request import Message, Role
-from xenoglot.tools.budget import Spent
+from xenoglot.tools.budget import RunSpend
 
 NAME = "20261122-120000-abcdef"
 LATER = "20261122-130000-abcdef"
@@ -87,8 +87,8 @@ def test_what_was_said_is_read_again(tmp_path: Path) -> None:
 
 def test_what_was_spent_and_how_it_ended_is_read_again(tmp_path: Path) -> None:
     file = sessions(tmp_path).begin(NAME, created=1.0, workspace="/w", model=None)
-    spent = Spent(input_tokens=10, output_tokens=5, cost=None, calls=2)
-    file.account(SessionSpend(spent=Spent(input_tokens=1)))
+    spent = RunSpend(input_tokens=10, output_tokens=5, cost=None, calls=2)
+    file.account(SessionSpend(spent=RunSpend(input_tokens=1)))
     file.account(SessionSpend(spent=spent, outcome="budget"))
     file.close()
     session = resumed(tmp_path).session

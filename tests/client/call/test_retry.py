@@ -18,7 +18,7 @@ from xenoglot.errors import (
     UpstreamError,
 )
 from xenoglot.policy.retry import Retry
-from xenoglot.testing import BROKEN, SILENT, Body, Head, Rule, Steps, Upstream
+from xenoglot.testing import BROKEN, SILENT, Body, ResponseHead, ScriptRule, Steps, Upstream
 
 HOUR = 3600.0
 BUSY = refusal(503, {"message": "busy"})
@@ -26,9 +26,9 @@ SLOW_DOWN = refusal(429, {"message": "slow down"}, ("retry-after", "7"))
 SSE = ("content-type", "text/event-stream")
 
 
-def times(steps: Steps, count: int) -> Rule:
+def times(steps: Steps, count: int) -> ScriptRule:
     """A rule that is used so often."""
-    return Rule(steps=steps, times=count)
+    return ScriptRule(steps=steps, times=count)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ async def test_all_calls_share_what_further_tries_cost() -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param((Head(headers=(SSE,)), *BROKEN), id="before-anything"),
+        pytest.param((ResponseHead(headers=(SSE,)), *BROKEN), id="before-anything"),
         pytest.param(streamed(done=False), id="empty"),
         pytest.param(streamed({"error": {"message": "busy", "type": "server_error"}}, done=False), id="an-error-first"),
-        pytest.param((Head(headers=(SSE,)), Body(b": hello\n\n"), *BROKEN), id="after-a-sign-of-life"),
+        pytest.param((ResponseHead(headers=(SSE,)), Body(b": hello\n\n"), *BROKEN), id="after-a-sign-of-life"),
         pytest.param(
             streamed(chunk({"role": "assistant"}), {"error": {"message": "busy", "type": "server_error"}}, done=False),
             id="after-a-beginning-that-says-nothing",
@@ -158,7 +158,7 @@ async def test_a_stream_may_take_so_long_in_all(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_what_is_not_retryable_is_not_an_upstream_error_by_chance() -> None:
-    async with asked((Head(status=302, headers=(("location", "http://elsewhere.test/"),)), Body(b"x"))) as (
+    async with asked((ResponseHead(status=302, headers=(("location", "http://elsewhere.test/"),)), Body(b"x"))) as (
         client,
         server,
     ):

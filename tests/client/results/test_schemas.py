@@ -12,7 +12,7 @@ import pydantic
 import pytest
 from msgspec import Meta, Struct
 
-from xenoglot.client.results.parsed import AnswerCutError, AnswerRefusedError, ParseError, parse
+from xenoglot.client.results.parsed import AnswerRefusedError, AnswerTruncatedError, ParseError, parse
 from xenoglot.client.results.schemas import MismatchError, Shape, read, schema_of, shape_of
 from xenoglot.codec.loss import Losses
 from xenoglot.codec.schemas import is_strict
@@ -353,8 +353,8 @@ async def test_after_the_last_try_the_error_holds_all_of_them() -> None:
 FINAL: Sequence[tuple[str, Told, type[ParseError], str]] = [
     ("refusal", said(Refusal(text="I won't")), AnswerRefusedError, "declined"),
     ("filtered", said(reason="refusal"), AnswerRefusedError, "declined"),
-    ("cut", said('{"val', reason="length"), AnswerCutError, "max_tokens"),
-    ("context", said('{"val', reason="context"), AnswerCutError, "context window"),
+    ("cut", said('{"val', reason="length"), AnswerTruncatedError, "max_tokens"),
+    ("context", said('{"val', reason="context"), AnswerTruncatedError, "context window"),
     ("calls", said(ToolCall(id="1", name="f"), reason="tool_calls"), ParseError, "calls tools"),
 ]
 

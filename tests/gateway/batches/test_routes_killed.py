@@ -25,7 +25,7 @@ from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.app import Gateway, keeper_of
 from xenoglot.gateway.batches import worker
 from xenoglot.gateway.config.settings import BatchSettings
-from xenoglot.store.batches import Request
+from xenoglot.store.batches import BatchRow
 from xenoglot.store.memory import Memory
 from xenoglot.store.records import StoreError
 from xenoglot.store.sqlite import SQLite
@@ -123,7 +123,7 @@ async def kept(store: Store, batch: Batch) -> None:
     """Keep a batch of three requests."""
     body = encode_json({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
     await store.batches.create(batch, ready=False)
-    await store.batches.add("", batch.id, [Request(number, f"id {number}", body) for number in (1, 2, 3)])
+    await store.batches.add("", batch.id, [BatchRow(number, f"id {number}", body) for number in (1, 2, 3)])
     await store.batches.open(batch)
 
 

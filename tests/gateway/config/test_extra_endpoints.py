@@ -31,8 +31,8 @@ from xenoglot.gateway.process.build import build_remote
 from xenoglot.model.content import Text
 from xenoglot.model.request import Message, Request
 from xenoglot.providers import catalog
-from xenoglot.testing import Respond, Rule, Upstream, answers
-from xenoglot.testing.script import Body, Close, Head, When
+from xenoglot.testing import Respond, ScriptRule, Upstream, answers
+from xenoglot.testing.script import Body, Close, RequestMatcher, ResponseHead
 
 if TYPE_CHECKING:
     from xenoglot.model.json import JSON, JSONObject
@@ -62,9 +62,9 @@ CHUNKS = b"data: %s\n\ndata: [DONE]\n\n" % COMPLETED
 ECHOED = b'{ "model":"m", "prompt":[1,2],"echo":true,"prompt_logprobs":1,"stream":%s}'
 
 
-def on(path: str, *steps: Step) -> Rule:
+def on(path: str, *steps: Step) -> ScriptRule:
     """Return what a server answers at a path."""
-    return Rule(steps=steps, when=When(path=path))
+    return ScriptRule(steps=steps, when=RequestMatcher(path=path))
 
 
 def post(running: House, path: str, body: bytes) -> httpx2.Response:
@@ -149,7 +149,7 @@ CUT = STEPS.partition(b"\n")[0] + b"\n"
 
 
 def test_a_busy_server_is_retried_in_the_same_dialect() -> None:
-    busy = Rule(steps=(Respond(status=503, headers=JSON_TYPE, body=b'{"error":"busy"}'),), times=1)
+    busy = ScriptRule(steps=(Respond(status=503, headers=JSON_TYPE, body=b'{"error":"busy"}'),), times=1)
     good = on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED))
     with Upstream(busy, good) as server, House(server, "ollama") as running:
         answer = post(running, "/api/generate", RAW % b"false")
@@ -169,7 +169,7 @@ def test_an_error_is_told_in_the_dialect_and_not_translated_again() -> None:
 def test_a_stream_that_breaks_off_never_looks_whole_u14(monkeypatch: pytest.MonkeyPatch, *, task: bool) -> None:
     if task:
         monkeypatch.setattr(FastPath, "passage", lambda *_: None)
-    steps = (Head(headers=LINES), Body(data=CUT), Close())
+    steps = (ResponseHead(headers=LINES), Body(data=CUT), Close())
     with (
         Upstream(on("/api/generate", *steps)) as server,
         House(server, "ollama") as running,
@@ -212,7 +212,9 @@ def test_a_default_of_the_route_is_written_in_the_same_dialect() -> None:
 
 def test_ollamas_sdk_makes_pictures_and_fills_in_the_middle() -> None:
     rules = [
-        Rule(steps=(Respond(headers=LINES, body=STEPS),), when=When(dialect="ollama_generate", stream=True)),
+        ScriptRule(
+            steps=(Respond(headers=LINES, body=STEPS),), when=RequestMatcher(dialect="ollama_generate", stream=True)
+        ),
         on("/api/generate", Respond(headers=JSON_TYPE, body=GENERATED)),
     ]
     with Upstream(*rules) as server, House(server, "ollama") as running, ollama.Client(host=running.url) as client:
@@ -238,7 +240,9 @@ def test_ollamas_sdk_makes_pictures_and_fills_in_the_middle() -> None:
 
 def test_openais_sdk_completes_at_the_servers_own_endpoint() -> None:
     rules = [
-        Rule(steps=(Respond(headers=EVENTS, body=CHUNKS),), when=When(dialect="completions", stream=True)),
+        ScriptRule(
+            steps=(Respond(headers=EVENTS, body=CHUNKS),), when=RequestMatcher(dialect="completions", stream=True)
+        ),
         on("/v1/completions", Respond(headers=JSON_TYPE, body=COMPLETED)),
     ]
     settings: JSONObject = {"also": ["completions"]}

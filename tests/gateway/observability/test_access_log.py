@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xenoglot.gateway.observability.access_log import ACCESS, OURS, LineHandler, RedactingFormatter, listener
+from xenoglot.gateway.observability.access_log import ACCESS, OURS, LineHandler, RedactionFormatter, listener
 from xenoglot.gateway.observability.request_log import RequestLogger
 
 if TYPE_CHECKING:
@@ -169,6 +169,6 @@ def test_whoever_else_listens_has_it_by_logging(
 
 
 def test_a_formatter_takes_secrets_out() -> None:
-    formatter = RedactingFormatter(lambda text: text.replace("secret", "x"))
+    formatter = RedactionFormatter(lambda text: text.replace("secret", "x"))
     record = logging.LogRecord("xenoglot", logging.INFO, "", 0, "%s", ("a secret",), None)
     assert formatter.format(record) == "a x"

@@ -19,7 +19,7 @@ from xenoglot.errors import (
 )
 from xenoglot.model.json import JSONObject
 from xenoglot.python_gateway import configured
-from xenoglot.testing import Respond, Rule, Upstream
+from xenoglot.testing import Respond, ScriptRule, Upstream
 
 BUSY = refusal(503, {"message": "busy"})
 ONCE = {"attempts": 1}
@@ -112,7 +112,7 @@ async def test_embeddings_and_counts() -> None:
 
 
 async def test_a_server_that_fails_is_tried_again_by_the_file_alone() -> None:
-    async with Upstream(Rule(steps=BUSY, times=2), HELLO) as server:
+    async with Upstream(ScriptRule(steps=BUSY, times=2), HELLO) as server:
         told = {"upstreams": {"a": {"dialect": "chat", "base_url": server.url, "retry": {"attempts": 3, "base": 0.0}}}}
         async with AsyncClient(configured(told), model="m") as client:
             assert (await client.complete("Hi")).text == "Hello."

@@ -24,7 +24,7 @@ from xenoglot.gateway.app import Gateway
 from xenoglot.gateway.config import settings
 from xenoglot.gateway.config.load import Config
 from xenoglot.gateway.config.settings import ModelSettings
-from xenoglot.gateway.observability.access_log import RedactingFormatter
+from xenoglot.gateway.observability.access_log import RedactionFormatter
 from xenoglot.gateway.process.config_source import FileSource
 from xenoglot.gateway.process.serve import GatewayServer, ServeOptions, bind, greeting, serve_at
 
@@ -165,7 +165,7 @@ def test_the_line_that_says_where(config: Config, own: str | None, served: str, 
 
 
 def test_r30_no_key_gets_into_the_log() -> None:
-    formatter = RedactingFormatter(Redactor(["sk-upstream-0123456789", "x"]))
+    formatter = RedactionFormatter(Redactor(["sk-upstream-0123456789", "x"]))
     error = ValueError("sk-upstream-0123456789 is wrong")
     record = logging.LogRecord("xenoglot", logging.ERROR, "", 0, "no such key %s", ("sk-upstream-0123456789x",), None)
     record.exc_info = (ValueError, error, None)

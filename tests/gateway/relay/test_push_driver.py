@@ -38,7 +38,7 @@ from xenoglot.gateway.relay import response_ids
 from xenoglot.gateway.upstream.call import UpstreamCall
 from xenoglot.testing.canned import answers
 from xenoglot.testing.faults import FAULTS, fault
-from xenoglot.testing.script import Body, Close, End, Head, Reset, Rule, Until
+from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead, ScriptRule, WaitEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -131,8 +131,8 @@ def test_silences_are_bridged(
 
     async def scene(play: Play) -> None:
         pieces = [Body(first)] if first else []
-        head = Head(headers=(("content-type", wire.media_type),))
-        opening: tuple[Step, ...] = (head, *pieces, Until(GO_ON)) if first else (Until(GO_ON), head)
+        head = ResponseHead(headers=(("content-type", wire.media_type),))
+        opening: tuple[Step, ...] = (head, *pieces, WaitEvent(GO_ON)) if first else (WaitEvent(GO_ON), head)
         caller = await patient(play, client, upstream, (*opening, Body(rest), End()))
         await push(PING + 1.0)
         await push(PING + 1.0)
@@ -148,8 +148,8 @@ def test_reasoning_that_the_client_does_not_get_is_a_silence(house: House, monke
     assert b"reasoning_content" in thought
 
     async def scene(play: Play) -> None:
-        steps = [step for number in range(5) for step in (Body(thought), Until(f"{GO_ON} {number}"))]
-        head = Head(headers=(("content-type", "text/event-stream"),))
+        steps = [step for number in range(5) for step in (Body(thought), WaitEvent(f"{GO_ON} {number}"))]
+        head = ResponseHead(headers=(("content-type", "text/event-stream"),))
         caller = await patient(play, "messages", "chat", (head, Body(begun), *steps, *map(Body, rest), End()))
         for number in range(5):
             await push(PING / 2 + 1.0)
@@ -174,7 +174,7 @@ def test_a_slow_client_is_waited_for(house: House, monkeypatch: pytest.MonkeyPat
     async def scene(play: Play) -> None:
         begun = [Body(each) for each in wire.begun]
         ended = [Body(each) for each in (*wire.ended, *wire.done)]
-        head = Head(headers=(("content-type", wire.media_type),))
+        head = ResponseHead(headers=(("content-type", wire.media_type),))
         play.house.upstream.script((head, *begun, *([Body(frame)] * count), *ended, End()))
         caller = await play.call(client, f"patient-{upstream}-small", streamed=True)
         await play.hears(caller, b"Hel")
@@ -204,7 +204,7 @@ def test_a_kept_connection_that_was_closing(  # noqa: PLR0913, PLR0917  the case
 
     async def scene(play: Play) -> None:
         play.house.upstream.script(
-            Rule(steps=kept, times=1), Rule(steps=(ending,), times=1), well(upstream, streamed=streamed)
+            ScriptRule(steps=kept, times=1), ScriptRule(steps=(ending,), times=1), well(upstream, streamed=streamed)
         )
         for _ in range(2):
             await play.over(await play.call(client, f"{upstream}-small", streamed=streamed))
@@ -287,7 +287,7 @@ def test_requests_behind_each_other(
     heads: list[list[bytes]] = []
 
     async def scene(play: Play) -> None:
-        play.house.upstream.script(Rule(steps=well(upstream, streamed=streamed)))
+        play.house.upstream.script(ScriptRule(steps=well(upstream, streamed=streamed)))
         path, body = asking(client, f"{upstream}-small", "Hi", streamed=streamed)
         data = json.dumps(body).encode()
         key = play.house.canaries.client_key

@@ -13,7 +13,7 @@ from tests.faults.wires import DIALECTS
 from tests.gateway.passages import LIMITED, alike, some_modes, until_over
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.faults import FAULTS, fault
-from xenoglot.testing.script import Rule, When
+from xenoglot.testing.script import RequestMatcher, ScriptRule
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -55,8 +55,8 @@ def test_every_fault_is_tried_again_alike(  # noqa: PLR0913, PLR0917  the case, 
     streamed: bool,  # noqa: FBT001  a case
 ) -> None:
     async def scene(play: Play) -> None:
-        first = Rule(steps=fault(name, upstream, streamed=streamed), times=1)
-        play.house.upstream.script(first, Rule(steps=well(upstream, streamed=streamed)))
+        first = ScriptRule(steps=fault(name, upstream, streamed=streamed), times=1)
+        play.house.upstream.script(first, ScriptRule(steps=well(upstream, streamed=streamed)))
         await until_over(play, await play.call(client, f"{upstream}-small", streamed=streamed))
 
     alike(trying, monkeypatch, scene)
@@ -68,8 +68,8 @@ def test_another_is_asked_alike(trying: House, monkeypatch: pytest.MonkeyPatch, 
     first, second = TARGETS
 
     async def scene(play: Play) -> None:
-        failing = Rule(steps=fault(name, first, streamed=streamed), when=When(path=f"*{PATHS[first]}"))
-        play.house.upstream.script(failing, Rule(steps=well(second, streamed=streamed)))
+        failing = ScriptRule(steps=fault(name, first, streamed=streamed), when=RequestMatcher(path=f"*{PATHS[first]}"))
+        play.house.upstream.script(failing, ScriptRule(steps=well(second, streamed=streamed)))
         await until_over(play, await play.call(first, "either", streamed=streamed))
 
     alike(trying, monkeypatch, scene)

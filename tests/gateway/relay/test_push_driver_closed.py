@@ -13,7 +13,7 @@ from tests.faults.house import CLOSES, House
 from tests.faults.wires import HELLO
 from tests.gateway.passages import LIMITED, PASSING, alike
 from xenoglot.gateway.relay import response_ids
-from xenoglot.testing.script import Body, Close, End, Head, Reset
+from xenoglot.testing.script import Body, Close, End, Reset, ResponseHead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -59,7 +59,7 @@ def test_u13_u14_a_stream_that_is_cut(
 ) -> None:
     """findings-6."""
     wire = HELLO[upstream]
-    first, head = b"".join(wire.begun), Head(200, (("content-type", wire.media_type), CLOSES))
+    first, head = b"".join(wire.begun), ResponseHead(200, (("content-type", wire.media_type), CLOSES))
     for at in places(upstream):
         rest = wire.stream[len(first) : at]
         steps = (head, Body(first), *((Body(rest),) if rest else ()), *ENDINGS[ending])

@@ -16,7 +16,7 @@ from xenoglot.backends.http.connection import UpstreamConnection
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.relay import response_ids
 from xenoglot.testing.playback import chunk, encode_head
-from xenoglot.testing.script import Head, Send
+from xenoglot.testing.script import ResponseHead, Send
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -96,7 +96,7 @@ def test_each_read_holds_one_segment(house: House, monkeypatch: pytest.MonkeyPat
 
 def segments(dialect: Dialect, data: bytes, size: int | None) -> list[bytes]:
     """Return the segments of a response that streams `data`, `size` bytes in each; all in one where that is `None`."""
-    head = encode_head(Head(headers=(("content-type", dialect.framing.media_type), CLOSES)))
+    head = encode_head(ResponseHead(headers=(("content-type", dialect.framing.media_type), CLOSES)))
     if size is None:
         return [head + chunk(data) + LAST_CHUNK]
     return [head, *(chunk(data[start : start + size]) for start in range(0, len(data), size)), LAST_CHUNK]

@@ -12,9 +12,9 @@ from xenoglot.model.events import TextDelta
 from xenoglot.model.response import Usage
 from xenoglot.terminal.agent_view import AgentScreen
 from xenoglot.terminal.display.run_view import NOBODY, QUESTION, REFUSED, RunView, call_line
-from xenoglot.tools.budget import Spent
+from xenoglot.tools.budget import RunSpend
 from xenoglot.tools.events import (
-    ApprovalAsked,
+    ApprovalRequested,
     CallEnded,
     CallProgress,
     CallStarted,
@@ -155,7 +155,7 @@ async def test_what_led_to_a_call_is_drawn_before_it_and_the_rest_behind() -> No
     run.feed(RoundStarted(round=1))
     asked = asyncio.create_task(run.approve(CALL))
     await asyncio.sleep(0)
-    for event in (ModelEvent(event=TextDelta(text="So:")), ApprovalAsked(call=CALL)):
+    for event in (ModelEvent(event=TextDelta(text="So:")), ApprovalRequested(call=CALL)):
         run.feed(event)
     await reached.wait()
     run.feed(CallProgress(call_id="2", text="of another call"))
@@ -185,7 +185,7 @@ def test_what_a_run_of_an_agent_took() -> None:
 
     usage = Usage(input_tokens=7, output_tokens=3, cache_read=0, reasoning=2)
     result = RunResult(
-        outcome="limit", reason="", response=None, messages=(), rounds=1, calls=2, usage=usage, spent=Spent(cost=0.5)
+        outcome="limit", reason="", response=None, messages=(), rounds=1, calls=2, usage=usage, spent=RunSpend(cost=0.5)
     )
     AgentScreen(Nobody()).feed(RunEnded(result=result))  # type: ignore[arg-type]
     assert Nobody.canvas.lines == [("quiet", "1 answer · 2 calls · 7 in, 3 out, 2 thought · $0.5000")]

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Text, ToolCall, ToolResult
 from xenoglot.model.request import Message
-from xenoglot.tools.budget import Spent
+from xenoglot.tools.budget import RunSpend
 from xenoglot.tools.result import Outcome
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TranscriptReplaced(Struct, frozen=True, kw_only=True, tag="rewritten"):
 class SessionSpend(Struct, frozen=True, kw_only=True, tag="account"):
     """Usage of the session up to here, over all its runs, and the outcome of the last run (`None` during a run)."""
 
-    spent: Spent
+    spent: RunSpend
     outcome: Outcome | None = None
 
 
@@ -64,7 +64,7 @@ class Session(Struct, frozen=True, kw_only=True):
 
     begun: SessionStarted
     messages: tuple[Message, ...] = ()
-    spent: Spent = Spent()
+    spent: RunSpend = RunSpend()
     outcome: str | None = None
     damaged: int = 0
 
@@ -92,7 +92,7 @@ def decode(lines: Iterable[bytes]) -> Session:
     """
     begun: SessionStarted | None = None
     messages: list[Message] = []
-    account = SessionSpend(spent=Spent())
+    account = SessionSpend(spent=RunSpend())
     damaged = 0
     for line in lines:
         try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from types import TracebackType
 
-    from xenoglot.client.call.attempt import Begun
+    from xenoglot.client.call.attempt import StartedAnswer
     from xenoglot.client.results.result import Reply
     from xenoglot.model.response import Response
 
@@ -151,15 +151,15 @@ class AsyncReplyStream(AsyncItems[Event]):
 
     def __init__(
         self,
-        begin: Callable[[], Awaitable[Begun]],
-        finish: Callable[[Begun, Response], Awaitable[Reply]],
+        begin: Callable[[], Awaitable[StartedAnswer]],
+        finish: Callable[[StartedAnswer, Response], Awaitable[Reply]],
         seconds: float | None = None,
     ) -> None:
         super().__init__(self._begun, seconds)
         self._ask = begin
         self._finish = finish
         self._folder = Folder()
-        self._answer: Begun | None = None
+        self._answer: StartedAnswer | None = None
 
     @property
     def response(self) -> Response:
@@ -189,6 +189,6 @@ class AsyncReplyStream(AsyncItems[Event]):
         self._folder.feed(item)
         return item
 
-    async def _begun(self) -> Begun:
+    async def _begun(self) -> StartedAnswer:
         self._answer = await self._ask()
         return self._answer

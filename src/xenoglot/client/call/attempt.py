@@ -26,7 +26,7 @@ _SILENT = (Ping, Started)
 """What nobody waits for: while there is nothing else an answer has not begun."""
 
 
-class Begun:
+class StartedAnswer:
     """An answer that has begun: what was read of it already, and the rest."""
 
     def __init__(self, answer: EventAnswer, call: Call) -> None:
@@ -93,7 +93,7 @@ class Begun:
             self._finished.setdefault(candidate, False)
 
 
-class BegunBytes:
+class StartedBytes:
     """An answer in the caller's own dialect that has begun, passed on as it came."""
 
     def __init__(self, answer: ByteAnswer, call: Call) -> None:
@@ -136,14 +136,14 @@ class BegunBytes:
             yield piece
 
 
-async def begin(backend: Backend, call: Call) -> Begun | BegunBytes:
+async def begin(backend: Backend, call: Call) -> StartedAnswer | StartedBytes:
     """Return the answer of `backend` to `call`, begun; in bytes only where the call has some of its own.
 
     Raises:
         FailureError: there is none. `LossError` and `WireError` alike.
     """
     answer = await backend.answer(call)
-    found = BegunBytes(answer, call) if isinstance(answer, ByteAnswer) else Begun(answer, call)
+    found = StartedBytes(answer, call) if isinstance(answer, ByteAnswer) else StartedAnswer(answer, call)
     try:
         await found.begin()
     except BaseException:
@@ -152,10 +152,10 @@ async def begin(backend: Backend, call: Call) -> Begun | BegunBytes:
     return found
 
 
-async def begin_events(backend: Backend, call: Call) -> Begun:
+async def begin_events(backend: Backend, call: Call) -> StartedAnswer:
     """Return the same of a call without a body, which is answered in events."""
     found = await begin(backend, call)
-    if isinstance(found, Begun):
+    if isinstance(found, StartedAnswer):
         return found
     await found.aclose()
     raise TypeError("a call without a body of its own is answered in events")

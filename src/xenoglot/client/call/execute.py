@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from xenoglot.backends.backend import Backend
     from xenoglot.backends.embedding import EmbeddingAnswer
-    from xenoglot.client.call.attempt import Begun
+    from xenoglot.client.call.attempt import StartedAnswer
     from xenoglot.client.call.messages import Messages
-    from xenoglot.client.call.options import Options, Wanted
-    from xenoglot.client.call.raw import Posted
-    from xenoglot.client.call.retry import Tries
-    from xenoglot.client.call.upstream_connection import Connection
+    from xenoglot.client.call.options import CallRequest, Options
+    from xenoglot.client.call.raw import RawRequest
+    from xenoglot.client.call.retry import RetryLoop
+    from xenoglot.client.call.upstream_connection import ClientUpstream
     from xenoglot.client.results.costs import Cost
     from xenoglot.codec.loss import Loss
     from xenoglot.model.embedding import EmbeddingRequest
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _logger = logging.getLogger("xenoglot.client")
 
 
-class Raw(NamedTuple):
+class RawCall(NamedTuple):
     """A request in a dialect's own JSON, as it is given, and what goes with it."""
 
     body: Mapping[str, JSON] | bytes
@@ -57,10 +57,10 @@ class Raw(NamedTuple):
     timeout: Timeout
 
 
-class Calling:
+class CallExecutor:
     """Calls one upstream. What every call of a client needs is here once, for each kind of call."""
 
-    def __init__(self, connection: Connection, tries: Tries, on_loss: OnLoss, prices: Prices | None) -> None:
+    def __init__(self, connection: ClientUpstream, tries: RetryLoop, on_loss: OnLoss, prices: Prices | None) -> None:
         if on_loss not in get_args(OnLoss):
             raise ConfigurationError(f"`on_loss`: found `{on_loss}`; expected one of: {', '.join(get_args(OnLoss))}")
         self.connection = connection
@@ -69,7 +69,7 @@ class Calling:
         self._prices = prices if prices is not None or connection.provider is None else Prices()
         self._listed = False
 
-    async def wanted(self, messages: Messages, options: Options, *, stream: bool) -> Wanted:
+    async def wanted(self, messages: Messages, options: Options, *, stream: bool) -> CallRequest:
         """Return what is asked for. Raises `InvalidRequestError` where that is nothing that can be asked."""
         connection = self.connection
         backend = await connection.backend()
@@ -78,7 +78,7 @@ class Calling:
             model = connection.model(named, backend)
             return wanted(messages, options, model=model, dialect=connection.dialect, stream=stream)
 
-    async def complete(self, asked: Wanted) -> Reply:
+    async def complete(self, asked: CallRequest) -> Reply:
         """Return the whole answer."""
 
         async def attempt() -> Reply:
@@ -91,11 +91,11 @@ class Calling:
 
         return await self._tried(attempt, asked.timeout)
 
-    async def begin(self, asked: Wanted) -> Begun:
+    async def begin(self, asked: CallRequest) -> StartedAnswer:
         """Return the answer once it has begun."""
         return await self.tries.run(lambda: self._begun(asked))
 
-    async def reply(self, begun: Begun, response: Response) -> Reply:
+    async def reply(self, begun: StartedAnswer, response: Response) -> Reply:
         """Return what is told of a whole answer."""
         if self._prices is not None and not self._listed:
             await asyncio.to_thread(self._prices.load)  # it takes a third of a second
@@ -109,7 +109,7 @@ class Calling:
             cost=self.cost(response.usage, response.model or begun.call.request.model, response.service_tier),
         )
 
-    async def count(self, asked: Wanted) -> int | None:
+    async def count(self, asked: CallRequest) -> int | None:
         """Return the tokens of the prompt."""
 
         async def attempt() -> int | None:
@@ -139,7 +139,7 @@ class Calling:
 
         return await self._tried(attempt, timeout)
 
-    async def raw(self, asked: Raw) -> JSONObject:
+    async def raw(self, asked: RawCall) -> JSONObject:
         """Return the whole answer in the dialect of the request."""
 
         async def attempt() -> JSONObject:
@@ -150,7 +150,7 @@ class Calling:
 
         return await self._tried(attempt, asked.timeout)
 
-    async def raw_begin(self, asked: Raw) -> RawSource:
+    async def raw_begin(self, asked: RawCall) -> RawSource:
         """Return the same as a stream, once it has begun."""
 
         async def attempt() -> RawSource:
@@ -168,7 +168,7 @@ class Calling:
     async def _tried(self, attempt: Callable[[], Awaitable[T]], timeout: Timeout) -> T:  # noqa: ASYNC109  as above
         return await within(moment(seconds(timeout)), self.tries.run(attempt))
 
-    async def _begun(self, asked: Wanted) -> Begun:
+    async def _begun(self, asked: CallRequest) -> StartedAnswer:
         backend = await self._reading(asked.request.model, asked.timeout)
         with explained(asked.request):
             return await begin_events(backend, self._call(asked))
@@ -190,7 +190,7 @@ class Calling:
             cost=self.cost(made.usage, made.model or request.model),
         )
 
-    async def _posted(self, asked: Raw, *, stream: bool) -> tuple[Backend, Call, Posted]:
+    async def _posted(self, asked: RawCall, *, stream: bool) -> tuple[Backend, Call, RawRequest]:
         opened = await self.connection.backend()
         read = posted(asked.body, asked.dialect, model=lambda: self.connection.model(None, opened), stream=stream)
         call = Call(
@@ -205,7 +205,7 @@ class Calling:
     async def _reading(self, model: str, timeout: Timeout) -> Backend:  # noqa: ASYNC109  as above
         return await self.connection.reading(model, timeout if isinstance(timeout, Deadlines) else None)
 
-    def _call(self, asked: Wanted) -> Call:
+    def _call(self, asked: CallRequest) -> Call:
         dialect = self.connection.dialect
         return Call(request=asked.request, losses=self._losses(), dialect=dialect, headers=asked.headers)
 

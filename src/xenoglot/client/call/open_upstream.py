@@ -99,7 +99,7 @@ def _first(known: Sequence[tuple[tuple[str, ...], T]], model: str) -> T | None:
     return next((fact for names, fact in known if any(matches(pattern, model) for pattern in names)), None)
 
 
-class Naming(Struct, frozen=True, kw_only=True):
+class UpstreamOptions(Struct, frozen=True, kw_only=True):
     """What a program says of a server, beside where it is."""
 
     dialect: str | None = None
@@ -113,7 +113,7 @@ class Naming(Struct, frozen=True, kw_only=True):
         return f"Naming(dialect={self.dialect!r})"
 
 
-def address_of(upstream: str, naming: Naming, environ: Mapping[str, str] = os.environ) -> Address:
+def address_of(upstream: str, naming: UpstreamOptions, environ: Mapping[str, str] = os.environ) -> Address:
     """Return what is known of the provider or the server that `upstream` names.
 
     Raises:
@@ -130,7 +130,7 @@ def address_of(upstream: str, naming: Naming, environ: Mapping[str, str] = os.en
     return _of_row(row, face, naming, environ)
 
 
-def _of_url(url: str, naming: Naming, environ: Mapping[str, str]) -> Address:
+def _of_url(url: str, naming: UpstreamOptions, environ: Mapping[str, str]) -> Address:
     from xenoglot.backends.http.http1 import locate  # noqa: PLC0415  as above
     from xenoglot.backends.http.timeouts import TransportError  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def _of_url(url: str, naming: Naming, environ: Mapping[str, str]) -> Address:
     )
 
 
-def _of_row(row: Provider, face: ProviderEndpoint, naming: Naming, environ: Mapping[str, str]) -> Address:
+def _of_row(row: Provider, face: ProviderEndpoint, naming: UpstreamOptions, environ: Mapping[str, str]) -> Address:
     settings = naming.settings or {}
     unknown = settings.keys() - row.settings.keys()
     if unknown:
@@ -189,14 +189,14 @@ def _dialect(face: ProviderEndpoint) -> Dialect:
     return replace(get(face.dialect), **told) if told else get(face.dialect)
 
 
-def _headers(naming: Naming) -> dict[str, str]:
+def _headers(naming: UpstreamOptions) -> dict[str, str]:
     try:
         return dict(headers_of(naming.headers))
     except WireError as error:
         raise ConfigurationError(f"`{error.path.removeprefix('$.')}`: {error.problem}") from None
 
 
-def _keys(naming: Naming, usual: str | None, environ: Mapping[str, str], *, required: bool) -> tuple[str, ...]:
+def _keys(naming: UpstreamOptions, usual: str | None, environ: Mapping[str, str], *, required: bool) -> tuple[str, ...]:
     """Return the key, if there is one. Its text is in no error."""
     name = naming.key_env or usual
     said = naming.key if naming.key is not None else environ.get(name or "", "")

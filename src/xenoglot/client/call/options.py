@@ -120,7 +120,7 @@ class _Plain(Struct, kw_only=True):
 _PLAIN = frozenset(_Plain.__struct_fields__)
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class CallRequest(Struct, frozen=True, kw_only=True):
     """A request, and what the call wants that is no part of it."""
 
     request: Request
@@ -128,7 +128,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     timeout: float | Deadlines | None = None
 
 
-def wanted(messages: Messages, options: Options, *, model: str, dialect: str, stream: bool) -> Wanted:
+def wanted(messages: Messages, options: Options, *, model: str, dialect: str, stream: bool) -> CallRequest:
     """Return what is asked for; `model` and `dialect` are the upstream's usual ones.
 
     Raises:
@@ -161,7 +161,7 @@ def wanted(messages: Messages, options: Options, *, model: str, dialect: str, st
     )
     with explained(made):
         bounded(made)
-    return Wanted(request=made, headers=headers_of(said.get("headers")), timeout=timeout_of(said.get("timeout")))
+    return CallRequest(request=made, headers=headers_of(said.get("headers")), timeout=timeout_of(said.get("timeout")))
 
 
 def check_names(options: Mapping[str, object]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from xenoglot.client.call.attempt import Begun, begin
+from xenoglot.client.call.attempt import StartedAnswer, begin
 from xenoglot.client.call.validate_request import sendable
 from xenoglot.codec.dialect import Dialect
 from xenoglot.codec.json.json_io import decode_answer, decode_json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
     from xenoglot.backends.backend import Backend, Call
-    from xenoglot.client.call.attempt import BegunBytes
+    from xenoglot.client.call.attempt import StartedBytes
     from xenoglot.codec.framing.sse import ServerSentEvent
     from xenoglot.model.json import JSON, JSONObject
 
@@ -41,7 +41,7 @@ _DONE = b"[DONE]"
 """What ends a stream of OpenAI's, and is no JSON."""
 
 
-class Posted(Struct, frozen=True, kw_only=True):
+class RawRequest(Struct, frozen=True, kw_only=True):
     """A request of a dialect: what it says, and its bytes."""
 
     dialect: Dialect
@@ -49,7 +49,7 @@ class Posted(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool) -> Posted:
+def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[], str], stream: bool) -> RawRequest:
     """Return the request in `body`, to be streamed or not as is said here, whatever it says itself.
 
     `model` gives the one that is meant where it names none.
@@ -75,7 +75,7 @@ def posted(body: Mapping[str, JSON] | bytes, dialect: str, *, model: Callable[[]
     elsewhere = {*(("stream",) if in_url else ()), *((spoken.model_field,) if has_model(spoken.path) else ())}
     sent = {key: value for key, value in told.items() if key not in elsewhere}
     data = body if isinstance(body, bytes) and sent == said else sendable(sent, "$")
-    return Posted(dialect=spoken, request=request, body=data)
+    return RawRequest(dialect=spoken, request=request, body=data)
 
 
 async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
@@ -85,7 +85,7 @@ async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
         FailureError: there is none.
     """
     async with aclosing(await begin(backend, call)) as begun:
-        if isinstance(begun, Begun):
+        if isinstance(begun, StartedAnswer):
             folder = Folder()
             async for batch in begun.batches():
                 for event in batch:
@@ -103,7 +103,7 @@ async def whole(backend: Backend, call: Call, dialect: Dialect) -> JSONObject:
 class RawSource:
     """A streamed answer in the words of a dialect: the JSON of each of its events."""
 
-    def __init__(self, begun: Begun | BegunBytes, dialect: Dialect) -> None:
+    def __init__(self, begun: StartedAnswer | StartedBytes, dialect: Dialect) -> None:
         self.begun = begun
         self._dialect = dialect
 
@@ -113,7 +113,9 @@ class RawSource:
         Raises:
             FailureError: the answer fails, or has no end.
         """
-        async for frames in self._encoded(self.begun) if isinstance(self.begun, Begun) else self._framed(self.begun):
+        async for frames in (
+            self._encoded(self.begun) if isinstance(self.begun, StartedAnswer) else self._framed(self.begun)
+        ):
             found = [decode_answer(frame.data) for frame in frames if frame.data and frame.data != _DONE]
             if events := [event for event in found if isinstance(event, dict)]:
                 yield events
@@ -122,14 +124,14 @@ class RawSource:
         """Stop the upstream at once."""
         await self.begun.aclose()
 
-    async def _framed(self, begun: BegunBytes) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
+    async def _framed(self, begun: StartedBytes) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
         framing = self._dialect.framing
         decoder = (framing.tolerant_decoder or framing.decoder)()
         async for data in begun.items():
             yield decoder.feed(data)
         yield decoder.close()
 
-    async def _encoded(self, begun: Begun) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
+    async def _encoded(self, begun: StartedAnswer) -> AsyncGenerator[Iterable[ServerSentEvent], None]:
         call = begun.call
         own = _own(self._dialect)
         encoder = self._dialect.stream_encoder(call.request, call.losses)

@@ -25,7 +25,7 @@ ONCE = Retry(attempts=1)
 """And what runs in this process: who opened it has said how often it tries, if it does."""
 
 
-class World(Struct, frozen=True, kw_only=True):
+class ClientEnvironment(Struct, frozen=True, kw_only=True):
     """What a client takes from outside: seconds that never go back, numbers from 0 to 1, and a way to wait."""
 
     clock: Callable[[], float] = time.monotonic
@@ -33,10 +33,10 @@ class World(Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
 
-class Tries:
+class RetryLoop:
     """Tries calls as `retry` says. All calls of a client share what further tries may cost."""
 
-    def __init__(self, retry: Retry, world: World) -> None:
+    def __init__(self, retry: Retry, world: ClientEnvironment) -> None:
         self._retry = retry
         self._world = world
         self._budget = RetryBudget(self._retry.budget, self._retry.budget_floor)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from xenoglot.backends.http.client import Transport
-    from xenoglot.client.call.open_upstream import Naming, Opening, Upstream
+    from xenoglot.client.call.open_upstream import Opening, Upstream, UpstreamOptions
 
 
-class Connection:
+class ClientUpstream:
     """What a client asks. `syntax` and `emulate` say how its answers are read; `None` leaves it to what is known."""
 
     def __init__(  # noqa: PLR0913  what a client says of its upstream
         self,
         upstream: Upstream,
-        naming: Naming,
+        naming: UpstreamOptions,
         *,
         model: str | None,
         deadlines: Deadlines | None,
@@ -139,7 +139,7 @@ class Connection:
         return await self._stack.enter_async_context(opening())
 
 
-def _fields(naming: Naming) -> tuple[object, ...]:
+def _fields(naming: UpstreamOptions) -> tuple[object, ...]:
     return (naming.dialect, naming.key, naming.key_env, naming.headers, naming.settings)
 
 

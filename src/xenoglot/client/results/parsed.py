@@ -27,7 +27,7 @@ _CUT: Final = {
 }
 
 
-class Answered(Protocol):
+class AnswerResult(Protocol):
     """What a client gives back: all that is looked at here is the answer itself."""
 
     @property
@@ -37,7 +37,7 @@ class Answered(Protocol):
 
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Answered)
+R = TypeVar("R", bound=AnswerResult)
 
 
 class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class Parsed(Struct, Generic[T, R], frozen=True, kw_only=True):
 class ParseError(XenoglotError):
     """An answer is not of the type asked for: `mismatches` say why, `replies` are all that was tried."""
 
-    def __init__(self, message: str, replies: Sequence[Answered] = (), mismatches: Sequence[Mismatch] = ()) -> None:
+    def __init__(self, message: str, replies: Sequence[AnswerResult] = (), mismatches: Sequence[Mismatch] = ()) -> None:
         super().__init__(message)
         self.replies = tuple(replies)
         self.mismatches = tuple(mismatches)
 
     @property
-    def reply(self) -> Answered:
+    def reply(self) -> AnswerResult:
         """The last answer."""
         return self.replies[-1]
 
@@ -69,12 +69,12 @@ class ParseError(XenoglotError):
 class AnswerRefusedError(ParseError):
     """The model declined, or a filter stopped it; `explanation` is what it said of that."""
 
-    def __init__(self, message: str, replies: Sequence[Answered] = (), explanation: str | None = None) -> None:
+    def __init__(self, message: str, replies: Sequence[AnswerResult] = (), explanation: str | None = None) -> None:
         super().__init__(message, replies)
         self.explanation = explanation
 
 
-class AnswerCutError(ParseError):
+class AnswerTruncatedError(ParseError):
     """The answer came to no end: `max_tokens` was reached, or the context window was full."""
 
 
@@ -102,7 +102,7 @@ async def parse(ask: Callable[[tuple[Message, ...]], Awaitable[R]], shape: Shape
         turns = (*turns, *another_try(response, wrong))
 
 
-def value_of(response: Response, shape: Shape[T], replies: Sequence[Answered]) -> T:
+def value_of(response: Response, shape: Shape[T], replies: Sequence[AnswerResult]) -> T:
     """Return the value that an answer's first candidate holds.
 
     Raises:
@@ -120,7 +120,7 @@ def value_of(response: Response, shape: Shape[T], replies: Sequence[Answered]) -
         return shape.read(text)
     except MismatchError as error:
         if reason in _CUT:
-            raise AnswerCutError(_CUT[reason], replies, error.mismatches) from None
+            raise AnswerTruncatedError(_CUT[reason], replies, error.mismatches) from None
         if any(isinstance(part, ToolCall) for part in candidate.content):
             raise ParseError("the model calls tools in place of an answer", replies, error.mismatches) from None
         raise

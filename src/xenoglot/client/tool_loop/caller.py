@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 
 if TYPE_CHECKING:
     from xenoglot.client.call.answer_stream import AsyncReplyStream
-    from xenoglot.client.call.execute import Calling
+    from xenoglot.client.call.execute import CallExecutor
     from xenoglot.client.call.messages import Messages
     from xenoglot.client.call.options import Options
-    from xenoglot.client.loop_thread import Portal
+    from xenoglot.client.loop_thread import LoopThread
     from xenoglot.client.results.costs import Cost
     from xenoglot.model.response import Usage
 
@@ -18,7 +18,7 @@ class Caller(Protocol):
     """An asynchronous client."""
 
     @property
-    def _calling(self) -> Calling:
+    def _calling(self) -> CallExecutor:
         """What checks options, and retries."""
         ...
 
@@ -38,6 +38,6 @@ class Caller(Protocol):
 class BlockingCaller(Protocol):
     """A client for callers that block: an asynchronous one in an event loop of its own."""
 
-    def _here(self) -> tuple[Portal, Caller]:
+    def _here(self) -> tuple[LoopThread, Caller]:
         """Return the event loop of this process, and the client in it."""
         ...

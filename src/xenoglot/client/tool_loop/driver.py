@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from xenoglot.backends.http.timeouts import Deadlines
 from xenoglot.client.tool_loop.tool_calls import Execution
 from xenoglot.errors import FailureError
-from xenoglot.tools.effects import Approve, Ask, Asked, Cancelled, Execute, Now, Tell
+from xenoglot.tools.effects import Approve, CallModel, Cancelled, Execute, ModelAnswer, ReadClock, ReportEvent
 from xenoglot.tools.event_order import Order
 from xenoglot.tools.events import ModelEvent
 from xenoglot.tools.tool import Approval
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from xenoglot.model.content import ToolCall
     from xenoglot.tools.effects import Effect
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.loop import Flow
+    from xenoglot.tools.loop import ToolLoop
     from xenoglot.tools.result import RunResult
 
-Answered: TypeAlias = "bool | str | Approval"
+ApprovalAnswer: TypeAlias = "bool | str | Approval"
 """What is said to a call: whether it may run; in words, why it may not; or the whole of it."""
 
-Approver: TypeAlias = "Callable[[ToolCall], Answered | Awaitable[Answered]]"
+Approver: TypeAlias = "Callable[[ToolCall], ApprovalAnswer | Awaitable[ApprovalAnswer]]"
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class ModelCallOptions(Struct, frozen=True, kw_only=True):
     """How the model is asked beside the request itself, and who is asked about its calls."""
 
     headers: tuple[tuple[str, str], ...] = ()
@@ -44,7 +44,7 @@ class Asking(Struct, frozen=True, kw_only=True):
     approve: Approver | None = None
 
 
-class Looker(NamedTuple):
+class RunObserver(NamedTuple):
     """Whoever looks on: `tell` gives an event, and says whether there is no time to wait; `read` waits for all."""
 
     tell: Callable[[RunEvent, bool], Awaitable[None]]
@@ -61,8 +61,8 @@ class Driver:
     def __init__(
         self,
         client: Caller,
-        asking: Asking,
-        looker: Looker,
+        asking: ModelCallOptions,
+        looker: RunObserver,
         here: Callable[[Callable[[], object]], Awaitable[object]] | None = None,
     ) -> None:
         self.result: RunResult | None = None
@@ -74,7 +74,7 @@ class Driver:
         self._here = here
         self._began = time.monotonic()
 
-    async def drive(self, flow: Flow) -> None:
+    async def drive(self, flow: ToolLoop) -> None:
         """Run `flow` to its end. A cancelled one ends as such, its transcript whole."""
         steps = flow.steps()
         reaction: object = None
@@ -90,14 +90,14 @@ class Driver:
         """Return what came of an effect."""
         try:
             match effect:
-                case Tell(event=event):
+                case ReportEvent(event=event):
                     await self._tell(event)
                     return None
-                case Ask():
+                case CallModel():
                     return await self._ask(effect)
                 case Execute():
                     return await self._execute(effect)
-                case Now():
+                case ReadClock():
                     return Cancelled() if self.cancelled else time.monotonic() - self._began
                 case Approve(call=call):
                     return Cancelled() if self.cancelled else await self._approve(call)
@@ -105,7 +105,13 @@ class Driver:
             self._cancel()
         except Exception as error:  # noqa: BLE001  the program's own: it comes out behind the run
             self.error, self.cancelled = error, True
-        return Asked(cancelled=True) if isinstance(effect, Ask) else None if isinstance(effect, Tell) else Cancelled()
+        return (
+            ModelAnswer(cancelled=True)
+            if isinstance(effect, CallModel)
+            else None
+            if isinstance(effect, ReportEvent)
+            else Cancelled()
+        )
 
     async def _tell(self, event: RunEvent) -> None:
         await self._looker.tell(event, self.cancelled)
@@ -115,9 +121,9 @@ class Driver:
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
 
-    async def _ask(self, effect: Ask) -> Asked:
+    async def _ask(self, effect: CallModel) -> ModelAnswer:
         if self.cancelled:
-            return Asked(cancelled=True)
+            return ModelAnswer(cancelled=True)
         tries, left = self._client._calling.tries, effect.seconds  # noqa: SLF001  the same room
         wait = effect.wait if left is None else min(effect.wait, left)
         timeout = _sooner(self._asking.timeout, None if left is None else left - wait)
@@ -133,13 +139,13 @@ class Driver:
         except FailureError as error:
             partial = stream.response
             if not partial.candidates:  # nothing came, and the client has tried as often as it does
-                return Asked(failure=error.failure)
+                return ModelAnswer(failure=error.failure)
             again = tries.after_break(error.failure, effect.tried + 1)
-            return Asked(failure=error.failure, response=partial, again=again)
+            return ModelAnswer(failure=error.failure, response=partial, again=again)
         except asyncio.CancelledError:
             self._cancel()
-            return Asked(cancelled=True, response=stream.response)
-        return Asked(response=reply.response, losses=reply.losses)
+            return ModelAnswer(cancelled=True, response=stream.response)
+        return ModelAnswer(response=reply.response, losses=reply.losses)
 
     async def _execute(self, effect: Execute) -> object:
         execution = Execution(effect, self._asking.order, self._tell, self._here)

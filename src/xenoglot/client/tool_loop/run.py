@@ -9,17 +9,17 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from xenoglot.client.tool_loop.driver import Asking
+from xenoglot.client.tool_loop.driver import ModelCallOptions
 from xenoglot.client.tool_loop.run_streams import AsyncRunStream, RunStream
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.content import Opaque
 from xenoglot.model.request import Tool
 from xenoglot.model.response import Usage
-from xenoglot.tools.budget import Budget, Spent
+from xenoglot.tools.budget import Budget, RunSpend
 from xenoglot.tools.compaction import Compaction
 from xenoglot.tools.event_order import Order
-from xenoglot.tools.loop import Flow
-from xenoglot.tools.run_options import Rules
+from xenoglot.tools.loop import ToolLoop
+from xenoglot.tools.run_options import RunOptions
 from xenoglot.tools.tool import LocalTool, tool
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _RULES: Final = frozenset(
 )
 _KINDS: Final[Mapping[str, type]] = {
     "budget": Budget,
-    "spent": Spent,
+    "spent": RunSpend,
     "compaction": Compaction,
     "max_rounds": int,
     "result_limit": int,
@@ -144,7 +144,7 @@ def _starting(
 ) -> Callable[[], Any]:
     """Return what begins the run: mistakes are told when it is called."""
 
-    async def start() -> tuple[Flow, Asking]:
+    async def start() -> tuple[ToolLoop, ModelCallOptions]:
         said = dict(options)
         local, others = _sorted(tools)
         rules = {name: said.pop(name) for name in _RULES & set(said)}
@@ -162,13 +162,13 @@ def _starting(
         wanted = await client._calling.wanted(messages, cast("Options", said), stream=True)  # noqa: SLF001  the same room
         if isinstance(budget := rules.get("budget"), Budget) and budget.cost is not None:
             await asyncio.to_thread(_price, client, Usage(), wanted.request.model)  # the table takes its time to load
-        made = Rules(
+        made = RunOptions(
             **{name: value for name, value in rules.items() if value is not None},
             price=partial(_price, client),
             window=_window(client, wanted.request.model),
         )
-        asking = Asking(headers=wanted.headers, timeout=wanted.timeout, order=order, approve=approve)
-        return Flow(wanted.request, local, made), asking
+        asking = ModelCallOptions(headers=wanted.headers, timeout=wanted.timeout, order=order, approve=approve)
+        return ToolLoop(wanted.request, local, made), asking
 
     return start
 

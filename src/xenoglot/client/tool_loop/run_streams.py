@@ -9,19 +9,19 @@ from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Self
 
-from xenoglot.client.tool_loop.driver import Driver, Looker
-from xenoglot.tools.budget import Spent
+from xenoglot.client.tool_loop.driver import Driver, RunObserver
+from xenoglot.tools.budget import RunSpend
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from xenoglot.client.loop_thread import Portal
+    from xenoglot.client.loop_thread import LoopThread
     from xenoglot.client.tool_loop.caller import Caller
-    from xenoglot.client.tool_loop.driver import Asking
+    from xenoglot.client.tool_loop.driver import ModelCallOptions
     from xenoglot.model.request import Message
     from xenoglot.tools.events import RunEvent
-    from xenoglot.tools.loop import Flow
+    from xenoglot.tools.loop import ToolLoop
     from xenoglot.tools.result import RunResult
 
 AHEAD: Final = 64
@@ -34,7 +34,7 @@ class _End(Enum):
     END = auto()
 
 
-class Job:
+class ThreadJob:
     """Something that the caller's own thread is to do for the run."""
 
     def __init__(self, function: Callable[[], object]) -> None:
@@ -59,23 +59,23 @@ class _Pipe:
     """Between the run and whoever looks on: the run waits where it is too far ahead."""
 
     def __init__(self) -> None:
-        self._items: deque[RunEvent | Job | _End] = deque()
+        self._items: deque[RunEvent | ThreadJob | _End] = deque()
         self._filled = asyncio.Event()
         self._room = asyncio.Event()
         self._idle = asyncio.Event()
 
-    def put_nowait(self, item: RunEvent | Job | _End) -> None:
+    def put_nowait(self, item: RunEvent | ThreadJob | _End) -> None:
         self._items.append(item)
         self._idle.clear()
         self._filled.set()
 
-    async def put(self, item: RunEvent | Job) -> None:
+    async def put(self, item: RunEvent | ThreadJob) -> None:
         self.put_nowait(item)
         if len(self._items) > AHEAD:
             self._room.clear()
             await self._room.wait()
 
-    async def get(self) -> RunEvent | Job | _End:
+    async def get(self) -> RunEvent | ThreadJob | _End:
         while not self._items:
             self._filled.clear()
             self._idle.set()
@@ -87,7 +87,7 @@ class _Pipe:
             self._room.set()
         return item
 
-    def more(self) -> list[RunEvent | Job | _End]:
+    def more(self) -> list[RunEvent | ThreadJob | _End]:
         """Take what is there; the end stays."""
         items = [item for item in self._items if not isinstance(item, _End)]
         self._items = deque(item for item in self._items if isinstance(item, _End))
@@ -100,7 +100,7 @@ class _Pipe:
 
     def rest(self) -> list[RunEvent]:
         """Take what nobody has read."""
-        items = [item for item in self._items if not isinstance(item, Job | _End)]
+        items = [item for item in self._items if not isinstance(item, ThreadJob | _End)]
         self._items = deque([_End.END])
         return items
 
@@ -120,7 +120,7 @@ class AsyncRunStream:
     def __init__(
         self,
         client: Caller,
-        start: Callable[[], Awaitable[tuple[Flow, Asking]]],
+        start: Callable[[], Awaitable[tuple[ToolLoop, ModelCallOptions]]],
         *,
         here: bool = False,
     ) -> None:
@@ -128,7 +128,7 @@ class AsyncRunStream:
         self._start_flow = start
         self._pipe = _Pipe()
         self._here = here
-        self._flow: Flow | None = None
+        self._flow: ToolLoop | None = None
         self._driver: Driver | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancelled = False
@@ -144,11 +144,11 @@ class AsyncRunStream:
         return () if self._flow is None else self._flow.messages
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunSpend:
         """What was spent so far."""
-        return Spent() if self._flow is None else self._flow.spent
+        return RunSpend() if self._flow is None else self._flow.spent
 
-    def spend(self, more: Spent) -> None:
+    def spend(self, more: RunSpend) -> None:
         """Count what a tool of the run has spent beside it, but for the seconds; to be called in its event loop."""
         if self._flow is not None:
             self._flow.spend(more)
@@ -165,11 +165,11 @@ class AsyncRunStream:
 
     async def __anext__(self) -> RunEvent:
         item = await self.next_item()
-        if isinstance(item, _End | Job):
+        if isinstance(item, _End | ThreadJob):
             raise StopAsyncIteration
         return item
 
-    async def next_item(self) -> RunEvent | Job | _End:
+    async def next_item(self) -> RunEvent | ThreadJob | _End:
         """Return the next event, what the caller's thread is to do, or the end; raise what came out of the run."""
         await self.start()
         item = await self._pipe.get()
@@ -177,7 +177,7 @@ class AsyncRunStream:
             raise self._driver.error
         return item
 
-    async def next_items(self) -> list[RunEvent | Job | _End]:
+    async def next_items(self) -> list[RunEvent | ThreadJob | _End]:
         """Return the same, and what has come beside it: for whoever has a long way to here."""
         return [await self.next_item(), *self._pipe.more()]
 
@@ -193,7 +193,7 @@ class AsyncRunStream:
         self._flow, asking = await self._start_flow()
         pipe = self._pipe
         here = _caller(pipe) if self._here else None
-        driver = self._driver = Driver(self._client, asking, Looker(_teller(pipe), pipe.read), here)
+        driver = self._driver = Driver(self._client, asking, RunObserver(_teller(pipe), pipe.read), here)
         driver.cancelled = self._cancelled
         self._task = asyncio.create_task(_driven(driver, self._flow, pipe))
         weakref.finalize(self, _forsaken, self._task).atexit = False
@@ -230,10 +230,10 @@ class RunStream:
     so does `approve`.
     """
 
-    def __init__(self, portal: Portal, inner: AsyncRunStream) -> None:
+    def __init__(self, portal: LoopThread, inner: AsyncRunStream) -> None:
         self._portal = portal
         self._inner = inner
-        self._read: deque[RunEvent | Job | _End] = deque()
+        self._read: deque[RunEvent | ThreadJob | _End] = deque()
 
     @property
     def result(self) -> RunResult | None:
@@ -246,7 +246,7 @@ class RunStream:
         return self._inner.messages
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunSpend:
         """What was spent so far."""
         return self._inner.spent
 
@@ -268,7 +268,7 @@ class RunStream:
             item = self._read.popleft()
             if isinstance(item, _End):
                 raise StopIteration
-            if not isinstance(item, Job):
+            if not isinstance(item, ThreadJob):
                 return item
             self._work(item)
 
@@ -279,7 +279,7 @@ class RunStream:
 
     def rest(self) -> list[RunEvent]:
         """Return the events that nobody has read; behind `close`."""
-        read = [item for item in self._read if not isinstance(item, Job | _End)]
+        read = [item for item in self._read if not isinstance(item, ThreadJob | _End)]
         self._read.clear()
         return [*read, *self._inner.rest()]
 
@@ -292,7 +292,7 @@ class RunStream:
     ) -> None:
         self.close()
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: ThreadJob) -> None:
         """Do something for the run in this thread."""
         result, failed = None, None
         try:
@@ -314,14 +314,14 @@ def _teller(pipe: _Pipe) -> Callable[[RunEvent, bool], Awaitable[None]]:
 
 def _caller(pipe: _Pipe) -> Callable[[Callable[[], object]], Awaitable[object]]:
     async def call(function: Callable[[], object]) -> object:
-        job = Job(function)
+        job = ThreadJob(function)
         pipe.put_nowait(job)
         return await job.made()
 
     return call
 
 
-async def _driven(driver: Driver, flow: Flow, pipe: _Pipe) -> None:
+async def _driven(driver: Driver, flow: ToolLoop, pipe: _Pipe) -> None:
     try:
         await driver.drive(flow)
     except BaseException as error:

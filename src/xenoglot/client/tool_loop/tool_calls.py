@@ -17,8 +17,8 @@ from xenoglot.backends.thread_iterator import ThreadLimitError, ThreadRunner
 from xenoglot.codec.json.json_io import to_text
 from xenoglot.model.content import Text
 from xenoglot.tools.context import ToolContext
-from xenoglot.tools.effects import Ready
-from xenoglot.tools.event_order import Announcer
+from xenoglot.tools.effects import PreparedCall
+from xenoglot.tools.event_order import EventOrder
 from xenoglot.tools.events import CallEnded, CallProgress, CallStarted
 from xenoglot.tools.tool_output import ToolOutput, as_output, failed, raised
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from xenoglot.model.json import JSONObject
-    from xenoglot.tools.effects import Execute, Settled
+    from xenoglot.tools.effects import Execute, FinishedCall
     from xenoglot.tools.event_order import Order
     from xenoglot.tools.events import RunEvent
 
@@ -57,7 +57,7 @@ class Execution:
         self._limit = effect.limit
         self._tell = tell
         self._here = here
-        self._announcer = Announcer([one.call for one in effect.calls], order)
+        self._announcer = EventOrder([one.call for one in effect.calls], order)
         self._news: asyncio.Queue[RunEvent] = asyncio.Queue()
         self._outputs: dict[str, ToolOutput] = {}
         self._loop = asyncio.get_running_loop()
@@ -71,7 +71,7 @@ class Execution:
         tasks: list[asyncio.Task[None]] = []
         try:
             for one in self._calls:
-                if isinstance(one, Ready):
+                if isinstance(one, PreparedCall):
                     tasks.append(asyncio.create_task(self._one(one)))
                 else:
                     self._end(one, one.output)
@@ -100,7 +100,7 @@ class Execution:
                 told += self._announcer.feed(CallEnded(call=one.call, output=output))
         return [*told, *self._announcer.close()]
 
-    async def _one(self, ready: Ready) -> None:
+    async def _one(self, ready: PreparedCall) -> None:
         call = ready.call
         self._news.put_nowait(CallStarted(call=call, round=self._round))
         context = ToolContext(call, self._round, partial(self._progress, call.id))
@@ -110,7 +110,7 @@ class Execution:
             output = replace(output, content=(Text(text=_changed(ready.arguments)), *output.content))
         self._end(ready, output, time.monotonic() - began)
 
-    def _end(self, one: Ready | Settled, output: ToolOutput, seconds: float = 0.0) -> None:
+    def _end(self, one: PreparedCall | FinishedCall, output: ToolOutput, seconds: float = 0.0) -> None:
         self._outputs[one.call.id] = output
         self._news.put_nowait(CallEnded(call=one.call, output=output, seconds=seconds))
 
@@ -122,7 +122,7 @@ class Execution:
         except RuntimeError:  # the loop is gone, and everybody with it
             return
 
-    async def _timed(self, ready: Ready, context: ToolContext) -> ToolOutput:
+    async def _timed(self, ready: PreparedCall, context: ToolContext) -> ToolOutput:
         task = asyncio.create_task(self._attempt(ready, context))
         try:
             done, _ = await self.wait({task}, ready.seconds)
@@ -149,12 +149,12 @@ class Execution:
         for stray in pending:
             stray.add_done_callback(_strays.discard)
 
-    def _alone(self, ready: Ready) -> bool:
+    def _alone(self, ready: PreparedCall) -> bool:
         """Return whether the caller's thread may run the call: no other runs, and nobody would have to stop it."""
-        running = [one for one in self._calls if isinstance(one, Ready)]
+        running = [one for one in self._calls if isinstance(one, PreparedCall)]
         return len(running) == 1 and ready.seconds is None and not ready.tool.takes_context
 
-    async def _attempt(self, ready: Ready, context: ToolContext) -> ToolOutput:
+    async def _attempt(self, ready: PreparedCall, context: ToolContext) -> ToolOutput:
         """Return the result of a tool, also where it raises: an exit of a tool is none of the program."""
         try:
             made = await self._called(ready, partial(_step, ready, context, self._limit))
@@ -170,7 +170,7 @@ class Execution:
             return raised(error)
 
     async def _called(
-        self, ready: Ready, step: Callable[[], ToolOutput | Awaitable[object]]
+        self, ready: PreparedCall, step: Callable[[], ToolOutput | Awaitable[object]]
     ) -> ToolOutput | Awaitable[object]:
         """Call the tool where it is to run; return its result, or what is to be waited for."""
         if ready.tool.asynchronous:
@@ -185,7 +185,7 @@ class Execution:
             await steps.end()
 
 
-def _step(ready: Ready, context: ToolContext, limit: int) -> ToolOutput | Awaitable[object]:
+def _step(ready: PreparedCall, context: ToolContext, limit: int) -> ToolOutput | Awaitable[object]:
     """Call a tool; what it returns is made an output here, unless it is to be waited for."""
     try:
         made = ready.tool.run(ready.arguments, context)

@@ -16,7 +16,7 @@ from xenoglot.gateway.batches.queries import size_of, wider
 from xenoglot.gateway.endpoint.responses import send_json
 from xenoglot.gateway.store_service import OFF, is_id
 from xenoglot.gateway.upstream.call import passed_on
-from xenoglot.store.batches import Request
+from xenoglot.store.batches import BatchRow
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
@@ -202,12 +202,12 @@ async def _check_file(asked: BatchQuery, name: str) -> int:
     return file.size
 
 
-def portions(requests: Sequence[tuple[str, JSONObject]]) -> Iterator[list[Request]]:
+def portions(requests: Sequence[tuple[str, JSONObject]]) -> Iterator[list[BatchRow]]:
     """Yield the requests of a batch, numbered from 1, as many as are kept at once."""
-    some: list[Request] = []
+    some: list[BatchRow] = []
     size = 0
     for number, (name, body) in enumerate(requests, 1):
-        some.append(Request(number, name, encode_json(body)))
+        some.append(BatchRow(number, name, encode_json(body)))
         size += len(some[-1].body)
         if len(some) >= AT_ONCE or size >= BYTES_AT_ONCE:
             yield some

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.batch import Batch
     from xenoglot.gateway.endpoint.routes import EndpointRow
     from xenoglot.model.json import JSON
-    from xenoglot.store.batches import Request
+    from xenoglot.store.batches import BatchRow
 
 REVOKED = Failure(kind="authentication", message="the API key that the batch was made with is not known any more")
 GARBLED = Failure(kind="upstream", message="the answer of the server is not JSON")
@@ -132,7 +132,7 @@ class _Named(Struct):
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
-def model_of(request: Request) -> str:
+def model_of(request: BatchRow) -> str:
     """Return the model that a request asks, as far as it names one."""
     try:
         return _decode_named(request.body).model
@@ -140,7 +140,7 @@ def model_of(request: Request) -> str:
         return ""
 
 
-async def ask(services: BatchServices, batch: Batch, request: Request) -> LineResult:
+async def ask(services: BatchServices, batch: Batch, request: BatchRow) -> LineResult:
     """Answer one request of a batch as its client's; whatever happens is told as an answer of the endpoint."""
     row = services.routes.find(batch.endpoint).rows.get("POST")
     record = services.observer.record("POST")

@@ -15,7 +15,7 @@ from xenoglot.codec.features.batch import MAX_INPUT_ERRORS, BatchInputError
 from xenoglot.codec.json.json_io import encode_json
 from xenoglot.gateway.batches.endpoints import AT_ONCE, BYTES_AT_ONCE
 from xenoglot.gateway.batches.files import content
-from xenoglot.store.batches import Request
+from xenoglot.store.batches import BatchRow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -44,7 +44,7 @@ class Inputs:
         self._longest = longest
         self._seen: dict[str, int] = {}
 
-    def read(self, data: bytes, number: int) -> Request | None:
+    def read(self, data: bytes, number: int) -> BatchRow | None:
         """Return the request in a line; `None` where there is none: a blank line, or a mistake."""
         text = text_of(data, number)
         self.count += bool(text)
@@ -61,7 +61,7 @@ class Inputs:
             param = error.path.removeprefix("$").removeprefix(".") or None
             self._mistake(error.code, error.problem, number, param)
             return None
-        return Request(number, line.custom_id, encode_json(line.body))
+        return BatchRow(number, line.custom_id, encode_json(line.body))
 
     def _decode(self, text: bytes, number: int) -> BatchLine:
         """Return what a line asks, if that belongs into this batch.
@@ -101,7 +101,7 @@ async def read_input(keeper: StoreService, batch: Batch, most: int, longest: int
     if file is None:
         return replace(batch, mistakes=[GONE])
     inputs = Inputs(batch, most, longest)
-    some: list[Request] = []
+    some: list[BatchRow] = []
     number = size = held = 0
     async with aclosing(content(keeper, file)) as pieces, aclosing(_lines(pieces, longest)) as lines:
         async for data in lines:

@@ -17,7 +17,7 @@ from xenoglot.gateway.batches.execute import ask, left, model_of
 from xenoglot.gateway.batches.input_file import read_input
 from xenoglot.gateway.stored.background import AGAIN_SECONDS
 from xenoglot.policy.retry import Retry, delay
-from xenoglot.store.batches import Result
+from xenoglot.store.batches import BatchResult
 from xenoglot.store.records import StoreError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.features.batch import Batch, Ending, Phase
     from xenoglot.gateway.batches.execute import BatchServices, LineResult
     from xenoglot.model.failure import FailureKind
-    from xenoglot.store.batches import Request
+    from xenoglot.store.batches import BatchRow
 
 Halt: TypeAlias = Literal["cancelled", "expired", "stopped", "lost"]
 """Why no more is asked: the batch is to be over, the gateway stops, or somebody else has the batch."""
@@ -206,8 +206,8 @@ class BatchWorker:
             self._waiting.rest(model, self._dispatcher.clock() + wait)
         self._waiting.put(number, model)
 
-    async def _keep(self, request: Request, told: LineResult) -> None:
-        result = Result("ok" if told.failure is None else "error", told.line, told.usage)
+    async def _keep(self, request: BatchRow, told: LineResult) -> None:
+        result = BatchResult("ok" if told.failure is None else "error", told.line, told.usage)
         if not await self._patiently(lambda: self._store.settle(self._process, self.batch, request, result)):
             self.halt("lost")
 

@@ -25,7 +25,7 @@ OURS = logging.getLogger("xenoglot")
 """Where our handler is, unless the logging of the process is configured by somebody else."""
 
 
-class RedactingFormatter(logging.Formatter):
+class RedactionFormatter(logging.Formatter):
     """Formats records as usual, and takes secrets out of what is made of them."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
@@ -42,7 +42,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(sys.stderr)
-        self.setFormatter(RedactingFormatter(redact))
+        self.setFormatter(RedactionFormatter(redact))
         self._lines: deque[bytes] = deque()
         self._due: asyncio.AbstractEventLoop | None = None
         """The loop at the end of whose turn lines are written."""
@@ -84,7 +84,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
     def _write(self, lines: list[bytes]) -> None:
         lines.append(b"")
         text = b"\n".join(lines).decode()
-        if isinstance(self.formatter, RedactingFormatter):
+        if isinstance(self.formatter, RedactionFormatter):
             text = self.formatter.redact(text)
         self.stream.write(text)
 
@@ -101,7 +101,7 @@ def listener() -> LineHandler | None:
         or ACCESS.filters
         or handler.filters
         or handler.level > logging.INFO
-        or type(handler.formatter) is not RedactingFormatter
+        or type(handler.formatter) is not RedactionFormatter
     ):
         return None
     return handler

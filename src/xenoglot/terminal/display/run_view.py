@@ -12,15 +12,15 @@ from xenoglot.model.content import Text
 from xenoglot.terminal.display.sanitize import harmless, in_line
 from xenoglot.terminal.display.screen import AnswerView, format_seconds
 from xenoglot.tools.events import (
-    Added,
-    ApprovalAsked,
-    ApprovalGiven,
-    BrokenOff,
+    AnswerAborted,
+    ApprovalReceived,
+    ApprovalRequested,
     CallEnded,
     CallProgress,
     CallStarted,
     Compacted,
     Continued,
+    MessagesAdded,
     ModelEvent,
     RoundEnded,
     RoundStarted,
@@ -104,16 +104,16 @@ class RunView(AnswerView):
                 self._progress(call_id, text)
             case CallEnded(call=call, output=output, seconds=seconds):
                 self._result(call, output, seconds)
-            case BrokenOff() | Continued() | Compacted() | RunEnded() | ApprovalAsked():
+            case AnswerAborted() | Continued() | Compacted() | RunEnded() | ApprovalRequested():
                 self._note(event)
-            case RoundEnded() | Added() | ApprovalGiven():  # nothing that is not seen already
+            case RoundEnded() | MessagesAdded() | ApprovalReceived():  # nothing that is not seen already
                 pass
             case _:
                 super().feed(event)
 
     def _note(self, event: RunEvent) -> None:
         match event:
-            case BrokenOff():
+            case AnswerAborted():
                 self.line("the answer broke off, and is asked for again", "quiet")
             case Continued(reason=reason):
                 self.line(f"goes on ({reason})", "quiet")
@@ -121,7 +121,7 @@ class RunView(AnswerView):
                 self.line(f"the conversation was shortened: {before} tokens to {after}", "quiet")
             case RunEnded(result=result):
                 self._ended(result)
-            case ApprovalAsked(call=call):
+            case ApprovalRequested(call=call):
                 self._announced(call.id).set()
             case _:
                 pass

@@ -41,7 +41,7 @@ _UNHEARD: Final = logging.NullHandler()
 """Where nobody has set up logging, what the package logs (with what servers wrote) stays off the terminal."""
 
 
-class ListedTool(Struct, frozen=True, kw_only=True):
+class McpTool(Struct, frozen=True, kw_only=True):
     """A tool as its server has it; `schema` is untouched."""
 
     name: str
@@ -54,7 +54,7 @@ class McpSession:
 
     def __init__(self, name: str, server: McpServer, patience: float, log: TextIO | None) -> None:
         self.name = name
-        self.tools: Sequence[ListedTool] = ()
+        self.tools: Sequence[McpTool] = ()
         self.has_resources = False
         self.instructions: str | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -205,10 +205,10 @@ class McpSession:
         if client.server_capabilities.tools is None:
             return
         listed = await _pages(client.list_tools, "tools")
-        named: dict[str, ListedTool] = {}
+        named: dict[str, McpTool] = {}
         for tool in listed:  # a call says no more than a name: of several it means the first
             described = tool.description or tool.title
-            named.setdefault(tool.name, ListedTool(name=tool.name, description=described, schema=tool.input_schema))
+            named.setdefault(tool.name, McpTool(name=tool.name, description=described, schema=tool.input_schema))
         self.tools = tuple(named.values())
 
     def _there(self) -> Client:
