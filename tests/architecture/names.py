@@ -25,7 +25,9 @@ COMMAND: Final = "_command"
 """How the module of a command of `xenoglot` ends; before it stands the command's own name."""
 
 MOST_OWNERS: Final = 2
-"""The most public classes of one name."""
+"""The most public classes of one name outside the dialects."""
+
+DIALECTS: Final = "xenoglot.dialects."
 
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _TERM: Final = re.compile(r"^\| ([a-z][a-z -]*) \|", re.MULTILINE)
@@ -98,6 +100,12 @@ def wrong_classes() -> dict[str, str]:
     return {name: why for name, why in found.items() if why}
 
 
-def shared_names() -> dict[str, int]:
-    """Return the names of more than `MOST_OWNERS` public classes, and how many have each."""
-    return {name: len(owners) for name, owners in public_classes().items() if len(owners) > MOST_OWNERS}
+def shared_names() -> dict[str, list[str]]:
+    """Return the names of more than `MOST_OWNERS` public classes, with their modules.
+
+    The dialects count as one owner: what does the same in each of them has the same name in each of them.
+    """
+    outside = {
+        name: [owner for owner in owners if not owner.startswith(DIALECTS)] for name, owners in public_classes().items()
+    }
+    return {name: owners for name, owners in outside.items() if len(owners) > MOST_OWNERS}
