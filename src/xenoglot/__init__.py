@@ -40,6 +40,7 @@ from xenoglot.errors import (
     XenoglotError,
 )
 from xenoglot.moved_modules import install as install_moved_modules
+from xenoglot.moved_modules import renamed
 from xenoglot.python_gateway import configured, serve
 from xenoglot.translate import stream_translator, translate, translate_request, translate_response
 
@@ -190,7 +191,7 @@ def __getattr__(name: str) -> object:
     """Load what is here by its name alone."""
     module = _LATER.get(name)
     if module is None:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+        return renamed(__name__, name)
     found: object = getattr(import_module(module), name)
     globals()[name] = found
     return found

@@ -32,6 +32,7 @@ MOVED = {
 """Modules that the documentation of the last release imports, with their paths of today."""
 
 RENAMED = {
+    "xenoglot": {"AnswerCutError": "xenoglot.client.results.parsed.AnswerTruncatedError"},
     "xenoglot.agent.agent": {"Manner": "xenoglot.agent.agent.AgentSettings"},
     "xenoglot.backends.remote": {"Remote": "xenoglot.backends.remote.backend.Remote"},
     "xenoglot.gateway.limits": {
@@ -39,6 +40,13 @@ RENAMED = {
         "Scope": "xenoglot.policy.limits.scope.Scope",
         "Window": "xenoglot.policy.limits.sliding_window.Window",
     },
+    "xenoglot.tools.events": {
+        "Added": "xenoglot.tools.events.MessagesAdded",
+        "ApprovalAsked": "xenoglot.tools.events.ApprovalRequested",
+        "ApprovalGiven": "xenoglot.tools.events.ApprovalReceived",
+        "BrokenOff": "xenoglot.tools.events.AnswerAborted",
+    },
+    "xenoglot.tools.tool": {"GivenTool": "xenoglot.tools.tool.SchemaTool"},
 }
 """Names that it imports from modules which still exist, with what they are today."""
 

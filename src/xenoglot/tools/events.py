@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from xenoglot.model.events import Event
 from xenoglot.model.failure import Failure
 from xenoglot.model.request import Message
 from xenoglot.model.response import Response
+from xenoglot.moved_modules import renamed
 from xenoglot.tools.result import RunResult
 from xenoglot.tools.tool import Approval
 from xenoglot.tools.tool_output import ToolOutput
@@ -119,3 +120,10 @@ RunEvent: TypeAlias = (
     | CallEnded
     | RunEnded
 )
+
+
+if not TYPE_CHECKING:  # type checkers report the old names
+
+    def __getattr__(name: str) -> object:
+        """Return what an old name is today."""
+        return renamed(__name__, name)

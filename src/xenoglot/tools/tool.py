@@ -11,6 +11,7 @@ from msgspec import Struct
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.json import JSONObject
 from xenoglot.model.request import Tool
+from xenoglot.moved_modules import renamed
 from xenoglot.tools.context import ToolContext
 from xenoglot.tools.function.function_schema import Signature, checked_name, name_of, read_signature
 from xenoglot.tools.tool_output import ToolError, ToolOutput
@@ -245,3 +246,10 @@ def _is_method(function: Callable[..., object]) -> bool:
     if not inspect.isfunction(function) or "." not in function.__qualname__.rpartition("<locals>")[2].lstrip("."):
         return False
     return next(iter(inspect.signature(function).parameters), None) in ("self", "cls")
+
+
+if not TYPE_CHECKING:  # type checkers report the old names
+
+    def __getattr__(name: str) -> object:
+        """Return what an old name is today."""
+        return renamed(__name__, name)
