@@ -85,7 +85,7 @@ async def build_engine(settings: Embedded, transport: Transport) -> Engine:
     found = weights.locate() if settings.gguf is None else weights.from_path(settings.gguf)
     if found is None:
         found = await asyncio.to_thread(weights.fetch, progress=_tell)
-    return Engine(found, engine_settings(settings, "build_engine"), transport=transport, name=settings.name)
+    return Engine(found, engine_settings(settings, "embedded"), transport=transport, name=settings.name)
 
 
 def build_extra_engine(name: str, settings: EmbeddedModel, transport: Transport) -> Engine:
