@@ -77,6 +77,7 @@ NEUTRAL: dict[tuple[str, str], str] = {
     (r"Request.*\.model='n'", LOCAL): "the backend is one model",
     (r"Request.*\.stream=True", LOCAL): "the answer is made of events in any case",
     (r"Request with tools\.parallel_tool_calls=False", "embedded"): "the default of a model that knows no calls",
+    (r"Request.*\.parallel_tool_calls=True", "ollama"): "the default: the model decides how many tools it calls",
     (r"OutputFormat\.strict=False", "chat|responses"): "written as false where the schema is not closed",
     (r"OutputFormat\.strict=.*", "embedded"): "decides on schemas that cannot be held, and this one can",
     (r"OutputFormat\.name='x'", "embedded"): "a label of the schema, for the client's own use",

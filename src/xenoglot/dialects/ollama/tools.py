@@ -76,7 +76,7 @@ def _note_choice(request: Request, crossing: EncodeContext) -> None:
             losses.approximated("$", "tool_choice", "the server cannot be made to call a tool")
         elif choice.mode == "none" or choice.names:
             losses.emulated("$", "tool_choice", "only the tools allowed are sent")
-    if request.parallel_tool_calls is not None:
+    if request.parallel_tool_calls is False:
         losses.dropped("$", "parallel_tool_calls", "the model decides how many tools it calls")
 
 
