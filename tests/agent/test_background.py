@@ -200,7 +200,10 @@ def test_who_reads_the_session_it_works_in_is_still_known() -> None:
     assert agent("--ps") == ""
 
 
-def test_a_log_is_printed_as_a_terminal_would_have_shown_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", ["approval_received", "approval_given"], ids=["of-today", "of-the-last-release"])
+def test_a_log_is_printed_as_a_terminal_would_have_shown_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
     call = ToolCall(id="1", name="run", arguments="{}")
     written = io.StringIO()
     screen = JSONScreen(Redactor(), written)
@@ -216,7 +219,8 @@ def test_a_log_is_printed_as_a_terminal_would_have_shown_it(tmp_path: Path, caps
         screen.feed(event)
     screen.problem("budget: spent")
     odd = b'no JSON\x1b[2J\n{"event":"call_ended"}\n{"event":"of another version"}\n[1]\n{"half'
-    (tmp_path / "x.log").write_bytes(written.getvalue().encode() + odd)
+    log = written.getvalue().replace("approval_received", kind).encode()
+    (tmp_path / "x.log").write_bytes(log + odd)
     print_log(tmp_path / "x.jsonl", follow=False)
     assert capsys.readouterr().out.splitlines() == [
         "one",

@@ -223,7 +223,7 @@ def test_events_are_printed_as_json(play: Callable[..., Scripted], capsys: pytes
     assert cli.main(["agent", "go", "--json", "--allow-shell"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     kinds = [event["event"] for event in events]
-    assert [kind for kind in kinds if kind not in ("model_event", "added")] == [
+    assert [kind for kind in kinds if kind not in ("model_event", "messages_added")] == [
         "round_started",
         "round_ended",
         "call_started",

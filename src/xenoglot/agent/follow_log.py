@@ -29,7 +29,8 @@ _EVENTS: dict[str, type[RoundStarted | CallStarted | CallEnded | ApprovalReceive
     "round_started": RoundStarted,
     "call_started": CallStarted,
     "call_ended": CallEnded,
-    "approval_given": ApprovalReceived,
+    "approval_received": ApprovalReceived,
+    "approval_given": ApprovalReceived,  # in logs of the last release
     "compacted": Compacted,
 }
 _OF_MODELS: dict[str, type[TextDelta | BlockEnded]] = {"text_delta": TextDelta, "block_ended": BlockEnded}
