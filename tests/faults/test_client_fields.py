@@ -135,6 +135,8 @@ def shown(client: str, upstream: str, pictures: list[JSON]) -> tuple[str, JSON]:
 
 
 SEEING = ("chat", "gemini", "messages", "responses")
+TURNS = {"chat": "messages", "gemini": "contents", "messages": "messages", "responses": "input"}
+"""The field of a body that holds the turns, by dialect: an error about a picture gives its path there."""
 NO_PICTURES = {
     "file": "file:///etc/passwd",
     "file-in-capitals": "FILE:///etc/passwd",
@@ -156,7 +158,7 @@ def test_what_is_no_picture_is_refused(house: House, name: str, client: str, ups
         path, body = shown(client, upstream, [picture(client, NO_PICTURES[name])])
         answer = await posted(house, path, body)
         told = refused(client, answer, words_of(client, "invalid_request"), 400)
-        assert told.message.startswith("messages"), told
+        assert told.message.startswith(TURNS[client]), told
         assert (b"passwd" in answer.raw, house.upstream.requests) == (False, [])
 
     house.play(scene())

@@ -359,7 +359,7 @@ async def test_s12_c20_a_blocked_url_is_a_400_and_goes_nowhere(client: str, url:
 async def test_r21_without_leave_nothing_is_fetched(client: str) -> None:
     async with serving(None) as (gateway, upstream):
         asked = await ask(gateway, "POST", *asks(client, "https://pictures.example/a.png"))
-    assert (asked.status, "the server fetches none" in asked.answered["x-xenoglot-losses"]) == (200, True)
+    assert (asked.status, "the server fetches no URL" in asked.answered["x-xenoglot-losses"]) == (200, True)
     assert b"pictures.example" not in upstream.requests[0].body
 
 

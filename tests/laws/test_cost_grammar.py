@@ -50,7 +50,10 @@ GRAMMARS: dict[str, Callable[[int], list[str]]] = {
 @pytest.mark.parametrize("shape", GRAMMARS)
 def test_a_clients_grammar(counted: Counted, shape: str) -> None:
     with counted:
-        module, rules = counted.module("engine.grammar.client_grammar"), counted.module("engine.grammar.gbnf").Rules
+        module, rules = (
+            counted.module("engine.grammar.client_grammar"),
+            counted.module("engine.grammar.gbnf").GrammarRules,
+        )
         few, many = (
             counted.cost(lambda text=text: module.translated(rules(), text))  # type: ignore[misc]
             for text in ("\n".join(GRAMMARS[shape](count)) for count in (2 * FEW, 2 * MANY))

@@ -266,8 +266,8 @@ CASES = (
                 "$.sampling presence_penalty dropped (the dialect has no such field)",
                 "$.sampling logit_bias dropped (the dialect has no such field)",
                 "$ service_tier approximated (`flex` is written as `standard_only`)",
-                "$ metadata dropped (the dialect has no such field)",
                 "$ verbosity dropped (the dialect has no such field)",
+                "$ metadata dropped (the dialect has no such field)",
                 "$ cache_key dropped (the dialect has no such field)",
             ),
             "chat": (

@@ -98,12 +98,12 @@ def test_what_is_told_is_short() -> None:
 
 
 REFUSED: dict[str, tuple[JSON, str]] = {
-    "a list": ([], "$.s: expected a JSON JSONSchema: an object or a boolean"),
+    "a list": ([], "$.s: expected a JSON Schema: an object or a boolean"),
     "no type": (
         {"properties": {"a": {"type": "x"}}},
-        "$.s.properties.a.type: no JSON JSONSchema: expected one of 2 forms (`anyOf`)",
+        "$.s.properties.a.type: no JSON Schema: expected one of 2 forms (`anyOf`)",
     ),
-    "no pattern": ({"pattern": "("}, '$.s.pattern: no JSON JSONSchema: expected `format` "regex"'),
+    "no pattern": ({"pattern": "("}, '$.s.pattern: no JSON Schema: expected `format` "regex"'),
     "an address": ({"$ref": "http://127.0.0.1:9/x"}, "$.s: it refers to what is not in it; nothing else is looked up"),
     "a file": ({"$ref": "file:///etc/hosts"}, "$.s: it refers to what is not in it; nothing else is looked up"),
     "a name": ({"$ref": "other.json"}, "$.s: it refers to what is not in it; nothing else is looked up"),
