@@ -10,6 +10,7 @@ from hypothesis.internal.conjecture import providers
 from tests.engine.running import engine, running_engine, weights
 from tests.faults.catalogue import Played, catalogue
 from tests.shortcuts import with_shortcuts
+from tests.signals import restore_interrupt
 
 # The embedded model, for whoever wants to talk to it, and the shortcuts, for tests of what they do.
 __all__ = ["engine", "running_engine", "weights", "with_shortcuts"]
@@ -29,6 +30,11 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+def pytest_configure() -> None:
+    """Have Ctrl-C interrupt tests and their child processes, also in a run that a shell started in the background."""
+    restore_interrupt()
 
 
 def pytest_collection_finish() -> None:

@@ -384,10 +384,13 @@ def test_work_that_was_stopped_can_be_gone_on_with(
     process = subprocess.Popen([sys.executable, "-c", ENDLESS], env=environ, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + DEADLINE
     log = folder / "log"
-    while time.monotonic() < deadline and not (log.exists() and log.stat().st_size >= 6):
-        time.sleep(0.01)
-    process.send_signal(number)
-    assert process.wait(DEADLINE) == code
+    try:
+        while time.monotonic() < deadline and not (log.exists() and log.stat().st_size >= 6):
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(DEADLINE) == code
+    finally:
+        process.kill()
     model = play(said("fine"))
     assert cli.main(["agent", "go on", "--continue", "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
