@@ -12,6 +12,7 @@ import atexit
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 PATIENCE: Final = 10.0
 """Seconds that a caller waits for what it has cancelled, or for the end of the thread."""
+
+SIGNAL_SECONDS: Final = 0.25
+"""Longest delay between a signal and its Python handler while the main thread waits."""
 
 CLOSED = "the client was closed"
 
@@ -61,11 +65,10 @@ class LoopThread:
             with self._lock:
                 loop = self._started()
                 loop.call_soon_threadsafe(call.start)
-            call.over.acquire()
+            _acquire(call.over)
         except BaseException:
             if loop is not None:
-                loop.call_soon_threadsafe(call.cancel)
-                call.over.acquire(timeout=PATIENCE)
+                _cancel(call, loop)
             raise
         try:
             return call.result()
@@ -84,9 +87,10 @@ class LoopThread:
             return
         with self._lock:  # what was called before is begun, and cancelled; what comes later is refused
             self._closed = True
-            loop, self._loop = self._loop, None
-            if loop is not None:
-                loop.call_soon_threadsafe(loop.stop)
+            if self._loop is not None:  # forgotten once it is stopped: this may be interrupted, and called again
+                with suppress(RuntimeError):  # it was stopped, and is closed
+                    self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop = None
 
     def close(self) -> None:
         """End, and wait for it."""
@@ -99,21 +103,33 @@ class LoopThread:
         if self._closed:
             raise RuntimeError(CLOSED)
         if self._loop is None:
-            loop = asyncio.new_event_loop()
-            told = (loop, self._end, self._tasks)
-            thread = threading.Thread(target=_serve, args=told, name="xenoglot-client", daemon=True)
-            thread.start()
-            self._loop, self._thread = loop, thread
             _open.add(self)
+            claim = threading.Lock()
+            try:
+                self._loop = asyncio.new_event_loop()
+                told = (self._loop, claim, self._end, self._tasks)
+                self._thread = threading.Thread(target=_serve, args=told, name="xenoglot-client", daemon=True)
+                self._thread.start()
+            except BaseException:  # interrupted, or there are no more threads
+                if claim.acquire(blocking=False):  # else the thread runs, and the next call uses it
+                    self._abandon()
+                raise
         return self._loop
+
+    def _abandon(self) -> None:
+        """Forget a thread that does not run."""
+        loop, self._loop, self._thread = self._loop, None, None
+        if loop is not None:
+            loop.close()
 
 
 class _Call(Generic[T]):
-    """What a caller waits for; `over` can be acquired when it is done. The rest belongs to the loop."""
+    """What a caller waits for; `over` can be acquired once when it is done. The rest belongs to the loop."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], tasks: set[asyncio.Task[Any]]) -> None:
         self.over = threading.Lock()
         self.over.acquire()
+        self.done = False
         self._work = work
         self._tasks = tasks
         self._task: asyncio.Task[T] | None = None
@@ -124,10 +140,10 @@ class _Call(Generic[T]):
         self._task.add_done_callback(self._tell)
 
     def cancel(self) -> None:
-        if self._task is None:  # it was never begun
-            self.over.release()
-        else:
+        if self._task is not None:
             self._task.cancel()
+        elif not self.done:  # it was never begun
+            self._end()
 
     def result(self) -> T:
         task, self._task = self._task, None
@@ -144,6 +160,10 @@ class _Call(Generic[T]):
     def _tell(self, task: asyncio.Task[T]) -> None:
         if not task.cancelled():
             task.exception()  # where the caller has left, nobody else looks at it
+        self._end()
+
+    def _end(self) -> None:
+        self.done = True
         self.over.release()
 
 
@@ -153,8 +173,38 @@ def _note(task: asyncio.Task[Any] | None, tasks: set[asyncio.Task[Any]]) -> None
         task.add_done_callback(tasks.discard)
 
 
-def _serve(loop: asyncio.AbstractEventLoop, end: Callable[[], Awaitable[None]], tasks: set[asyncio.Task[Any]]) -> None:
-    """Run `loop` until it is stopped, and leave nothing behind."""
+def main_thread_seconds() -> float | None:
+    """Return how long a blocking wait of this thread may take before it has to be begun again; `None`: as it likes.
+
+    Python handles signals in the main thread, between two instructions. A signal does not end a wait if it arrives
+    before the wait begins, or in another thread: Ctrl-C would be handled only when the wait is over.
+    """
+    return SIGNAL_SECONDS if threading.current_thread() is threading.main_thread() else None
+
+
+def _acquire(lock: threading.Lock) -> None:
+    seconds = main_thread_seconds()
+    while not lock.acquire(timeout=-1 if seconds is None else seconds):
+        pass
+
+
+def _cancel(call: _Call[Any], loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel a call whose caller was interrupted, and wait for its end."""
+    with suppress(RuntimeError):  # the signal's handler has closed the loop, and cancelled the call
+        loop.call_soon_threadsafe(call.cancel)
+        if not call.done:  # else it may be acquired already
+            call.over.acquire(timeout=PATIENCE)
+
+
+def _serve(
+    loop: asyncio.AbstractEventLoop,
+    claim: threading.Lock,
+    end: Callable[[], Awaitable[None]],
+    tasks: set[asyncio.Task[Any]],
+) -> None:
+    """Run `loop` until it is stopped, and leave nothing behind. Does nothing if the loop is claimed already."""
+    if not claim.acquire(blocking=False):
+        return
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

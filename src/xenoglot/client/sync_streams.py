@@ -12,7 +12,7 @@ from xenoglot.client.thread_stream import ThreadStream
 from xenoglot.model.events import Event, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
     from types import TracebackType
 
     from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
@@ -49,17 +49,32 @@ class Items(Generic[Item]):
         if not self._finalizer.alive:
             raise StopIteration
         if not self._ready:
-            self._ready.extend(self._more())
+            self._start()
+        try:
+            if not self._ready:
+                self._ready.extend(self._pump.take())
             if not self._ready:
                 self._over = self._finalizer.alive
-                raise StopIteration
-        return self._inner._given(self._ready.popleft())  # noqa: SLF001  the same room
+                raise StopIteration  # noqa: TRY301  what is read has to be told apart here
+            item = self._inner._given(self._ready.popleft())  # noqa: SLF001  the same room
+        except StopIteration:
+            raise
+        except BaseException:  # it failed, or was interrupted: then an item may be lost, and none may follow it
+            self.close()
+            raise
+        return item
 
     def close(self) -> None:
         """Stop. Does nothing the second time, nor where the client was closed, or in another process."""
-        if self._finalizer.detach() is not None:
+        if not self._finalizer.alive:
+            return
+        try:
             with suppress(RuntimeError):  # the client is closed, and the stream with it, or is another process's
                 self._portal.call(self._pump.aclose)
+            self._finalizer.detach()
+        except BaseException:  # interrupted
+            self._finalizer()
+            raise
 
     def __enter__(self) -> Self:
         if self._finalizer.alive:
@@ -75,16 +90,14 @@ class Items(Generic[Item]):
         if self._portal.foreign:
             raise RuntimeError("this stream belongs to another process")
         if not self._begun:
-            self._portal.call(self._pump.start)
-            self._begun = True
-
-    def _more(self) -> Sequence[Item]:
-        self._start()
-        try:
-            return self._pump.take()
-        except BaseException:  # it failed, or whoever waits was interrupted
-            self.close()
-            raise
+            try:
+                self._portal.call(self._pump.start)
+                self._begun = True
+            except Exception:
+                raise
+            except BaseException:  # interrupted: `__exit__` may not be called
+                self.close()
+                raise
 
 
 class ReplyStream(Items[Event]):

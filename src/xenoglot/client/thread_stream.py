@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from xenoglot.client.loop_thread import CLOSED
+from xenoglot.client.loop_thread import CLOSED, main_thread_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class ThreadStream(Generic[Item]):
         Raises:
             FailureError: the answer fails, or has no end.
         """
-        found = self._taken.get()
+        found = self._wait()
         if isinstance(found, BaseException):
             self._taken.put(())
             raise found
@@ -70,6 +70,14 @@ class ThreadStream(Generic[Item]):
             self._room.set()
             if not self._reading.is_set():
                 self._taken.put(())
+
+    def _wait(self) -> Sequence[Item] | BaseException:
+        seconds = main_thread_seconds()
+        while True:
+            try:
+                return self._taken.get(timeout=seconds)
+            except Empty:
+                continue
 
     async def _read(self) -> None:
         self._reading.set()

@@ -264,7 +264,7 @@ class RunStream:
     def __next__(self) -> RunEvent:
         while True:
             if not self._read:
-                self._read.extend(self._portal.call(self._inner.next_items))
+                self._portal.call(self._fill)
             item = self._read.popleft()
             if isinstance(item, _End):
                 raise StopIteration
@@ -291,6 +291,10 @@ class RunStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    async def _fill(self) -> None:
+        """Read in the loop of the run: what was read is kept if the caller is interrupted while it waits."""
+        self._read.extend(await self._inner.next_items())
 
     def _work(self, job: ThreadJob) -> None:
         """Do something for the run in this thread."""
