@@ -23,7 +23,7 @@ def cases(chosen: Iterable[tuple[str, str]] = ALL) -> list[ParameterSet]:
     return [pytest.param(row, case, id=f"{row}/{case}") for row, case in chosen]
 
 
-SERVERS: Final = {"vLLM", "SGLang", "llama.cpp", "Ollama"}
+SERVERS: Final = {"vLLM", "SGLang", "llama.cpp", "Ollama", "SMG", "maker"}
 CUT_OFF: Final = frozenset({"cut_off", "cut_off_arguments"})
 REQUIRED: Final = ("plain", "two_calls", "prose_around", "marker_in_string", "malformed", "undeclared", "no_arguments")
 EXEMPT: Final = frozenset(("think", case) for case in (*REQUIRED, "cut_off"))  # thoughts alone: no form of calls

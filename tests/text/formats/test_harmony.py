@@ -80,6 +80,53 @@ CASES = [
     pytest.param(f"{LONG}<|message|>x", [{"text": f"{LONG}<|message|>x"}], id="a header without end"),
     pytest.param("<|channel|>analysis", [{"text": "<|channel|>analysis"}], id="half a header"),
     pytest.param(f"{THINK}", [], id="an empty thought"),
+    pytest.param("<|message|>Hi<|end|>", [{"text": "Hi"}], id="an empty header"),
+    pytest.param("<|channel|>analysis Hm<|end|>", [{"reasoning": "Hm"}], id="a header that goes over into its message"),
+    pytest.param("<|channel|>commentary to=now json{}<|call|>", [NOW], id="the same, of a call"),
+    pytest.param(
+        "<|channel|>finale Hm<|end|>", [{"text": "<|channel|>finale Hm<|end|>"}], id="the same, of no channel"
+    ),
+    pytest.param(
+        FINAL + "The <|channel|>analysis token.<|end|>",
+        [{"text": "The <|channel|>analysis token."}],
+        id="such a header in prose",
+    ),
+    pytest.param(
+        "<|channel|>commentary to=now<|message|>{}<|call|> commentary <|start|>",
+        [NOW, {"text": " commentary <|start|>"}],
+        id="a channel's name in words behind a call",
+    ),
+    pytest.param(
+        "analysisHm.assistantcommentary to=functions.now json{}assistantfinalok",
+        [{"reasoning": "Hm."}, NOW, {"text": "ok"}],
+        id="tokens that were stripped",
+    ),
+    pytest.param(
+        "analysisHm.assistant to=functions.nowcommentary json{}", [{"reasoning": "Hm."}, NOW], id="the recipient first"
+    ),
+    pytest.param("commentary to=nowjson{}", [NOW], id="a type joined to a name"),
+    pytest.param(
+        "commentary to=ghost json{}assistantfinal!",
+        [{"text": "commentary to=ghost json{}!"}],
+        id="an undeclared tool, tokens stripped",
+    ),
+    pytest.param("commentary to=now and", [{"text": "to=now and"}], id="no object behind a recipient"),
+    pytest.param("analysisAn assistant to=x", [{"reasoning": "An assistant to=x"}], id="a recipient in a thought"),
+    pytest.param("assistantfinal ok", [{"text": "ok"}], id="a blank behind a channel"),
+    pytest.param("finalOk", [{"text": "Ok"}], id="an answer alone"),
+    *(
+        pytest.param(words, [{"text": words}], id=f"words: {words}")
+        for words in (
+            "analysis of it",
+            "finally",
+            "final",
+            "commentary to be",
+            "assistants",
+            "an",
+            "analysis: x",
+            "commentary",
+        )
+    ),
 ]
 
 

@@ -3,8 +3,10 @@
 Theory of operation. A message is `<|start|>` header `<|message|>` body, and an end token. Header by header it is known
 what the body is: thoughts (`analysis`), words (`commentary`, `final`), or the arguments of a call (`to=` a declared
 tool, in either part of the header). A message to anybody else stays as it is, tokens and all. A garbled header says
-what can be found in it; a message of no known channel is a thought. The prompt ends in `<|start|>assistant`, so the
-first header begins behind that; what begins with no header is words.
+what can be found in it; a message of no known channel is a thought. A header whose last token is missing ends behind
+its known parts. The prompt ends in `<|start|>assistant`, so the first header begins behind that; what begins with no
+header is words. Where a server strips the tokens, what is left of the first header tells it, and the others are found
+by that form.
 Source: https://github.com/openai/harmony/blob/main/docs/format.md
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from xenoglot.text.formats import stripped_headers
 from xenoglot.text.output_pieces import (
     ArgumentsPiece,
     CallEnded,
@@ -43,6 +46,9 @@ _ENDS: Final = ("<|end|>", "<|return|>", "<|call|>")
 
 _MARKERS: Final = MarkerScanner((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
 _BODY: Final = MarkerScanner((_START, _CHANNEL, *_ENDS))
+_STRIPPED: Final = stripped_headers.LATER
+_BEGINS: Final = MarkerScanner((_START, _CHANNEL, _MESSAGE, *_ENDS))
+"""What may stand where a message begins: an empty header is the last token alone."""
 
 _HEADER = re.compile(
     r"""(?:<\|start\|>)?\ ?(?:assistant)?(?:\ ?to=(?P<before>[^\s<]+))?
@@ -52,10 +58,23 @@ _HEADER = re.compile(
 )
 """A header whose blanks are single ones."""
 
+_UNENDED = re.compile(
+    r"""(?:<\|start\|>)?\ ?(?:assistant)?(?:\ ?to=(?P<before>[^\s<]+))?
+    \ ?<\|channel\|>\ ?(?P<channel>analysis|commentary|final)\b(?:\ to=(?P<behind>[^\s<]+))?
+    (?:\ ?<\|constrain\|>\ ?\w+|\ (?:json|code)\b)?\s?""",
+    re.VERBOSE,
+)
+"""A header that goes over into its message."""
+
 _ROLES: Final = MarkerScanner(
     ("to=", *(f"assistant{blank}{mark}" for mark in ("to=", _CHANNEL) for blank in ("", " ")))
 )
 """What a header begins with that has no token of its own."""
+
+_FILLERS: Final = MarkerScanner(
+    [f"{word}{token}" for word in ("analysis", "commentary", "final") for token in (_START, _CHANNEL)]
+)
+"""The name of a channel between two messages, as gpt-oss repeats it behind calls."""
 
 _TO = re.compile(r"(?<!\w)to=([^\s<]+)")
 _FOREIGN = re.compile(r"<\|start\|>(?! ?assistant)")
@@ -81,6 +100,7 @@ class HarmonyParser:
         self._header: int | None = None  # where a header may have begun
         self._arguments: list[str] = []
         self._spaced = False  # the space that comes now belongs to the header's last token
+        self._stripped = False  # the server stripped the tokens
 
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
@@ -104,6 +124,8 @@ class HarmonyParser:
 
     def _step(self, *, ended: bool) -> bool:
         """Read on; return whether there is more to do with what is there."""
+        if self._header is not None and self._stripped:
+            return self._read_stripped(ended=ended)
         if self._header is not None:
             return self._read_header(self._header, ended=ended)
         if self._mode in ("first", "between"):
@@ -116,7 +138,7 @@ class HarmonyParser:
         """Look for a header, behind blanks that belong to it; all else is words."""
         found = _BLANKS.match(self._text, self._at)
         start = self._at if found is None else found.end()
-        place, marker = _BODY.find(self._text[start : start + _BODY.longest], 0, ended=ended)
+        place, marker = _BEGINS.find(self._text[start : start + _BEGINS.longest], 0, ended=ended)
         if start - self._at > LONGEST_BLANK:
             self._mode = "words"
             return True
@@ -129,6 +151,8 @@ class HarmonyParser:
         if marker in _ENDS:
             self._at = start + len(marker)
             self._mode = "between"
+        elif marker == _MESSAGE:
+            self._begin(None, None, start + len(marker))
         else:
             self._header = start
         return True
@@ -141,23 +165,40 @@ class HarmonyParser:
 
     def _read_role(self, start: int, *, ended: bool) -> bool:
         """Look for a header without its token: the prompt may have begun it, or the model forgot it."""
-        place, marker = _ROLES.find(self._text[start : start + _ROLES.longest], 0, ended=ended)
+        stripped = self._stripped_at(start, ended=ended)
+        if stripped:
+            self._stripped, self._at, self._header = True, start, start
+            return True
+        window = self._text[start : start + max(_ROLES.longest, _FILLERS.longest)]
+        place, marker = _ROLES.find(window, 0, ended=ended)
         if place == 0 and marker:
             self._header = start
             return True
-        if place == 0 and not ended:
+        filled, filler = _FILLERS.find(window, 0, ended=ended) if self._mode == "between" else (1, "")
+        if filled == 0 and filler:
+            self._at = start + filler.index("<")
+            return True
+        if (0 in (place, filled) or stripped is None) and not ended:
             return False
         self._mode = "words"
         return True
+
+    def _stripped_at(self, start: int, *, ended: bool) -> bool | None:
+        """Return whether the answer begins with a header without tokens at `start`; `None`: more of it is needed."""
+        if self._mode != "first":
+            return False
+        return stripped_headers.begins(self._text[start : start + stripped_headers.LONGEST], ended=ended)
 
     # ---- bodies
 
     def _read_body(self, *, ended: bool) -> bool:
         """Give out text up to the next token."""
-        place, marker = _BODY.find(self._text, self._at, ended=ended)
+        place, marker = (_STRIPPED if self._stripped else _BODY).find(self._text, self._at, ended=ended)
         self._give(place)
         if not marker:
             return False
+        if self._stripped:
+            return self._read_stripped(ended=ended)
         if marker in _ENDS:
             self._end(marker)
         else:
@@ -212,7 +253,7 @@ class HarmonyParser:
         self._header = None
         header = " ".join(window[:place].split())
         if marker != _MESSAGE:
-            self._refuse(start, window, 0)
+            self._read_unended(start, window, place)
         elif found := _HEADER.fullmatch(header):
             self._begin(found["before"] or found["behind"], found["channel"], start + place + len(marker))
         elif _CHANNEL in header and not _FOREIGN.match(header):  # garbled, as about every 25th of gpt-oss-20b is
@@ -224,11 +265,20 @@ class HarmonyParser:
             self._refuse(start, window, place + len(marker))
         return True
 
+    def _read_unended(self, start: int, window: str, place: int) -> None:
+        """Read a header whose last token is missing: where a message begins, what is known of it counts."""
+        found = _UNENDED.match(window[:place]) if self._mode in ("first", "between") else None
+        if found is None or found.end() == place:
+            self._refuse(start, window, 0)
+            return
+        self._begin(found["before"] or found["behind"], found["channel"], start + found.end())
+        self._made.append(LossPiece("header", "approximated", "it was garbled"))
+
     def _begin(self, recipient: str | None, channel: str | None, end: int) -> None:
         """Begin a message to `recipient` in `channel`; its header ends at `end`."""
         self._leave(marked=True)
         said, self._at = self._text[self._at : end], end
-        self._spaced = f"{_CHANNEL} " in said  # LLM-jp writes one after each token
+        self._spaced = self._stripped or f"{_CHANNEL} " in said  # LLM-jp writes one after each token
         if recipient is None:
             self._mode = "thought" if channel == "analysis" else "words"
         elif (name := self._declared.resolve(recipient)) is not None:
@@ -239,6 +289,18 @@ class HarmonyParser:
             self._mode = "raw"
             self._spaced = False
             self._made.append(TextPiece(said))
+
+    def _read_stripped(self, *, ended: bool) -> bool:
+        """Read the header without tokens that begins here; return whether all of it is there."""
+        header = stripped_headers.header(self._text, self._at, self._declared.resolve, ended=ended)
+        if header is None:
+            return False
+        self._header = None
+        if header.channel is None and header.recipient is None:
+            self._give(self._at + len("assistant"))
+        else:
+            self._begin(header.recipient, header.channel, header.end)
+        return True
 
     def _refuse(self, start: int, window: str, end: int) -> None:
         """Go on as before: what looked like a header is part of the text that it stands in.

@@ -123,7 +123,8 @@ _HARMONY: Final = Syntax(
     source="https://github.com/openai/harmony/blob/main/docs/format.md",
     note=(
         "Messages with headers: thoughts in the channel `analysis`, words in `final`, words before calls and the calls "
-        "in `commentary`. A call may stand in `analysis` too, and its recipient in either part of the header."
+        "in `commentary`. A call may stand in `analysis` too, and its recipient in either part of the header. Where a "
+        "server strips the tokens, the names of channels that are left tell the same (not by `auto`)."
     ),
     models=("*gpt-oss*", "gptoss*", "gpt_oss*", "llm-jp-4*"),
     calls=(_HARMONY_CALL,),
