@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from xenoglot.text.payloads.json_calls import JSONCalls
+from xenoglot.text.payloads.python_dicts import PythonDicts
 from xenoglot.text.payloads.python_text import LETTERS
 from xenoglot.text.payloads.pythonic import Pythonic
 from xenoglot.text.syntax import CallSyntax, ReasoningSyntax, Syntax, ToolPromptSyntax
@@ -161,4 +162,24 @@ _MINICPM3: Final = Syntax(
     ),
 )
 
-ROWS: Final = (_LLAMA4, _PYTHONIC, *_OLMO3, _LFM2, _MINICPM3)
+_SARASHINA: Final = Syntax(
+    name="sarashina",
+    title="Sarashina 2.2",
+    source="https://github.com/lightseekorg/smg/blob/main/crates/tool_parser/src/parsers/sarashina.rs",
+    note="A list of Python's dicts. Its marker is a token that servers strip: then the list is the whole answer.",
+    models=("sarashina*",),
+    calls=(
+        CallSyntax(begin=("<|tool_calls|>",), payload=PythonDicts()),
+        CallSyntax(payload=PythonDicts(), place="start", auto=False),
+    ),
+    dropped=("</s>",),
+    telling=ToolPromptSyntax(
+        tools=(
+            "You may call these functions:\n{tools}\n\nTo call any of them, answer with a list of Python's dicts, and "
+            "nothing else:\n<|tool_calls|>[{'name': 'first_function', 'arguments': {'name': 'value', 'count': 2}}]"
+        ),
+        tool="function",
+    ),
+)
+
+ROWS: Final = (_LLAMA4, _PYTHONIC, *_OLMO3, _LFM2, _MINICPM3, _SARASHINA)
