@@ -154,6 +154,8 @@ class Syntax(Struct, frozen=True, kw_only=True):
     """Control tokens inside of calls and at their ends: removed among words, where no begun call was left as words.
 
     A row need not name those that end its calls (`rows.ROWS` adds them)."""
+    citations: bool = False
+    """Whether parts of the words stand between marks that name their sources (`<co>…</co: 0:[1]>`)."""
     telling: ToolPromptSyntax | None = None
     own: Callable[[DeclaredTools], TextParser] | None = None
     """A parser of its own, for a format that is no section of calls between words."""

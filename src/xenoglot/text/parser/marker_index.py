@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from xenoglot.text.parser.scanner import MarkerScanner, is_token
 
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.text.syntax import CallSyntax, Place, ReasoningSyntax, Syntax
+
+
+BEFORE: Final = 24
+"""Characters before a marker that are looked at: a quote, or the marker around it."""
+
+QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\Z""")
+"""A quote that begins: what stands after it is spoken of. Three backticks begin a block of code, which is none."""
 
 
 class MarkerIndex:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from xenoglot.text.output_pieces import CallStart, ReasoningEnded, ReasoningPiece, TextPiece, joined
 from xenoglot.text.parser.format_run import FormatRun
-from xenoglot.text.parser.marker_index import counts, table
+from xenoglot.text.parser.marker_index import BEFORE, QUOTED, counts, table
 from xenoglot.text.parser.parser_input import LONGEST_BLANK, ParserInput
+from xenoglot.text.strip_citations import StripCitations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 SLICE: Final = 4096
 """Characters that are looked at together: what has been read is cut off their front, and that has to stay cheap."""
-
-_BEFORE: Final = 24
-"""Characters before a marker that are looked at: a quote, or the marker around it."""
-
-_QUOTED: Final = re.compile(r"""(?:\A|[\s(\[{<>=,:;*_/|+-])[bfr]?(?:["']|`{1,2})\Z""")
-"""A quote that begins: what stands behind it is spoken of. Three backticks begin a block of code, which is none."""
 
 _SENTENCE: Final = re.compile(r"[.!?…。！？]\s*\Z")  # noqa: RUF001  as models write them
 
@@ -47,7 +42,8 @@ def parser(syntax: Syntax, declared: DeclaredTools, *, thinking: bool | None = N
 
     `thinking` is whether the request wants thoughts, where it says so: the prompt then began one, or did not.
     """
-    return MarkerParser(syntax, declared, thinking=thinking) if syntax.own is None else syntax.own(declared)
+    made = MarkerParser(syntax, declared, thinking=thinking) if syntax.own is None else syntax.own(declared)
+    return StripCitations(made) if syntax.citations else made
 
 
 class MarkerParser:
@@ -62,7 +58,7 @@ class MarkerParser:
         self._thoughts: ReasoningSyntax | None = None  # what is open
         self._fresh = True  # there are no words since the beginning, or since the last markup
         self._marked = False  # there was markup before
-        self._last = "\n"  # the last characters that were words, as many as `_BEFORE`
+        self._last = "\n"  # the last characters that were words, as many as `BEFORE`
         self._checked = 0  # up to here the text holds no marker that counts
         self._lead = False  # the blanks that come now belong to the marker before them
         self._opening = False  # the marker that opens the thought may come again
@@ -76,7 +72,7 @@ class MarkerParser:
     def feed(self, text: str, /) -> Sequence[Piece]:
         """Take more text; return what it made."""
         if text and self._idle and self._table.words.absent(text):
-            self._last = (self._last + text)[-_BEFORE:]
+            self._last = (self._last + text)[-BEFORE:]
             return (TextPiece(text),)
         return self._run(text, ended=False)
 
@@ -157,9 +153,9 @@ class MarkerParser:
 
     def _take_marker(self, place: int, marker: str, *, ended: bool) -> bool:
         at_start = self._fresh and not self._text[:place].strip()
-        before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
+        before = (self._last + self._text[max(0, place - BEFORE) : place])[-BEFORE:]
         at_line = at_start or before.endswith("\n")
-        if not at_start and _QUOTED.search(before) is not None:
+        if not at_start and QUOTED.search(before) is not None:
             return self._pass_over(place, marker)
         if self._removable(marker):
             return self._take_dropped(place, marker, at_start=at_start, ended=ended)
@@ -268,7 +264,7 @@ class MarkerParser:
         said, self._text = self._text[:count], self._text[count:]
         self._checked = max(0, self._checked - count)
         self._made.append(TextPiece(said))
-        self._last = (self._last + said)[-_BEFORE:]
+        self._last = (self._last + said)[-BEFORE:]
         self._fresh = False
 
     def _after_markup(self, count: int) -> None:
@@ -313,11 +309,11 @@ class MarkerParser:
         return bool(marker)
 
     def _call_in_thought(self, thoughts: ReasoningSyntax, place: int, marker: str, kept: int) -> None:
-        before = (self._last + self._text[max(0, place - _BEFORE) : place])[-_BEFORE:]
+        before = (self._last + self._text[max(0, place - BEFORE) : place])[-BEFORE:]
         at_line = before.endswith("\n")
         forms = self._counting(marker, before, start=at_line, line=at_line)
         inner = thoughts.line and before.rstrip().endswith(self._table.begins)  # of a call that did not count
-        if not forms or inner or _QUOTED.search(before) is not None or (thoughts.line and not at_line):
+        if not forms or inner or QUOTED.search(before) is not None or (thoughts.line and not at_line):
             self._speak(marker)
             self._checked = place + 1
             return
@@ -346,7 +342,7 @@ class MarkerParser:
     def _muse(self, text: str) -> None:
         if text:
             self._made.append(ReasoningPiece(text))
-            self._last = (self._last + text)[-_BEFORE:]
+            self._last = (self._last + text)[-BEFORE:]
 
     def _end_thought(self, count: int) -> None:
         self._made.append(ReasoningEnded())
@@ -403,6 +399,6 @@ class MarkerParser:
     def _note_last(self, piece: Piece) -> None:
         if isinstance(piece, TextPiece):
             self._fresh = False
-            self._last = piece.text[-_BEFORE:]
+            self._last = piece.text[-BEFORE:]
         else:
             self._fresh = self._marked = True

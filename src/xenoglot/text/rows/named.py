@@ -171,7 +171,9 @@ _KIMI: Final = (
 
 # ---- Cohere
 
-_COHERE_JSON: Final = JSONCalls(name=("tool_name",), arguments=("parameters",), listed=True, ids=("tool_call_id",))
+_COHERE_JSON: Final = JSONCalls(
+    name=("tool_name", "name"), arguments=("parameters", "arguments"), listed=True, ids=("tool_call_id",)
+)
 _ACTIONS: Final = CallSyntax(begin=("<|START_ACTION|>",), end=("<|END_ACTION|>",), close=("]",), payload=_COHERE_JSON)
 
 
@@ -185,10 +187,8 @@ def _actions(calls: Sequence[tuple[str, str]]) -> str:
 
 
 _COHERE_TURNS: Final = ("<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>")
-_COHERE_TOKENS: Final = (
-    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
-    *_COHERE_TURNS,
-)
+_COHERE_WORDS: Final = ("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>")
+_COHERE_TOKENS: Final = (*_COHERE_WORDS, *_COHERE_TURNS)
 _ACTIONS_TOLD: Final = ToolPromptSyntax(
     tools=(
         "## Available Tools\n```json\n[{tools}]\n```\n\nTo use tools, write a list of JSON objects:\n"
@@ -223,6 +223,7 @@ _COHERE: Final = (
             ),
         ),
         dropped=_COHERE_TURNS,
+        citations=True,
         telling=ToolPromptSyntax(
             tools=(
                 "## Available Tools\n{tools}\n\nTo use tools, write `Action:` and a list of JSON objects:\n"
@@ -237,12 +238,17 @@ _COHERE: Final = (
         name="command_a",
         title="Command R7B, Command A",
         source=f"{_LLAMA_CPP}models/templates/CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
-        note="A list between markers, from which a comma may be missing; words stand between markers too.",
+        note=(
+            "A list between markers, from which a comma may be missing; words stand between markers too. The marks of "
+            "citations (`<co>`) are removed, with a loss."
+        ),
         models=("command-r7b*", "c4ai-command-r7b*", "command-a*", "c4ai-command-a*"),
         calls=(_ACTIONS,),
         write=_actions,
         thoughts=(ReasoningSyntax(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",)),),
         dropped=_COHERE_TOKENS,
+        headers=_COHERE_WORDS,
+        citations=True,
         telling=_ACTIONS_TOLD,
     ),
     Syntax(
@@ -255,6 +261,8 @@ _COHERE: Final = (
         write=_actions,
         thoughts=(ReasoningSyntax(open=("<|START_THINKING|>",), close=("<|END_THINKING|>",), implied=True),),
         dropped=_COHERE_TOKENS,
+        headers=_COHERE_WORDS,
+        citations=True,
         telling=_ACTIONS_TOLD,
     ),
 )
