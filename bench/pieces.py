@@ -352,6 +352,11 @@ def _gateway() -> Iterator[Piece]:
     yield Piece("gateway, no sockets", "health, where nobody else is asked", "request", partial(spent, load, 8))
 
 
+def client_request(client: str, *, stream: bool) -> bytes:
+    """Return a small request of a client of a dialect, as it is on the wire."""
+    return _asked(client, small(stream=stream))
+
+
 def _asked(client: str, request: Request) -> bytes:
     dialect = get(client)
     path = (dialect.stream_path or dialect.path) if request.stream else dialect.path

@@ -1,0 +1,76 @@
+"""Modules that run between the bytes of a client's request and the bytes that the upstream gets.
+
+`python -m bench.request_path` lists them, with the functions of each, in the order in which they are first called. The
+request is streamed, from a client to a server of the same dialect unless others are named; `data_received` of the
+client's connection begins it, the `write` towards the upstream ends it. Several are sent, and the last one counts:
+by then everything is cached that is cached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from bench.inmemory import Client, Load, Upstream, spent
+from bench.pieces import SHORT, client_request, told
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+PACKAGE = "xenoglot."
+_BEGIN = Client._send.__code__  # noqa: SLF001  the socket's stand-ins are where a request begins and ends
+_END = Upstream._take.__code__  # noqa: SLF001  as above
+
+
+class RequestPath:
+    """What the interpreter calls between the two ends of a request: functions by their modules, in order."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, list[str]] = {}
+        self._called: dict[str, list[str]] | None = None
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        """Take note of one event of the interpreter."""
+        if event != "call":
+            return
+        if frame.f_code is _BEGIN:
+            self._called = {}
+        elif frame.f_code is _END and self._called is not None:
+            self.modules, self._called = self._called, None
+        elif self._called is not None:
+            self._note(frame)
+
+    def _note(self, frame: FrameType) -> None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if self._called is not None and name.startswith(PACKAGE):
+            functions = self._called.setdefault(name, [])
+            if frame.f_code.co_qualname not in functions:
+                functions.append(frame.f_code.co_qualname)
+
+
+def request_path(client: str = "chat", upstream: str = "chat", *, stream: bool = True) -> dict[str, list[str]]:
+    """Return the functions that are called for one request, by their modules, in the order of the first calls."""
+    path = RequestPath()
+    load = Load(upstream, client_request(client, stream=stream), told(upstream, SHORT), stream=stream, connections=1)
+    sys.setprofile(path)
+    try:
+        spent(load, 2, 2)
+    finally:
+        sys.setprofile(None)
+    return path.modules
+
+
+def main() -> None:
+    """Print the list."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("client", nargs="?", default="chat", help="the client's dialect")
+    parser.add_argument("upstream", nargs="?", default="chat", help="the upstream's")
+    given = parser.parse_args()
+    path = request_path(given.client, given.upstream)
+    lines = [f"{module}: {', '.join(functions)}\n" for module, functions in path.items()]
+    sys.stdout.write("".join(lines) + f"{len(path)} modules, {sum(map(len, path.values()))} functions\n")
+
+
+if __name__ == "__main__":
+    main()
