@@ -108,6 +108,22 @@ async def test_a_stream_that_breaks_before_it_began_is_begun_again(first: Steps)
         assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param((ResponseHead(headers=(SSE,)), Body(b": hello\n\n"), *BROKEN), id="after-a-heartbeat"),
+        pytest.param(streamed({"error": {"message": "busy", "type": "server_error"}}, done=False), id="an-error-first"),
+    ],
+)
+async def test_a_stream_of_bytes_that_breaks_before_it_starts_is_sent_again(first: Steps) -> None:
+    slept = Slept()
+    async with asked(times(first, 1), HELLO_STREAMED, retry=Retry(attempts=2), world=slept.world) as (client, server):
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+        async with client.raw_stream(body, dialect="chat") as stream:
+            chunks = [event async for event in stream]
+    assert (len(chunks), len(server.requests)) == (3, 2)
+
+
 async def test_a_stream_that_has_begun_is_not_begun_again() -> None:
     script = streamed(chunk({"content": "Hel"}), done=False, then=BROKEN)
     async with asked(script, retry=Retry(attempts=3)) as (client, server):

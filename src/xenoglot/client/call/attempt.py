@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.client.call.retry import typed
+from xenoglot.codec.responses.answer_start import AnswerStart, failure_of
 from xenoglot.errors import FailureError, IncompleteError
 from xenoglot.model.events import PIECES, Failed, Finished, Ping, Started
 from xenoglot.model.failure import Failure
@@ -42,15 +43,11 @@ class StartedAnswer:
         Raises:
             FailureError: the answer fails before that.
         """
+        start = AnswerStart(_SILENT)
         async for batch in self.answer.batches:
             self._read.append(batch)
-            if (
-                batch
-                and isinstance(batch[-1], Failed)
-                and all(isinstance(event, (*_SILENT, Failed)) for event in batch)
-            ):
-                raise broken(batch[-1].failure)
-            if any(not isinstance(event, _SILENT) for event in batch):
+            if start.feed(batch) != "waiting":
+                _check(batch)
                 return
         raise IncompleteError(_EARLY)
 
@@ -99,19 +96,22 @@ class StartedBytes:
     def __init__(self, answer: ByteAnswer, call: Call) -> None:
         self.answer = answer
         self.call = call
-        self._first: Piece | None = None
+        self._read: deque[Piece] = deque()
 
     async def begin(self) -> None:
-        """Read the first piece.
+        """Read on until there is something to give out; what the bytes say is the caller's to read.
 
         Raises:
-            FailureError: there is none, or it tells of a failure.
+            FailureError: the answer fails before that.
         """
-        self._first = await anext(self.answer.pieces, None)
-        if self._first is None:
+        start = AnswerStart()
+        async for piece in self.answer.pieces:
+            self._read.append(piece)
+            if start.feed(piece.events) != "waiting":
+                _check(piece.events)
+                return
+        if not self._read:
             raise IncompleteError(_EARLY)
-        if self._first.failure is not None:
-            raise broken(self._first.failure)
 
     async def items(self) -> AsyncGenerator[bytes, None]:
         """Yield the bytes.
@@ -130,8 +130,8 @@ class StartedBytes:
         await self.answer.aclose()
 
     async def _pieces(self) -> AsyncGenerator[Piece, None]:
-        if self._first is not None:
-            yield self._first
+        while self._read:
+            yield self._read.popleft()
         async for piece in self.answer.pieces:
             yield piece
 
@@ -159,6 +159,13 @@ async def begin_events(backend: Backend, call: Call) -> StartedAnswer:
         return found
     await found.aclose()
     raise TypeError("a call without a body of its own is answered in events")
+
+
+def _check(events: Sequence[Event]) -> None:
+    """Raises `FailureError` where they end in a failure."""
+    failure = failure_of(events)
+    if failure is not None:
+        raise broken(failure)
 
 
 def broken(failure: Failure) -> FailureError:

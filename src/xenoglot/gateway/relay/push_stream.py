@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from xenoglot.backends.remote.upstream_errors import unreachable
 from xenoglot.backends.stream_guard import GuardedReader, PassthroughMonitor
 from xenoglot.codec.invalid_request import refusal
+from xenoglot.codec.responses.answer_start import AnswerStart
 from xenoglot.errors import FailureError, LossError, WireError
 from xenoglot.gateway.relay.envelope import OK
-from xenoglot.gateway.upstream.first_event import MOST_SILENT
 from xenoglot.gateway.upstream.preserve_reasoning import Recording
 from xenoglot.model.events import Failed, Ping, Started, TextDelta
 
@@ -51,8 +51,7 @@ class _StreamRelay(Generic[Stage_]):
         self._encoder = passage.telling.encoder(passage.telling.identify(early=self._tells_events))
         self._read: deque[Sequence[Event]] = deque()
         """What the stage made of the pieces that are not consumed yet."""
-        self._silent = 0
-        """How many of them hold nothing but signs of life."""
+        self._start = AnswerStart()
         self._opened = False
         self._last = passage.started
         """When something was written last, by the loop's clock."""
@@ -64,11 +63,14 @@ class _StreamRelay(Generic[Stage_]):
         reply = self._reply
         for piece in islice(reply.unread, len(self._read), None):
             events = self._stage.feed(piece)
-            if events and type(events[-1]) is Failed:
+            self._read.append(events)
+            if not events and self._tells_events:
+                continue
+            state = self._start.feed(events)
+            if state == "failed":
                 self._passage.hand_over()
                 return
-            self._read.append(events)
-            if self._tells(events):
+            if state == "started":
                 self._begin()
                 return
         if reply.stands_still:
@@ -106,14 +108,6 @@ class _StreamRelay(Generic[Stage_]):
     def _end(self, error: TransportError | None) -> None:
         """Write what is left to be said; raises as above."""
         raise NotImplementedError
-
-    def _tells(self, events: Sequence[Event]) -> bool:
-        """Whether the answer begins with what one more read held; or is to, there having been so many of the others."""
-        if not _is_silent(events):
-            return True
-        if events or not self._tells_events:
-            self._silent += 1
-        return self._silent > MOST_SILENT
 
     def _begin(self) -> None:
         passage, reply = self._passage, self._reply
@@ -278,8 +272,3 @@ class ByteStreamRelay(_StreamRelay[PassthroughMonitor]):
     def _sign(self) -> bytes:
         alive = self._passage.dialect.alive
         return alive if self._told and alive else super()._sign()
-
-
-def _is_silent(events: Sequence[Event]) -> bool:
-    """Whether they say nothing of an answer."""
-    return all(type(event) is Ping for event in events)

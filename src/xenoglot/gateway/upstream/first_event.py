@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import EventAnswer, Piece
+from xenoglot.codec.responses.answer_start import AnswerStart, failure_of
 from xenoglot.errors import FailureError
-from xenoglot.model.events import ArgumentsDelta, Failed, Ping, ReasoningDelta, TextDelta
+from xenoglot.model.events import ArgumentsDelta, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.gateway.config.targets import StreamBuffer
     from xenoglot.model.events import Event
-    from xenoglot.model.failure import Failure
 
 Item = TypeVar("Item", bound="Piece | Sequence[Event]")
-
-MOST_SILENT = 64
-"""Reads of an upstream that hold nothing but signs of life; after so many they are passed on all the same."""
 
 
 async def begun(answer: Answer, hold_back: StreamBuffer) -> Answer:
@@ -98,10 +95,11 @@ async def _stop(items: _Replayed[Item], close: Callable[[], Awaitable[None]]) ->
 
 async def _begun(items: AsyncIterator[Item], hold_back: StreamBuffer) -> _Replayed[Item]:
     read: deque[Item] = deque()
+    start = AnswerStart()
     async for item in items:
         read.append(item)
-        _check((item,))
-        if not _is_silent(item) or len(read) > MOST_SILENT:
+        if start.feed(_events(item)) != "waiting":
+            _check((item,))
             break
     else:
         return _Replayed(read)
@@ -148,24 +146,13 @@ def _check(items: Sequence[Item]) -> None:
         FailureError: something in it does.
     """
     for item in items:
-        failure = _failure(item)
+        failure = failure_of(_events(item))
         if failure is not None:
             raise FailureError(failure)
 
 
 def _events(item: Piece | Sequence[Event]) -> Sequence[Event]:
     return item.events if isinstance(item, Piece) else item
-
-
-def _failure(item: Piece | Sequence[Event]) -> Failure | None:
-    events = _events(item)
-    last = events[-1] if events else None
-    return last.failure if isinstance(last, Failed) else None
-
-
-def _is_silent(item: Piece | Sequence[Event]) -> bool:
-    """Whether it says nothing of an answer."""
-    return all(type(event) is Ping for event in _events(item))
 
 
 def _size(item: Piece | Sequence[Event]) -> int:
