@@ -32,6 +32,7 @@ ELSEWHERE = {
     "stops",
     "tool_name_limit",
     "fan_out",
+    "operation_paths",
 }
 """Facts that the tests of a dialect, or of the backend, look at."""
 

@@ -16,6 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from xenoglot import dialect_registry as dialects
+from xenoglot.codec.features.embedding import EMBED
+from xenoglot.codec.features.operation import AnyForm
 from xenoglot.codec.json.json_io import decode_json, encode_json
 from xenoglot.codec.requests.path_template import has_model
 from xenoglot.errors import WireError
@@ -59,11 +61,22 @@ class BadLineError(WireError):
 
 
 class LineEndpoint(Struct, frozen=True, kw_only=True):
-    """What is asked at a path: words of a model in a dialect, or embeddings in the form that has this `path`."""
+    """What is asked at a path: an answer in a dialect, or the operation with this name in the form at this `path`."""
 
     path: str
     dialect: str
-    embeddings: bool = False
+    operation: str = ""
+
+    @property
+    def embeddings(self) -> bool:
+        """Whether it is for embeddings."""
+        return self.operation == EMBED.name
+
+    @property
+    def form(self) -> AnyForm | None:
+        """The form of the operation; `None` for answers."""
+        forms = dialects.get(self.dialect).forms(self.operation)
+        return next((form for form in forms if self.path in form.paths), None)
 
 
 class BatchLine(Struct, frozen=True, kw_only=True):
@@ -243,9 +256,9 @@ def endpoints() -> dict[str, LineEndpoint]:
         spoken = dialects.get(name)
         for path in (spoken.path, *spoken.aliases):
             found.setdefault(path, LineEndpoint(path=path, dialect=name))
-        for form in spoken.embeddings:
-            for path in (form.path, *form.aliases):
-                found.setdefault(path, LineEndpoint(path=path, dialect=name, embeddings=True))
+        for form in (form for form in spoken.operations if form.operation.limited):
+            for path in form.paths:
+                found.setdefault(path, LineEndpoint(path=path, dialect=name, operation=form.operation.name))
     return {path: endpoint for path, endpoint in found.items() if not has_model(path)}
 
 

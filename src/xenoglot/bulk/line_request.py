@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import ByteAnswer, Call
 from xenoglot.backends.batch_lines import BatchLine, LineOutcome
-from xenoglot.backends.embedding import Embedder, EmbeddingCall, none_made
+from xenoglot.backends.operation import OperationCall, need_handler
 from xenoglot.codec.invalid_request import refusal
 from xenoglot.codec.json.json_io import decode_answer, encode_json
 from xenoglot.codec.loss import Losses
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xenoglot.backends.backend import Answer, Backend
+    from xenoglot.backends.operation import AnyCall
     from xenoglot.codec.dialect import Dialect
-    from xenoglot.codec.features.embedding import EmbeddingForm
+    from xenoglot.codec.features.operation import AnyForm
     from xenoglot.model.events import Event
     from xenoglot.model.json import JSONObject
     from xenoglot.model.request import Request
@@ -56,8 +57,8 @@ async def asked(line: BatchLine, backend: Backend) -> LineReport:
     """Ask `backend` what a line asks, once. A line that asks for a stream is answered in one piece all the same."""
     dialect, losses = dialects.get(line.endpoint.dialect), Losses()
     try:
-        if line.endpoint.embeddings:
-            return await _embedded(line, dialect, backend, losses)
+        if (form := line.endpoint.form) is not None:
+            return await _operated(line, form, backend, losses)
         return await _answered(line, dialect, backend, losses)
     except (FailureError, LossError, WireError, RecursionError) as error:
         return failed(line, refusal(error))
@@ -71,7 +72,7 @@ def failed(line: BatchLine, failure: Failure) -> LineReport:
 
 def tokens_of(line: BatchLine) -> int:
     """Return about how many tokens a line will use at most, at least 1."""
-    if line.endpoint.embeddings:
+    if line.endpoint.operation:
         return 1 + bytes_tokens(encode_json(line.body))
     try:
         request = dialects.get(line.endpoint.dialect).decode_request(line.body)
@@ -183,18 +184,12 @@ def _identified(response: Response, request: Request, dialect: Dialect) -> Respo
     )
 
 
-async def _embedded(line: BatchLine, dialect: Dialect, backend: Backend, losses: Losses) -> LineReport:
-    form = _form(dialect, line.endpoint.path)
-    request = form.decode_request(line.body)
-    if not isinstance(backend, Embedder):
-        raise none_made(request.model)
-    call = EmbeddingCall(request=request, losses=losses, form=form, body=encode_json(line.body), dialect=dialect.name)
-    answer = await backend.embed(call)
-    made = answer.embeddings
+async def _operated(line: BatchLine, form: AnyForm, backend: Backend, losses: Losses) -> LineReport:
+    operation, request = form.operation, form.decode_request(line.body)
+    dialect, body = line.endpoint.dialect, encode_json(line.body)
+    call: AnyCall = OperationCall(request=request, losses=losses, form=form, body=body, dialect=dialect)
+    answer = await need_handler(backend, operation, request.model)(call)
+    made = answer.result
     told = form.encode_response(made, request, losses) if answer.body is None else _object(answer.body)
     outcome = LineOutcome(body=told, losses=tuple(map(str, losses)))
-    return LineReport(outcome=outcome, usage=made.usage, model=made.model or request.model)
-
-
-def _form(dialect: Dialect, path: str) -> EmbeddingForm:
-    return next(form for form in dialect.embeddings if path in (form.path, *form.aliases))
+    return LineReport(outcome=outcome, usage=operation.usage(made), model=getattr(made, "model", None) or request.model)

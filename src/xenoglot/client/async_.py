@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from xenoglot.client.call.answer_stream import AsyncItems, AsyncReplyStream
+from xenoglot.client.call.embedding import embedding_request
 from xenoglot.client.call.execute import CallExecutor, RawCall, seconds
 from xenoglot.client.call.messages import followed
 from xenoglot.client.call.open_upstream import UpstreamOptions
 from xenoglot.client.call.retry import ONCE, USUAL, ClientEnvironment, RetryLoop
 from xenoglot.client.call.upstream_connection import ClientUpstream
+from xenoglot.client.results.result import EmbeddingReply
 from xenoglot.errors import ConfigurationError
 from xenoglot.policy.retry import Retry
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
-    from xenoglot.client.results.result import EmbeddingReply, Reply
+    from xenoglot.client.results.result import Reply
     from xenoglot.client.tool_loop.run import AsyncRunStream
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
@@ -156,7 +158,11 @@ class AsyncClient:
         Raises:
             FailureError: there are none. `LossError` as above.
         """
-        return await self._calling.embed(inputs, model, dimensions, headers, timeout)
+        return EmbeddingReply.of(
+            await self._calling.operate(
+                "embed", model, lambda named: embedding_request(inputs, named, dimensions), headers, timeout
+            )
+        )
 
     async def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
         """Return the tokens of the prompt by the model's own count; `None` where there is no way to know.

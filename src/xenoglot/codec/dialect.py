@@ -10,9 +10,9 @@ from warnings import warn
 from msgspec import Struct
 
 from xenoglot.codec.features.batch import BatchFeature
-from xenoglot.codec.features.embedding import EmbeddingForm
+from xenoglot.codec.features.embedding import EMBED, EmbeddingForm
+from xenoglot.codec.features.operation import AnyForm
 from xenoglot.codec.features.stored_responses import StoredResponseCodec
-from xenoglot.codec.features.tokens import TokensForm
 from xenoglot.codec.framing.formats import EVENT_STREAM, Framing
 from xenoglot.codec.framing.sse import ServerSentEvent
 from xenoglot.codec.framing.stream_reader import StreamDecoder
@@ -145,12 +145,19 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The answer that needs no model, for example to a request that only loads one; `None` for any other request."""
     state: StoredResponseCodec | None = None
     """Stored responses, if the dialect has them."""
-    embeddings: tuple[EmbeddingForm, ...] = ()
-    """Embedding endpoints, if the dialect has them; upstreams are called at the first."""
-    tokens: TokensForm | None = None
-    """Tokenizer endpoints, if the dialect has them."""
+    operations: tuple[AnyForm, ...] = ()
+    """Endpoints that answer in one piece; upstreams are called at the first of each operation."""
     batching: BatchFeature | None = None
     """Batch endpoints, if the dialect has them."""
+
+    def forms(self, operation: str) -> tuple[AnyForm, ...]:
+        """Return the endpoints of the operation with this name."""
+        return tuple(form for form in self.operations if form.operation.name == operation)
+
+    @property
+    def embeddings(self) -> tuple[EmbeddingForm, ...]:
+        """The endpoints for embeddings."""
+        return self.forms(EMBED.name)
 
 
 if not TYPE_CHECKING:  # a type checker is to see that they moved

@@ -103,5 +103,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """Whether the server fetches images by URL; otherwise their bytes are sent."""
     seed_field: Literal["seed", "random_seed"] = "seed"
     """The name of the seed field, in a dialect in which not every server follows the standard."""
+    operation_paths: tuple[str, ...] = ()
+    """Paths of endpoints that the server has in place of its dialect's usual ones, for an operation with several."""
     lacks: tuple[Field, ...] = ()
     """Fields that the server rejects, or does not know."""

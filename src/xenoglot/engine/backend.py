@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.backends.backend import Call, EventAnswer
 from xenoglot.backends.http.client import TransportError
+from xenoglot.backends.operation import OperationAnswer
 from xenoglot.backends.wrappers.fanout import fan_out, shares_of
 from xenoglot.codec.framing.sse import SSEDecoder
 from xenoglot.codec.invalid_request import refused
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from xenoglot.backends.backend import Answer
     from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
     from xenoglot.backends.http.client import Transport, UpstreamResponse
-    from xenoglot.codec.loss import Losses
+    from xenoglot.backends.operation import OperationCall
     from xenoglot.engine.admission import Ticket
     from xenoglot.engine.metrics import EngineMetrics
     from xenoglot.engine.server.runtime import Process, RuntimeProperties
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from xenoglot.model.content import Extra, Text
     from xenoglot.model.events import Event
     from xenoglot.model.request import Request
-    from xenoglot.model.tokens import TextRequest, TokensRequest
+    from xenoglot.model.tokens import TextRequest, TokenizerInfoRequest, TokensRequest
 
 STREAMED: Final = {"stream": True, "return_progress": True, "response_fields": RESPONSE_FIELDS}
 """Progress is asked for because the runtime sees a closed connection only when it has something to say."""
@@ -168,8 +169,9 @@ class Engine:
         """Return embeddings pooled from the token states of this model, which was not trained for embeddings."""
         return await self._embedding.embed(call)
 
-    async def tokenize(self, asked: TokensRequest, losses: Losses) -> Tokens:
+    async def tokenize(self, call: OperationCall[TokensRequest, Tokens]) -> OperationAnswer[Tokens]:
         """Return the tokens of the prompt: those of a lone text, or those that an answer would be made to."""
+        asked, losses = call.request, call.losses
         request, context = apply_extras(asked.request), (await self._runtime.facts()).context
         match request.prompt:
             case Prompt(texts=(str(text),)) if not request.messages:
@@ -181,17 +183,21 @@ class Engine:
         pieces = (
             await pieces_of(numbers, request.prompt, self._runtime, control=asked.control) if asked.pieces else None
         )
-        return Tokens(numbers=tuple(numbers), longest=context, texts=texts, pieces=pieces, bare=asked.bare)
+        made = Tokens(numbers=tuple(numbers), longest=context, texts=texts, pieces=pieces, bare=asked.bare)
+        return OperationAnswer(result=made)
 
-    async def tokenizer_info(self) -> TokenizerInfo:
+    async def tokenizer_info(
+        self, _call: OperationCall[TokenizerInfoRequest, TokenizerInfo]
+    ) -> OperationAnswer[TokenizerInfo]:
         """Return information about the model's tokenizer; the padding token is not known."""
         facts = await self._runtime.facts()
         template = facts.template.text or None
-        return TokenizerInfo(kind=facts.tokenizer, eos=facts.eos or None, bos=facts.bos or None, chat_template=template)
+        info = TokenizerInfo(kind=facts.tokenizer, eos=facts.eos or None, bos=facts.bos or None, chat_template=template)
+        return OperationAnswer(result=info)
 
-    async def detokenize(self, asked: TextRequest) -> str:
+    async def detokenize(self, call: OperationCall[TextRequest, str]) -> OperationAnswer[str]:
         """Return the text of the tokens."""
-        return await checked_text(asked.tokens, self._runtime)
+        return OperationAnswer(result=await checked_text(call.request.tokens, self._runtime))
 
     def measures(self) -> EngineMetrics:
         """Return the current metrics."""

@@ -10,15 +10,14 @@ from xenoglot.backends.redaction import Redactor
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.bad_request import refuse
 from xenoglot.gateway.api.count_tokens import CountEndpoint
-from xenoglot.gateway.api.embeddings import EmbeddingEndpoint
 from xenoglot.gateway.api.fast_path import FastPath
 from xenoglot.gateway.api.idempotency import Idempotency
 from xenoglot.gateway.api.metrics import RequestCounters, lag_exposition, render_metrics
 from xenoglot.gateway.api.models import ModelsEndpoint
+from xenoglot.gateway.api.operations import OperationEndpoint
 from xenoglot.gateway.api.parse import ParseEndpoint
 from xenoglot.gateway.api.request_admission import RequestAdmission, admitted_context
 from xenoglot.gateway.api.table import Endpoints, StatusEndpoint, mirrors
-from xenoglot.gateway.api.tokenize import TokensEndpoint
 from xenoglot.gateway.auth.keys import build_keyring
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.config.embedded import EMBEDDING
@@ -132,8 +131,7 @@ class Gateway:
             stored=StoredEndpoints(keeper, bodies, self.auth, jobs),
             batches=BatchEndpoints(keeper, bodies, config.batches, lambda: self.runner().tell()),
             count=CountEndpoint(self.services, bodies, intake),
-            embedding=EmbeddingEndpoint(self.services, bodies),
-            tokens=TokensEndpoint(self.models, bodies),
+            operation=OperationEndpoint(self.services, bodies),
             parse=ParseEndpoint(bodies),
             models=ModelsEndpoint(self.models, bodies, config.upstreams),
             status=StatusEndpoint(lambda: self.draining, metrics),

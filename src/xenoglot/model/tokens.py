@@ -22,12 +22,23 @@ class TokensRequest(Struct, frozen=True, kw_only=True):
     pieces: bool = False
     bare: bool = False
 
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.request.model
+
 
 class TextRequest(Struct, frozen=True, kw_only=True):
     """The text of `tokens` is asked for."""
 
     model: str
     tokens: tuple[int, ...]
+
+
+class TokenizerInfoRequest(Struct, frozen=True, kw_only=True):
+    """The facts of the tokenizer of `model` are asked for."""
+
+    model: str
 
 
 class Tokens(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer, EventAnswer, Piece, watched
-from xenoglot.backends.embedding import EmbeddingAnswer, form_for, understood, written
 from xenoglot.backends.http.client import TransportError
 from xenoglot.backends.offload import LARGE, offload
+from xenoglot.backends.operation import OperationAnswer, encode_call, upstream_form
 from xenoglot.backends.redaction import Redactor
 from xenoglot.backends.remote.passthrough import UpstreamRequest, passed
 from xenoglot.backends.remote.request_heads import JSON_TYPE, RequestHeads
@@ -44,15 +44,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Call
-    from xenoglot.backends.embedding import EmbeddingCall
     from xenoglot.backends.http.client import Transport, UpstreamResponse
     from xenoglot.backends.http.exchange import UpstreamExchange
     from xenoglot.backends.http.http1 import HTTPRequest
+    from xenoglot.backends.operation import AnyCall, OperationHandler
     from xenoglot.codec.dialect import Dialect, Headers
-    from xenoglot.codec.features.embedding import EmbeddingForm
+    from xenoglot.codec.features.operation import AnyForm, AnyOperation
     from xenoglot.codec.stage import Stage
     from xenoglot.model.catalog import ModelInfo
-    from xenoglot.model.embedding import Embeddings
     from xenoglot.model.events import Event
     from xenoglot.model.limits import RateLimits
     from xenoglot.model.response import Response
@@ -283,19 +282,27 @@ class Remote:
                 return None
             raise
 
-    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
-        """Return the vectors of the server's own endpoint; between the same forms the bytes pass untouched."""
-        form, verbatim = form_for(call, self._dialect.embeddings)
-        path, body = written(call, form, verbatim=verbatim)
-        reply = await self._post(endpoint(self._base_url, path), call, body, "application/json")
-        data, limits = await self._replies.body(reply), self.limits(reply)
-        made = await offload(len(data), lambda: self._embeddings(data, reply, call, form, verbatim=verbatim))
-        return EmbeddingAnswer(embeddings=made, body=data if verbatim else None, limits=limits)
+    def handler(self, operation: AnyOperation) -> OperationHandler | None:
+        """Return what calls the server's endpoint for `operation`; `None` if its dialect has none."""
+        forms = self._dialect.forms(operation.name)
+        return self.operate if any(form.calls_upstreams for form in forms) else None
 
-    def _embeddings(
-        self, data: bytes, reply: UpstreamResponse, call: EmbeddingCall, form: EmbeddingForm, *, verbatim: bool
-    ) -> Embeddings:
-        """Return the vectors in a body; none of those that pass as they are, where nothing about them is unusual."""
+    async def operate(self, call: AnyCall) -> OperationAnswer[Any]:
+        """Return the result of the server's own endpoint; between the same forms the bytes are passed through.
+
+        Raises:
+            FailureError: there is none.
+        """
+        forms = self._dialect.forms(call.form.operation.name)
+        form, verbatim = upstream_form(call, forms, self._targets.of(call.request.model))
+        path, body = encode_call(call, form, verbatim=verbatim)
+        reply = await self._post(endpoint(self._base_url, path), call, body, JSON_TYPE)
+        data, limits = await self._replies.body(reply), self.limits(reply)
+        made = await offload(len(data), lambda: self._result(data, reply, call, form, verbatim=verbatim))
+        return OperationAnswer(result=made, body=data if verbatim else None, limits=limits)
+
+    def _result(self, data: bytes, reply: UpstreamResponse, call: AnyCall, form: AnyForm, *, verbatim: bool) -> Any:  # noqa: ANN401  the result of any operation
+        """Return the result in a body; of what is passed through, only what is logged, if nothing in it is unusual."""
         glimpse = (
             form.glimpse if verbatim and call.bytes_pass and count_values(data, MOST_NUMBERS) <= MOST_NUMBERS else None
         )
@@ -306,9 +313,12 @@ class Remote:
         if isinstance(answer, dict) and answer.get("error") is not None:
             raise self._replies.failure(answer, reply)
         try:
-            return understood(answer, call, form, verbatim=verbatim)
+            result = form.decode_response(answer)
+            if not verbatim:
+                form.operation.check(call.request, result)
         except WireError as error:
             raise FailureError(not_understood(error)) from None
+        return result
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""
@@ -363,19 +373,19 @@ class Remote:
         path, query, body = addressed(encoded, self._dialect)
         return endpoint(self._base_url, path, query), (encode_json if call.size < LARGE else encode_large)(body)
 
-    async def _post(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> UpstreamResponse:
+    async def _post(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         reply = await self._send(url, call, body, accept)
         if reply.status != OK:
             raise await self._replies.refusal(reply)
         return reply
 
-    async def _send(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> UpstreamResponse:
+    async def _send(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> UpstreamResponse:
         try:
             return await self._transport.ask(self._request(url, call, body, accept))
         except TransportError as error:
             raise FailureError(unreachable(error)) from None
 
-    def _request(self, url: str, call: Call | EmbeddingCall, body: bytes, accept: str) -> HTTPRequest:
+    def _request(self, url: str, call: Call | AnyCall, body: bytes, accept: str) -> HTTPRequest:
         passed = call.headers if call.dialect == self._dialect.name else ()
         return self._heads.post(url, call.key, accept, passed).request(body)
 

@@ -5,37 +5,36 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from xenoglot.backends.backend import Call
-from xenoglot.backends.embedding import Embedder, none_made
 from xenoglot.backends.http.timeouts import Deadlines
+from xenoglot.backends.operation import need_handler
 from xenoglot.client.call.attempt import begin, begin_events
-from xenoglot.client.call.embedding import embedding_call, embedding_request
+from xenoglot.client.call.operation import form_in, operation_call
 from xenoglot.client.call.options import headers_of, timeout_of, wanted
 from xenoglot.client.call.raw import RawSource, posted, whole
 from xenoglot.client.call.retry import moment, refusing, within
 from xenoglot.client.call.validate_request import explained
 from xenoglot.client.results.costs import Prices
-from xenoglot.client.results.result import EmbeddingReply, Reply
+from xenoglot.client.results.result import OperationReply, Reply
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import ConfigurationError
 from xenoglot.model.fold import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from xenoglot.backends.backend import Backend
-    from xenoglot.backends.embedding import EmbeddingAnswer
     from xenoglot.client.call.attempt import StartedAnswer
     from xenoglot.client.call.messages import Messages
+    from xenoglot.client.call.operation import MakeRequest
     from xenoglot.client.call.options import CallRequest, Options
     from xenoglot.client.call.raw import RawRequest
     from xenoglot.client.call.retry import RetryLoop
     from xenoglot.client.call.upstream_connection import ClientUpstream
     from xenoglot.client.results.costs import Cost
     from xenoglot.codec.loss import Loss
-    from xenoglot.model.embedding import EmbeddingRequest
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.response import Response, Usage
 
@@ -119,23 +118,34 @@ class CallExecutor:
 
         return await self._tried(attempt, asked.timeout)
 
-    async def embed(
+    async def operate(
         self,
-        inputs: str | Sequence[str],
+        operation: str,
         model: str | None,
-        dimensions: int | None,
+        request: MakeRequest,
         headers: Mapping[str, str] | None,
         timeout: Timeout,  # noqa: ASYNC109  an option like those of the other calls
-    ) -> EmbeddingReply:
-        """Return the vectors of `inputs`."""
-        backend = await self.connection.backend()
+    ) -> OperationReply[Any]:
+        """Return the result of the operation with this name."""
+        connection = self.connection
+        backend = await connection.backend()
         with refusing():
-            request = embedding_request(inputs, self.connection.model(model, backend), dimensions)
+            asked = request(connection.model(model, backend))
             sent = headers_of(headers)
 
-        async def attempt() -> EmbeddingReply:
-            asked = await self.connection.patient(timeout if isinstance(timeout, Deadlines) else None)
-            return await self._embedded(asked, request, sent)
+        async def attempt() -> OperationReply[Any]:
+            backend = await connection.patient(timeout if isinstance(timeout, Deadlines) else None)
+            form, losses = form_in(connection.dialect, operation), self._losses()
+            handler = need_handler(backend, form.operation, backend.name)
+            answer = await handler(operation_call(form, asked, connection.dialect, losses, sent))
+            usage = form.operation.usage(answer.result)
+            return OperationReply(
+                result=answer.result,
+                usage=usage,
+                losses=self._told(losses),
+                limits=answer.limits,
+                cost=self.cost(usage, getattr(answer.result, "model", None) or asked.model),
+            )
 
         return await self._tried(attempt, timeout)
 
@@ -172,23 +182,6 @@ class CallExecutor:
         backend = await self._reading(asked.request.model, asked.timeout)
         with explained(asked.request):
             return await begin_events(backend, self._call(asked))
-
-    async def _embedded(
-        self, backend: Backend, request: EmbeddingRequest, headers: tuple[tuple[str, str], ...]
-    ) -> EmbeddingReply:
-        if not isinstance(backend, Embedder):
-            raise none_made(backend.name)
-        losses = self._losses()
-        answer: EmbeddingAnswer = await backend.embed(embedding_call(request, self.connection.dialect, losses, headers))
-        made = answer.embeddings
-        return EmbeddingReply(
-            vectors=made.vectors,
-            model=made.model,
-            usage=made.usage,
-            losses=self._told(losses),
-            limits=answer.limits,
-            cost=self.cost(made.usage, made.model or request.model),
-        )
 
     async def _posted(self, asked: RawCall, *, stream: bool) -> tuple[Backend, Call, RawRequest]:
         opened = await self.connection.backend()

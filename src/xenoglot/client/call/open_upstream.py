@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import Backend
+from xenoglot.backends.operation import handler_of
 from xenoglot.backends.remote.target_rules import TargetRule, Targets
 from xenoglot.client.call.options import headers_of
 from xenoglot.codec.dialect import Dialect, Headers
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from xenoglot.backends.http.client import Transport
+    from xenoglot.backends.operation import OperationHandler
+    from xenoglot.codec.features.operation import AnyOperation
     from xenoglot.engine.backend import Engine
     from xenoglot.engine.embedding import EmbeddingEngine
     from xenoglot.model.catalog import ModelInfo
@@ -246,8 +249,12 @@ class _Embedded:
         self.name = engine.name
         self.answer = engine.answer
         self.count = engine.count
-        self.embed = embedding.embed
         self._models = (engine, embedding)
+
+    def handler(self, operation: AnyOperation) -> OperationHandler | None:
+        """Return that of the model for embeddings, or of the other."""
+        engine, embedding = self._models
+        return handler_of(embedding, operation) or handler_of(engine, operation)
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return both."""

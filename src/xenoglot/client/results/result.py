@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Generic, Self, TypeVar
+
 from msgspec import Struct
 
 from xenoglot.client.results.costs import Cost
 from xenoglot.codec.loss import Loss, Losses
 from xenoglot.dialect_registry import get
 from xenoglot.model.content import Part, Reasoning, Refusal, Text, ToolCall
-from xenoglot.model.embedding import Vector
+from xenoglot.model.embedding import Embeddings, Vector
 from xenoglot.model.json import JSONObject  # at run time: msgspec reads the annotations of a struct
 from xenoglot.model.limits import RateLimits
 from xenoglot.model.request import Message, Request
 from xenoglot.model.response import Candidate, Finish, Response, Usage
+
+Made = TypeVar("Made")
 
 _NOTHING = Candidate()
 
@@ -99,6 +103,16 @@ def _thought(part: Reasoning) -> str:
     return part.text or "\n\n".join(part.summary or ())
 
 
+class OperationReply(Struct, Generic[Made], frozen=True, kw_only=True):
+    """The result of an operation; the rest as in a `Reply`."""
+
+    result: Made
+    usage: Usage | None = None
+    losses: tuple[Loss, ...] = ()
+    limits: RateLimits | None = None
+    cost: Cost | None = None
+
+
 class EmbeddingReply(Struct, frozen=True, kw_only=True):
     """The vectors, one for each input in their order; the rest as in a `Reply`."""
 
@@ -108,3 +122,16 @@ class EmbeddingReply(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     limits: RateLimits | None = None
     cost: Cost | None = None
+
+    @classmethod
+    def of(cls, reply: OperationReply[Embeddings]) -> Self:
+        """Return the reply to a request for embeddings."""
+        made = reply.result
+        return cls(
+            vectors=made.vectors,
+            model=made.model,
+            usage=reply.usage,
+            losses=reply.losses,
+            limits=reply.limits,
+            cost=reply.cost,
+        )

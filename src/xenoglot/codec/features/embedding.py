@@ -1,56 +1,40 @@
-"""The record of a dialect's embedding endpoint, and vectors decoded from JSON."""
+"""The operation `embed`, and vectors decoded from JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
-
-from xenoglot.codec.loss import Losses
+from xenoglot.codec.features.operation import Operation, OperationForm
 from xenoglot.codec.reader import expected
-from xenoglot.codec.requests.path_template import has_model, in_path
 from xenoglot.errors import WireError
 from xenoglot.model.embedding import EmbeddingRequest, Embeddings
-from xenoglot.model.json import JSON, JSONObject
 
 if TYPE_CHECKING:
     from xenoglot.model.embedding import Vector
+    from xenoglot.model.json import JSON
+
+NUMBER_BYTES = 8
+"""Bytes of a number of a vector in an encoded result, approximately."""
 
 
-class EmbeddingForm(Struct, frozen=True, kw_only=True):
-    """An embedding endpoint: its path, and the codecs of its requests and responses.
+def _check(request: EmbeddingRequest, embeddings: Embeddings) -> None:
+    found, wanted = len(embeddings.vectors), len(request.inputs)
+    if found != wanted:
+        raise WireError("$", f"expected {wanted} vectors, got {found}")
 
-    `name` labels what only it knows. Where `path` has `{model}` in it, the model is asked for there; to the functions
-    it is a field of the body. Decoders raise `WireError`.
-    """
 
-    name: str
-    path: str
-    aliases: tuple[str, ...] = ()
-    decode_request: Callable[[JSON], EmbeddingRequest]
-    encode_request: Callable[[EmbeddingRequest, Losses], JSONObject]
-    decode_response: Callable[[JSON], Embeddings]
-    encode_response: Callable[[Embeddings, EmbeddingRequest, Losses], JSONObject]
-    glimpse: Callable[[bytes], Embeddings | None] | None = None
-    """Returns what is to be noted of an answer that passes as it is, without its vectors; `None` if it is unusual."""
+EMBED = Operation[EmbeddingRequest, Embeddings](
+    name="embed",
+    unable="`{model}` makes no embeddings: ask for another model",
+    embeds=True,
+    inputs=lambda request: request.inputs,
+    usage=lambda embeddings: embeddings.usage,
+    size=lambda embeddings: NUMBER_BYTES * sum(map(len, embeddings.vectors)),
+    check=_check,
+)
 
-    @property
-    def names_model(self) -> bool:
-        """Whether the body, rather than the path, names the model."""
-        return not has_model(self.path)
-
-    def addressed(self, body: JSONObject) -> tuple[str, JSONObject]:
-        """Return the path to post `body` to, and the remaining body.
-
-        Raises:
-            WireError: the model's name would lead elsewhere on the server.
-        """
-        if self.names_model:
-            return self.path, body
-        rest = dict(body)
-        return in_path(self.path, rest.pop("model", "")), rest
+EmbeddingForm: TypeAlias = OperationForm[EmbeddingRequest, Embeddings]
 
 
 def decode_vector(value: JSON, path: str) -> Vector:

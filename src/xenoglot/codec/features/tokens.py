@@ -1,23 +1,21 @@
-"""The record of a dialect's tokenize, detokenize and tokenizer-info endpoints."""
+"""The operations of tokenizers: `tokenize`, `detokenize` and `tokenizer_info`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from xenoglot.model.json import JSON, JSONObject
-from xenoglot.model.tokens import TextRequest, TokenizerInfo, Tokens, TokensRequest
+from xenoglot.codec.features.operation import Operation
+from xenoglot.model.tokens import TextRequest, TokenizerInfo, TokenizerInfoRequest, Tokens, TokensRequest
+
+_UNABLE: Final = "the tokens of `{model}` are not known here: only those of the embedded models are"
 
 
-class TokensForm(Struct, frozen=True, kw_only=True):
-    """Endpoints that tokenize, detokenize and describe the tokenizer. Decoders raise `WireError`."""
+def _with_model(request: TokensRequest, model: str) -> TokensRequest:
+    return replace(request, request=replace(request.request, model=model))
 
-    path: str
-    back_path: str
-    decode_request: Callable[[JSON], TokensRequest]
-    encode_response: Callable[[Tokens], JSONObject]
-    decode_back: Callable[[JSON], TextRequest]
-    encode_back: Callable[[str], JSONObject]
-    info_path: str
-    encode_info: Callable[[TokenizerInfo], JSONObject]
+
+TOKENIZE = Operation[TokensRequest, Tokens](name="tokenize", unable=_UNABLE, limited=False, with_model=_with_model)
+DETOKENIZE = Operation[TextRequest, str](name="detokenize", unable=_UNABLE, limited=False)
+TOKENIZER_INFO = Operation[TokenizerInfoRequest, TokenizerInfo](name="tokenizer_info", unable=_UNABLE, limited=False)

@@ -18,10 +18,10 @@ from xenoglot.dialects.chat.response import decode_response, encode_response
 from xenoglot.dialects.chat.stored import STATE
 from xenoglot.dialects.chat.stream.decoder import StreamDecoder
 from xenoglot.dialects.chat.stream.encoder import StreamEncoder
-from xenoglot.dialects.chat.tokenize import TOKENS
+from xenoglot.dialects.chat.tokenize import TOKENIZER
 from xenoglot.dialects.openai.batch_paths import BATCHING
-from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import FORWARD, MARKS, authorize, decode_models, encode_model, encode_models
 
@@ -66,8 +66,7 @@ CHAT = Dialect(
     decode_count=decode_request,
     encode_count=encode_count,
     state=STATE,
-    embeddings=(EMBEDDINGS,),
-    tokens=TOKENS,
+    operations=(*OPERATIONS, *TOKENIZER),
     batching=BATCHING,
 )
 """The dialect `chat`."""

@@ -7,16 +7,18 @@ https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md#post-to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from xenoglot.codec.features.tokens import TokensForm
+from xenoglot.codec.features.operation import OperationForm
+from xenoglot.codec.features.tokens import DETOKENIZE, TOKENIZE, TOKENIZER_INFO
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.chat.request.decoder import decode_request
 from xenoglot.errors import WireError
 from xenoglot.model.request import Prompt, Request
-from xenoglot.model.tokens import TextRequest, TokensRequest
+from xenoglot.model.tokens import TextRequest, TokenizerInfoRequest, TokensRequest
 
 if TYPE_CHECKING:
+    from xenoglot.codec.features.operation import AnyForm
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.tokens import TokenizerInfo, Tokens
 
@@ -116,13 +118,40 @@ def _ends_in_answer(reader: Reader) -> bool:
             return False
 
 
-TOKENS = TokensForm(
-    path="/v1/tokenize",
-    back_path="/v1/detokenize",
-    decode_request=decode_tokenize,
-    encode_response=encode_tokens,
-    decode_back=decode_detokenize,
-    encode_back=encode_text,
-    info_path="/v1/tokenizer_info",
-    encode_info=encode_info,
+def decode_info_request(value: JSON) -> TokenizerInfoRequest:
+    """Return the question in the query.
+
+    Raises:
+        WireError: it names no model, and several could be meant.
+    """
+    reader = Reader(value)
+    model = reader.take("model", str)
+    if model is None:
+        raise WireError(reader.at("model"), "required in the query: more than one model is served")
+    return TokenizerInfoRequest(model=model)
+
+
+TOKENIZER: Final[tuple[AnyForm, ...]] = (
+    OperationForm(
+        operation=TOKENIZE,
+        name="tokenize",
+        path="/v1/tokenize",
+        decode_request=decode_tokenize,
+        encode_response=lambda tokens, _request, _losses: encode_tokens(tokens),
+    ),
+    OperationForm(
+        operation=DETOKENIZE,
+        name="detokenize",
+        path="/v1/detokenize",
+        decode_request=decode_detokenize,
+        encode_response=lambda text, _request, _losses: encode_text(text),
+    ),
+    OperationForm(
+        operation=TOKENIZER_INFO,
+        name="tokenizer_info",
+        path="/v1/tokenizer_info",
+        method="GET",
+        decode_request=decode_info_request,
+        encode_response=lambda info, _request, _losses: encode_info(info),
+    ),
 )

@@ -13,8 +13,8 @@ from xenoglot.dialects.completions.request.encoder import encode_request
 from xenoglot.dialects.completions.response import decode_response, encode_response
 from xenoglot.dialects.completions.stream.decoder import StreamDecoder
 from xenoglot.dialects.completions.stream.encoder import StreamEncoder
-from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.errors import decode_error, encode_error
+from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
 
@@ -45,6 +45,6 @@ COMPLETIONS = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
-    embeddings=(EMBEDDINGS,),
+    operations=OPERATIONS,
 )
 """The dialect `completions`."""

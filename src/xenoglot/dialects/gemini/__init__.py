@@ -102,6 +102,6 @@ GEMINI = Dialect(
     decode_counted=decode_counted,
     reasoning_requested=reasoning_requested,
     usage_expected="always",
-    embeddings=FORMS,
+    operations=FORMS,
 )
 """The dialect `gemini`."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.embedding import EmbeddingForm, decode_vector
+from xenoglot.codec.features.embedding import EMBED, decode_vector
+from xenoglot.codec.features.operation import OperationForm
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.dialects.gemini.request.aliases import plain
@@ -205,7 +206,8 @@ def _usage(embeddings: Embeddings) -> JSONObject:
 
 
 FORMS = (
-    EmbeddingForm(
+    OperationForm(
+        operation=EMBED,
         name=NAME,
         path=_MODELS + "/{model}:batchEmbedContents",
         aliases=("/v1/models/{model}:batchEmbedContents",),
@@ -214,7 +216,8 @@ FORMS = (
         decode_response=decode_batch_response,
         encode_response=encode_batch_response,
     ),
-    EmbeddingForm(
+    OperationForm(
+        operation=EMBED,
         name=NAME,
         path=_MODELS + "/{model}:embedContent",
         aliases=("/v1/models/{model}:embedContent",),

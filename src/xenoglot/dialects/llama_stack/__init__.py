@@ -82,7 +82,7 @@ LLAMA_STACK = Dialect(
     decode_models=decode_models,
     encode_models=encode_models,
     encode_model=encode_model,
-    embeddings=(FORM,),
+    operations=(FORM,),
 )
 """The dialect `llama_stack`."""
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.embedding import EmbeddingForm, decode_vector, texts_of
+from xenoglot.codec.features.embedding import EMBED, decode_vector, texts_of
+from xenoglot.codec.features.operation import OperationForm
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
@@ -102,7 +103,8 @@ def _text(item: JSONObject, path: str) -> str:
     return Reader(item, path).need("text", str)
 
 
-FORM = EmbeddingForm(
+FORM = OperationForm(
+    operation=EMBED,
     name=NAME,
     path="/v1/inference/embeddings",
     decode_request=decode_request,

@@ -72,7 +72,7 @@ OLLAMA = Dialect(
     encode_model=encode_model,
     reasoning_requested=reasoning_requested,
     answer_at_once=answer_of_loading,
-    embeddings=FORMS,
+    operations=FORMS,
 )
 """The dialect `ollama`: `POST /api/chat`."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xenoglot.codec.features.embedding import EmbeddingForm, decode_vector, texts_of
+from xenoglot.codec.features.embedding import EMBED, decode_vector, texts_of
+from xenoglot.codec.features.operation import OperationForm
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from xenoglot.codec.loss import Losses
     from xenoglot.model.json import JSON, JSONObject
 
-EMBED, EMBEDDINGS = "ollama_embed", "ollama_embeddings"
+EMBED_NAME, EMBEDDINGS = "ollama_embed", "ollama_embeddings"
 
 _TEXTS = "this model's server embeds texts"
 
@@ -51,7 +52,7 @@ def decode_embed_request(value: JSON) -> EmbeddingRequest:
         inputs=inputs,
         dimensions=dimensions,
         truncate=truncate is not False,
-        extra=reader.extra(EMBED, **form),
+        extra=reader.extra(EMBED_NAME, **form),
     )
 
 
@@ -61,7 +62,7 @@ def encode_embed_request(request: EmbeddingRequest, losses: Losses) -> JSONObjec
     Raises:
         WireError: an input is no text.
     """
-    form = form_of(request.extra, EMBED)
+    form = form_of(request.extra, EMBED_NAME)
     body: JSONObject = {"model": request.model}
     if "input" in form:
         body["input"] = form["input"]
@@ -71,7 +72,7 @@ def encode_embed_request(request: EmbeddingRequest, losses: Losses) -> JSONObjec
         body["truncate"] = bool(request.truncate)  # the server's own default is to cut
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions
-    return body | losses.carry(request.extra, "$", EMBED)
+    return body | losses.carry(request.extra, "$", EMBED_NAME)
 
 
 def decode_embed_response(body: JSON) -> Embeddings:
@@ -86,7 +87,7 @@ def decode_embed_response(body: JSON) -> Embeddings:
     vectors = tuple(decode_vector(value, f"{path}[{index}]") for index, value in enumerate(found))
     tokens = reader.count("prompt_eval_count")
     usage = None if tokens is None else Usage(input_tokens=tokens)
-    return Embeddings(vectors=vectors, model=reader.take_if("model", str), usage=usage, extra=reader.extra(EMBED))
+    return Embeddings(vectors=vectors, model=reader.take_if("model", str), usage=usage, extra=reader.extra(EMBED_NAME))
 
 
 def encode_embed_response(embeddings: Embeddings, request: EmbeddingRequest, losses: Losses) -> JSONObject:
@@ -96,7 +97,7 @@ def encode_embed_response(embeddings: Embeddings, request: EmbeddingRequest, los
     usage = embeddings.usage
     if usage is not None and usage.input_tokens is not None:
         body["prompt_eval_count"] = usage.input_tokens
-    return body | losses.carry(embeddings.extra, "$", EMBED)
+    return body | losses.carry(embeddings.extra, "$", EMBED_NAME)
 
 
 def decode_older_request(value: JSON) -> EmbeddingRequest:
@@ -149,15 +150,17 @@ def encode_older_response(embeddings: Embeddings, request: EmbeddingRequest, los
 
 
 FORMS = (
-    EmbeddingForm(
-        name=EMBED,
+    OperationForm(
+        operation=EMBED,
+        name=EMBED_NAME,
         path="/api/embed",
         decode_request=decode_embed_request,
         encode_request=encode_embed_request,
         decode_response=decode_embed_response,
         encode_response=encode_embed_response,
     ),
-    EmbeddingForm(
+    OperationForm(
+        operation=EMBED,
         name=EMBEDDINGS,
         path="/api/embeddings",
         decode_request=decode_older_request,

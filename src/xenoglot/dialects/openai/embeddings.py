@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import DecodeError, Meta, Raw, Struct
 from msgspec.json import Decoder
 
-from xenoglot.codec.features.embedding import EmbeddingForm, checked, decode_vector
+from xenoglot.codec.features.embedding import EMBED, checked, decode_vector
+from xenoglot.codec.features.operation import OperationForm
 from xenoglot.codec.loss import form_of
 from xenoglot.codec.reader import Reader, expected
 from xenoglot.errors import WireError
@@ -213,7 +214,8 @@ def _take_usage(reader: Reader) -> Usage | None:
     return Usage(input_tokens=tokens, total=said, extra=usage.extra(NAME))
 
 
-EMBEDDINGS = EmbeddingForm(
+EMBEDDINGS = OperationForm(
+    operation=EMBED,
     name=NAME,
     path="/v1/embeddings",
     aliases=("/v1/openai/v1/embeddings",),  # where Llama Stack's client asks (version 0.2)

@@ -6,8 +6,8 @@ Besides them what the servers of vLLM, Ollama, LM Studio and OpenRouter say on t
 from __future__ import annotations
 
 from xenoglot.codec.dialect import Dialect
-from xenoglot.dialects.openai.embeddings import EMBEDDINGS
 from xenoglot.dialects.openai.errors import encode_error
+from xenoglot.dialects.openai.operations import OPERATIONS
 from xenoglot.dialects.openai.rate_limits import PREFIX, decode_limits, encode_limits
 from xenoglot.dialects.openai.shared import FORWARD, authorize, decode_models, encode_model, encode_models
 from xenoglot.dialects.responses.count_tokens import decode_counted, encode_count, encode_count_request
@@ -67,6 +67,6 @@ RESPONSES = Dialect(
     encode_count_request=encode_count_request,
     decode_counted=decode_counted,
     state=STATE,
-    embeddings=(EMBEDDINGS,),
+    operations=OPERATIONS,
 )
 """The dialect `responses`."""

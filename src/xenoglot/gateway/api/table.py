@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from xenoglot import dialect_registry as dialects
 from xenoglot.errors import FailureError
 from xenoglot.gateway.api.count_tokens import CountEndpoint
-from xenoglot.gateway.api.embeddings import EmbeddingEndpoint
 from xenoglot.gateway.api.metrics import MEDIA_TYPE
 from xenoglot.gateway.api.models import ModelsEndpoint
+from xenoglot.gateway.api.operations import OperationEndpoint
 from xenoglot.gateway.api.parse import PARSE, ParseEndpoint
-from xenoglot.gateway.api.tokenize import TokensEndpoint
 from xenoglot.gateway.batches.routes import BatchEndpoints
 from xenoglot.gateway.endpoint.responses import send, send_json
 from xenoglot.gateway.endpoint.routes import USUAL_DIALECT, EndpointRow
@@ -78,8 +77,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
     stored: StoredEndpoints
     batches: BatchEndpoints
     count: CountEndpoint
-    embedding: EmbeddingEndpoint
-    tokens: TokensEndpoint
+    operation: OperationEndpoint
     parse: ParseEndpoint
     models: ModelsEndpoint
     status: StatusEndpoint
@@ -121,7 +119,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
             yield EndpointRow(method="GET", path=dialect.models_path, policy="key", handler=handler, dialect=dialect)
         yield from self.stored.rows(dialect)
         yield from self.batches.rows(dialect)
-        yield from self._asides(dialect)
+        yield from self._operations(dialect)
         for inquiry in dialect.inquiries:
             yield EndpointRow(
                 method=inquiry.method,
@@ -131,18 +129,14 @@ class Endpoints(Struct, frozen=True, kw_only=True):
                 dialect=dialect,
             )
 
-    def _asides(self, dialect: Dialect) -> Iterator[EndpointRow]:
-        """Yield where a dialect's clients ask a model for something else than words."""
-        for form in dialect.embeddings:
-            handler = partial(self.embedding.serve, form)
-            for path in (form.path, *form.aliases):
-                yield EndpointRow(method="POST", path=path, policy="key", handler=handler, dialect=dialect, once=True)
-        if (tokens := dialect.tokens) is not None:
-            to, back = partial(self.tokens.tokenize, tokens), partial(self.tokens.detokenize, tokens)
-            yield EndpointRow(method="POST", path=tokens.path, policy="key", handler=to, dialect=dialect)
-            yield EndpointRow(method="POST", path=tokens.back_path, policy="key", handler=back, dialect=dialect)
-            info = partial(self.tokens.info, tokens)
-            yield EndpointRow(method="GET", path=tokens.info_path, policy="key", handler=info, dialect=dialect)
+    def _operations(self, dialect: Dialect) -> Iterator[EndpointRow]:
+        """Yield the endpoints that answer in one piece."""
+        for form in dialect.operations:
+            handler, once = partial(self.operation.serve, form), form.operation.limited
+            for path in form.paths:
+                yield EndpointRow(
+                    method=form.method, path=path, policy="key", handler=handler, dialect=dialect, once=once
+                )
 
 
 def mirrors(rows: tuple[EndpointRow, ...]) -> dict[str, list[EndpointRow]]:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 
     from xenoglot.backends.backend import Answer, Backend, Call
-    from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
+    from xenoglot.backends.operation import OperationHandler
     from xenoglot.backends.remote.backend import Remote as Server
+    from xenoglot.codec.features.operation import AnyOperation
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.config.settings import FetchSettings
     from xenoglot.model.catalog import ModelInfo
@@ -61,9 +62,9 @@ class InlineImageBackend:
         """Count, the pictures at hand."""
         return await self._server.count(await self._inlined(call))
 
-    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
-        """Make embeddings, which are of texts."""
-        return await self._server.embed(call)
+    def handler(self, operation: AnyOperation) -> OperationHandler | None:
+        """Return the server's handler: operations have no pictures to fetch."""
+        return self._server.handler(operation)
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return the server's list of models."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from xenoglot.backends.backend import ByteAnswer
 from xenoglot.dialect_registry import get
-from xenoglot.gateway.api.embeddings import embed
 from xenoglot.gateway.api.models import list_models
+from xenoglot.gateway.api.operations import operate
 from xenoglot.gateway.process.build import build_gateway
 from xenoglot.gateway.process.single_backend import single_backend
 from xenoglot.gateway.relay.envelope import ResponseEnvelope
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from xenoglot.backends.backend import Answer, Backend, Call, EventAnswer, Piece
-    from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
+    from xenoglot.backends.operation import AnyCall, OperationHandler, OperationResult
+    from xenoglot.codec.features.operation import AnyOperation
     from xenoglot.codec.loss import Losses
     from xenoglot.gateway.app import Gateway
     from xenoglot.gateway.config.load import Config
@@ -85,22 +86,16 @@ class GatewayBackend:
         asked = replace(call, request=replace(call.request, model=route.model), body=None)
         return await reading(self._gateway.models.backend(route), route).count(asked)
 
-    async def embed(self, call: EmbeddingCall) -> EmbeddingAnswer:
-        """Return a vector for each input.
+    def handler(self, operation: AnyOperation) -> OperationHandler:
+        """Return what has a target of the model handle `operation`."""
 
-        Raises:
-            FailureError: there are none, or nobody there makes any.
-        """
-        gateway, model = self._gateway, call.request.model
-        plan = gateway.models.embedding_plan(model)
-        dialect = get(call.dialect or USUAL)
-        asked = replace(call, dialect=dialect.name, headers=passed_on(call.headers, dialect))
-        record = gateway.observer.record("POST")
-        answer, hold = await embed(gateway.services, Demand(plan, record), asked)
-        if answer.embeddings.usage is not None:
-            record.used(answer.embeddings.usage)
-        hold.over(whole=True)
-        return answer
+        async def handle(call: AnyCall) -> OperationResult[Any]:
+            gateway, model, dialect = self._gateway, call.request.model, get(call.dialect or USUAL)
+            plan = (gateway.models.embedding_plan if operation.embeds else gateway.models.plan)(model)
+            asked = replace(call, dialect=dialect.name, headers=passed_on(call.headers, dialect))
+            return await operate(gateway.services, Demand(plan, gateway.observer.record("POST")), asked)
+
+        return handle
 
     async def models(self) -> Sequence[ModelInfo]:
         """Return what can be asked for."""

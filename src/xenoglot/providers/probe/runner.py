@@ -43,7 +43,6 @@ from xenoglot.providers.probe.unsupported_fields import lacking
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from xenoglot.codec.features.embedding import EmbeddingForm
     from xenoglot.model.json import JSONObject
     from xenoglot.providers.probe.discovery import Lists
     from xenoglot.providers.probe.exchange import Conversation
@@ -245,9 +244,9 @@ def _counting(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
 
 def _embedding(speaker: DialectClient) -> Conversation[tuple[Finding, ...]]:
     """Ask for the vector of a word; a model that talks may have none, so a refusal says little."""
-    if not speaker.dialect.embeddings:
+    form = next(iter(speaker.dialect.embeddings), None)
+    if form is None:
         return ()
-    form: EmbeddingForm = speaker.dialect.embeddings[0]
     request = EmbeddingRequest(model=speaker.model, inputs=(HELLO,))
     path, body = form.addressed(form.encode_request(request, Losses()))
     return (

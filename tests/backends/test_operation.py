@@ -1,4 +1,4 @@
-"""Embeddings from another server: the client's bytes between the same forms, written anew between others."""
+"""Operations of another server: the client's bytes between the same forms, written anew between others."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from msgspec.structs import replace
 
 from tests.backends.remote.test_backend import KEY, sent, upstream
 from tests.backends.wire import leakless, response
-from xenoglot.backends.embedding import Embedder, EmbeddingAnswer, EmbeddingCall
+from xenoglot.backends.embedding import EmbeddingAnswer, EmbeddingCall
+from xenoglot.backends.operation import OperationCall, handler_of, need_handler, upstream_form
+from xenoglot.codec.features.embedding import EMBED
+from xenoglot.codec.features.tokens import TOKENIZE
 from xenoglot.codec.loss import Losses
+from xenoglot.codec.target import Target
 from xenoglot.dialect_registry import get
 from xenoglot.errors import FailureError, LossError
-from xenoglot.model.embedding import Embeddings
+from xenoglot.model.embedding import EmbeddingRequest, Embeddings
 from xenoglot.model.failure import Failure
+from xenoglot.model.request import Request
 from xenoglot.model.response import Usage
+from xenoglot.model.tokens import TokensRequest
 
 if TYPE_CHECKING:
     from xenoglot.codec.features.embedding import EmbeddingForm
@@ -44,25 +50,25 @@ async def failure_of(*responses: bytes, dialect: str = "chat", asked: EmbeddingC
     """What the client is told."""
     async with upstream(*responses, dialect=dialect) as (remote, _):
         with pytest.raises(FailureError) as raised:
-            await remote.embed(asked)
+            await remote.operate(asked)
     return raised.value.failure
 
 
 @leakless
 async def test_between_the_same_forms_the_bytes_pass_untouched() -> None:
     async with upstream(response(ANSWER)) as (remote, wire):
-        assert isinstance(remote, Embedder)
-        answer = await remote.embed(call(OPENAI, BODY))
+        assert handler_of(remote, EMBED) is not None
+        answer = await remote.operate(call(OPENAI, BODY))
         line, headers, body = sent(wire)
     assert (line, headers["authorization"], body) == ("POST /v1/embeddings HTTP/1.1", f"Bearer {KEY}", BODY)
     assert answer.body == ANSWER
-    assert answer.embeddings.vectors == ((1.0,),)
+    assert answer.result.vectors == ((1.0,),)
 
 
 @leakless
 async def test_only_the_name_of_the_model_is_replaced() -> None:
     async with upstream(response(ANSWER)) as (remote, wire):
-        await remote.embed(call(OPENAI, BODY, model="big"))
+        await remote.operate(call(OPENAI, BODY, model="big"))
         assert sent(wire)[2] == b'{"input":"a","model":"big","x":1.0}'
 
 
@@ -107,18 +113,53 @@ CROSSINGS: dict[str, tuple[str, EmbeddingForm, JSON, str, JSON, JSON]] = {
 async def test_across(case: str) -> None:
     dialect, form, asked, path, written, answered = CROSSINGS[case]
     async with upstream(response(json.dumps(answered).encode()), dialect=dialect) as (remote, wire):
-        answer = await remote.embed(call(form, json.dumps(asked).encode(), strict=True))
+        answer = await remote.operate(call(form, json.dumps(asked).encode(), strict=True))
         line, _, body = sent(wire)
     assert (line, json.loads(body)) == (f"POST {path} HTTP/1.1", written)
-    assert answer.embeddings.vectors == ((1.0,),)
-    assert answer.embeddings.usage == Usage(input_tokens=2)
+    assert answer.result.vectors == ((1.0,),)
+    assert answer.result.usage == Usage(input_tokens=2)
+
+
+ONE = "/v1beta/models/{model}:embedContent"
+
+
+@pytest.mark.parametrize(
+    ("asked", "paths", "path", "passes"),
+    [
+        pytest.param(OPENAI, (), GEMINI.path, False, id="the-usual-one"),
+        pytest.param(OPENAI, (ONE,), ONE, False, id="the-configured-one"),
+        pytest.param(GEMINI, (), GEMINI.path, True, id="the-client's"),
+        pytest.param(GEMINI, (ONE,), ONE, False, id="the-client's-is-not-there"),
+    ],
+)
+def test_which_endpoint_of_a_server_is_called(
+    asked: EmbeddingForm, paths: tuple[str, ...], path: str, *, passes: bool
+) -> None:
+    request = EmbeddingRequest(model="m", inputs=("a",))
+    made = EmbeddingCall(request=request, losses=Losses(), form=asked, body=b"")
+    form, verbatim = upstream_form(made, get("gemini").embeddings, Target(operation_paths=paths))
+    assert (form.path, verbatim) == (path, passes)
+
+
+def test_an_endpoint_of_ours_alone_is_none_of_a_server() -> None:
+    (form,) = get("chat").forms("tokenize")
+    made = OperationCall(request=TokensRequest(request=Request(model="m")), losses=Losses(), form=form, body=b"")
+    with pytest.raises(FailureError, match="the tokens of `m` are not known here"):
+        upstream_form(made, (form,), Target())
+
+
+async def test_a_wrapper_and_a_backend_without_the_method() -> None:
+    async with upstream() as (remote, _):
+        assert handler_of(remote, TOKENIZE) is None
+    with pytest.raises(FailureError, match="`x` makes no embeddings"):
+        need_handler(object(), EMBED, "x")
 
 
 @leakless
 async def test_what_would_be_lost_is_refused_where_that_is_the_policy() -> None:
     async with upstream(dialect="ollama") as (remote, wire):
         with pytest.raises(LossError, match="user dropped"):
-            await remote.embed(call(OPENAI, b'{"model":"m","input":"a","user":"u"}', strict=True))
+            await remote.operate(call(OPENAI, b'{"model":"m","input":"a","user":"u"}', strict=True))
         assert wire.requests == []
 
 

@@ -10,6 +10,7 @@ from tests.gateway.said import Backend
 from tests.gateway.serving import config_for
 from xenoglot.backends.embedding import EmbeddingAnswer
 from xenoglot.backends.http.client import Transport
+from xenoglot.backends.operation import OperationAnswer
 from xenoglot.engine.embedding import EmbeddingEngine, normal, shape
 from xenoglot.engine.errors import WeightsError
 from xenoglot.engine.server.server_process import Settings
@@ -21,13 +22,16 @@ from xenoglot.gateway.config.targets import ModelTarget
 from xenoglot.model.embedding import Embeddings
 from xenoglot.model.failure import Failure
 from xenoglot.model.response import Usage
+from xenoglot.model.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.gateway.serving import AccessLines, Running
     from xenoglot.backends.embedding import EmbeddingCall
+    from xenoglot.backends.operation import OperationCall
     from xenoglot.model.json import JSONObject
+    from xenoglot.model.tokens import TextRequest, TokensRequest
 
 ASKED: JSONObject = {"model": "m", "input": ["a"], "user": "u"}
 UNSUPPORTED = "unsupported_parameter"
@@ -139,6 +143,52 @@ def test_where_any_name_will_do_the_model_for_embeddings_makes_them(gateway_serv
     }
     assert told == {"anything": "maker", "maker": None, "writer": None}
     assert [call.request.model for call in (*maker.calls, *writer.calls)] == ["maker", "maker", "writer"]
+
+
+class Tokenizing(Embedding):
+    """Counts a text's characters as its tokens; as text it knows its name."""
+
+    async def tokenize(self, call: OperationCall[TokensRequest, Tokens]) -> OperationAnswer[Tokens]:
+        """Number the characters."""
+        prompt = call.request.request.prompt
+        text = str(prompt.texts[0]) if prompt is not None else ""
+        return OperationAnswer(result=Tokens(numbers=tuple(range(len(text))), longest=9))
+
+    async def detokenize(self, call: OperationCall[TextRequest, str]) -> OperationAnswer[str]:
+        """Tell the name that the model has here."""
+        return OperationAnswer(result=call.request.model)
+
+
+class Busy(Tokenizing):
+    """Cannot tokenize now."""
+
+    async def tokenize(self, call: OperationCall[TokensRequest, Tokens]) -> OperationAnswer[Tokens]:
+        """Refuse."""
+        raise FailureError(Failure(kind="overloaded", message=f"busy with {call.request.model}", status=503))
+
+
+@pytest.mark.parametrize("first", [Backend(), Busy()], ids=["knows-none", "is-busy"])
+def test_of_several_targets_another_tokenizes(
+    gateway_server: Callable[..., Running], access_lines: AccessLines, first: Backend
+) -> None:
+    targets = (ModelTarget(upstream="a", model="one"), ModelTarget(upstream="b", model="two"))
+    config = config_for("a", "b", models=(Named(name="m", targets=targets, strategy="ordered"),))
+    running = gateway_server({"a": first, "b": Tokenizing("b")}, config)
+    answer = running.request("POST", "/v1/tokenize", {"model": "m", "prompt": "abc"})
+    assert answer.json == {"count": 3, "max_model_len": 9, "tokens": [0, 1, 2], "token_strs": None}
+    line = access_lines.next()
+    assert (line["backend"], line["target"]) == ("b", "two")
+
+
+def test_what_is_busy_everywhere_is_told(gateway_server: Callable[..., Running]) -> None:
+    answer = gateway_server({"a": Busy()}).request("POST", "/v1/tokenize", {"model": "m", "prompt": "abc"})
+    assert (answer.status, answer.json["error"]["message"]) == (503, "busy with m")
+
+
+def test_operations_without_limits_hold_nothing(gateway_server: Callable[..., Running]) -> None:
+    running = gateway_server({"a": Tokenizing()})
+    assert running.request("POST", "/v1/detokenize", {"model": "m", "tokens": [1]}).json["prompt"] == "m"
+    assert [(one.running, sum(one.tries.values())) for one in running.gateway.dispatcher.ward.measures(0.0)] == [(0, 0)]
 
 
 async def test_weights_that_cannot_be_had_are_looked_for_again() -> None:
