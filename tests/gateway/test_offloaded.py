@@ -79,6 +79,7 @@ class Case(NamedTuple):
 
 CHAT, MESSAGES, EMBEDDINGS = "/v1/chat/completions", "/v1/messages", "/v1/embeddings"
 INPUTS = b'{"model":"m","input":' + many(b'"a"', 100) + b"}"
+TEXTS = b'{"model":"m","input":' + many(TEXT, 100) + b"}"
 CASES = {
     "findings-3-objects": Case(CHAT, "chat", request(more=b',"x":' + many(b"{}", 90_000)), answer()),
     "findings-3-numbers": Case(CHAT, "chat", request(more=b',"x":' + many(b"0", 400_000)), answer()),
@@ -103,6 +104,15 @@ CASES = {
     ),
     "findings-5-embeddings-translated": Case(
         EMBEDDINGS, "ollama", INPUTS, b'{"model":"m","embeddings":' + many(ROW, 100) + b',"prompt_eval_count":3}'
+    ),
+    "findings-5-texts-translated": Case(
+        EMBEDDINGS, "ollama", TEXTS, b'{"model":"m","embeddings":' + many(b"[1.0]", 100) + b',"prompt_eval_count":3}'
+    ),
+    "findings-5-texts-renamed": Case(
+        EMBEDDINGS,
+        "chat",
+        TEXTS.replace(b'"m"', b'"other"'),
+        b'{"object":"list","model":"m","data":[' + VECTORS + b'],"usage":{"prompt_tokens":3}}',
     ),
 }
 
@@ -144,7 +154,7 @@ async def passed(case: Case, **server: int) -> tuple[Asked, int]:
         plain = {
             "server": {"port": 0, **server},
             "upstreams": {"u": {"dialect": case.dialect, "base_url": upstream.url}},
-            "models": [{"name": "*", "upstream": "u"}],
+            "models": [{"name": "*", "upstream": "u"}, {"name": "other", "upstream": "u", "model": "m"}],
             "store": {"url": "off"},
         }
         async with build_gateway(check(plain, {}, "a test")) as gateway:

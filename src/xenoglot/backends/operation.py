@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, ru
 import msgspec
 from msgspec import Struct
 
+from xenoglot.backends.offload import LARGE
 from xenoglot.codec.features.operation import AnyForm, AnyOperation, OperationForm
-from xenoglot.codec.json.json_io import encode_json
+from xenoglot.codec.json.json_io import encode_json, encode_large
 from xenoglot.codec.loss import Losses
 from xenoglot.errors import FailureError
 from xenoglot.model.limits import RateLimits
@@ -130,7 +131,7 @@ def encode_call(call: AnyCall, form: AnyForm, *, verbatim: bool) -> tuple[str, b
         return form.path, _renamed(call)
     path, body = form.addressed(form.encode_request(call.request, call.losses))
     call.losses.settle()
-    return path, encode_json(body)
+    return path, _encoded(call, body)
 
 
 def _renamed(call: AnyCall) -> bytes:
@@ -140,4 +141,8 @@ def _renamed(call: AnyCall) -> bytes:
     name = encode_json(call.request.model)
     if bytes(fields[field]) == name:
         return call.body
-    return encode_json(fields | {field: msgspec.Raw(name)})
+    return _encoded(call, fields | {field: msgspec.Raw(name)})
+
+
+def _encoded(call: AnyCall, body: object) -> bytes:
+    return (encode_json if len(call.body) < LARGE else encode_large)(body)

@@ -295,7 +295,7 @@ class Remote:
         """
         forms = self._dialect.forms(call.form.operation.name)
         form, verbatim = upstream_form(call, forms, self._targets.of(call.request.model))
-        path, body = encode_call(call, form, verbatim=verbatim)
+        path, body = await offload(len(call.body), lambda: encode_call(call, form, verbatim=verbatim))
         reply = await self._post(endpoint(self._base_url, path), call, body, JSON_TYPE)
         data, limits = await self._replies.body(reply), self.limits(reply)
         made = await offload(len(data), lambda: self._result(data, reply, call, form, verbatim=verbatim))

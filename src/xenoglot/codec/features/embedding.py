@@ -30,7 +30,7 @@ EMBED = Operation[EmbeddingRequest, Embeddings](
     embeds=True,
     inputs=lambda request: request.inputs,
     usage=lambda embeddings: embeddings.usage,
-    size=lambda embeddings: NUMBER_BYTES * sum(map(len, embeddings.vectors)),
+    size=lambda embeddings, _request: NUMBER_BYTES * sum(map(len, embeddings.vectors)),
     check=_check,
 )
 

@@ -31,7 +31,7 @@ def _no_usage(_result: object) -> None:
     return None
 
 
-def _no_size(_result: object) -> int:
+def _no_size(_result: object, _request: object) -> int:
     return 0
 
 
@@ -68,8 +68,8 @@ class Operation(Struct, Generic[Asked, Made], frozen=True, kw_only=True):
     with_model: Callable[[Asked, str], Asked] = _with_model
     """Returns the request for another model."""
     usage: Callable[[Made], Usage | None] = _no_usage
-    size: Callable[[Made], int] = _no_size
-    """About how many bytes a result is on the wire; large ones are encoded in a thread."""
+    size: Callable[[Made, Asked], int] = _no_size
+    """About how many bytes a result is on the wire, given the request; large ones are encoded in a thread."""
     check: Callable[[Asked, Made], None] = _fits
     """Raises `WireError` for a result that cannot be that of the request."""
 

@@ -69,7 +69,7 @@ class OperationEndpoint(Struct, frozen=True):
         with refusing():
             answer = await operate(self.services, demand, call)
         more = report_headers(record, dialect, answer.limits)
-        size = 0 if answer.body is not None else operation.size(answer.result)
+        size = 0 if answer.body is not None else operation.size(answer.result, request)
         written = await offload(size, lambda: _written(answer, call, size))
         await send(ctx, 200, written, media_type="application/json", more=more)
 
