@@ -330,6 +330,33 @@ async def test_embeddings() -> None:
             await client.embed("Hi")
 
 
+async def test_documents_are_ranked() -> None:
+    body = {
+        "model": "r",
+        "results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}],
+        "usage": {"total_tokens": 2},
+    }
+    script = (Respond(headers=(("content-type", "application/json"),), body=json.dumps(body).encode()),)
+    async with asked(script) as (client, server):
+        reply = await client.rerank("tides", ["A cat sat.", {"text": "The sea."}], top_n=2)
+        assert server.requests[0].path == "/v1/rerank"
+        assert server.requests[0].json == {
+            "model": "m",
+            "query": "tides",
+            "documents": ["A cat sat.", {"text": "The sea."}],
+            "top_n": 2,
+        }
+        for documents in ("a text", [], ["a", 3], ["\udfff"]):
+            with pytest.raises(InvalidRequestError):
+                await client.rerank("tides", documents)  # type: ignore[arg-type]
+        assert len(server.requests) == 1
+    assert [one.index for one in reply.result.results] == [1, 0]
+    assert (reply.usage, reply.losses) == (Usage(input_tokens=2), ())
+    async with AsyncClient(Scripted(SAID)) as client:
+        with pytest.raises(InvalidRequestError, match="ranks no documents"):
+            await client.rerank("tides", ["a"])
+
+
 async def test_tokens_are_counted_where_that_can_be_asked() -> None:
     counted = (Respond(headers=(("content-type", "application/json"),), body=b'{"input_tokens": 12}'),)
     async with asked(counted, dialect="messages") as (client, server):

@@ -36,6 +36,7 @@ TIMED: dict[str, Callable[[AsyncClient, Any], Awaitable[object]]] = {
     "complete": lambda client, timeout: client.complete("Hi", timeout=timeout),
     "stream": lambda client, timeout: client.stream("Hi", timeout=timeout).reply(),
     "embed": lambda client, timeout: client.embed("Hi", timeout=timeout),
+    "rerank": lambda client, timeout: client.rerank("Hi", ["a"], timeout=timeout),
     "count": lambda client, timeout: client.count_tokens("Hi", timeout=timeout),
     "raw": lambda client, timeout: client.raw(HI, timeout=timeout),
     "raw-stream": lambda client, timeout: anext(client.raw_stream(HI, timeout=timeout)),

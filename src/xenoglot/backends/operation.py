@@ -113,7 +113,7 @@ def upstream_form(call: AnyCall, forms: Sequence[AnyForm], target: Target) -> tu
     configured = [form for form in known if form.path in target.operation_paths]
     usable = configured or [form for form in known if not form.optional]
     for form in usable:
-        if form.decode_request is call.form.decode_request and form.path == call.form.path:
+        if form.decode_request is call.form.decode_request:
             return form, bool(form.passes(call.request))
     if not usable:
         raise FailureError(call.form.operation.unsupported(call.request.model))

@@ -9,6 +9,7 @@ from xenoglot.client.call.embedding import embedding_request
 from xenoglot.client.call.execute import CallExecutor, RawCall, seconds
 from xenoglot.client.call.messages import followed
 from xenoglot.client.call.open_upstream import UpstreamOptions
+from xenoglot.client.call.operation import decoded
 from xenoglot.client.call.retry import ONCE, USUAL, ClientEnvironment, RetryLoop
 from xenoglot.client.call.upstream_connection import ClientUpstream
 from xenoglot.client.results.result import EmbeddingReply
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
-    from xenoglot.client.results.result import Reply
+    from xenoglot.client.results.result import OperationReply, Reply
     from xenoglot.client.tool_loop.run import AsyncRunStream
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
     from xenoglot.model.request import Message
+    from xenoglot.model.rerank import Ranking
     from xenoglot.model.response import Usage
     from xenoglot.tools.result import RunResult
 
@@ -163,6 +165,23 @@ class AsyncClient:
                 "embed", model, lambda named: embedding_request(inputs, named, dimensions), headers, timeout
             )
         )
+
+    async def rerank(
+        self,
+        query: str,
+        documents: Sequence[str | Mapping[str, JSON]],
+        *,
+        model: str | None = None,
+        top_n: int | None = None,
+        timeout: Timeout = None,  # noqa: ASYNC109  as above
+    ) -> OperationReply[Ranking]:
+        """Return the relevance of `documents` to `query`, of the `top_n` most relevant ones if that is set.
+
+        Raises:
+            FailureError: the model ranks no documents, or failed. `LossError` as above.
+        """
+        fields = decoded("rerank", query=query, documents=documents, top_n=top_n)
+        return await self._calling.operate("rerank", model, fields, None, timeout)
 
     async def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
         """Return the tokens of the prompt by the model's own count; `None` where there is no way to know.

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from xenoglot.client.call.tools import AnyTool
     from xenoglot.client.results.costs import Cost, Prices
     from xenoglot.client.results.parsed import Parsed
-    from xenoglot.client.results.result import EmbeddingReply, Reply
+    from xenoglot.client.results.result import EmbeddingReply, OperationReply, Reply
     from xenoglot.client.tool_loop.run import RunStream
     from xenoglot.model.catalog import ModelInfo
     from xenoglot.model.json import JSON, JSONObject
+    from xenoglot.model.rerank import Ranking
     from xenoglot.model.response import Usage
     from xenoglot.policy.retry import Retry
     from xenoglot.tools.result import RunResult
@@ -122,6 +123,18 @@ class Client:
         return self._call(
             lambda client: client.embed(inputs, model=model, dimensions=dimensions, headers=headers, timeout=timeout)
         )
+
+    def rerank(
+        self,
+        query: str,
+        documents: Sequence[str | Mapping[str, JSON]],
+        *,
+        model: str | None = None,
+        top_n: int | None = None,
+        timeout: Timeout = None,
+    ) -> OperationReply[Ranking]:
+        """Return the relevance of `documents` to `query`; see `AsyncClient.rerank`."""
+        return self._call(lambda client: client.rerank(query, documents, model=model, top_n=top_n, timeout=timeout))
 
     def count_tokens(self, messages: Messages, **options: Unpack[Options]) -> int | None:
         """Return the tokens of the prompt; see `AsyncClient.count_tokens`."""
