@@ -12,7 +12,7 @@ BENCH := $(VENV)/bench/upstream $(VENV)/bench/load
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs fidelity reliability text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
+.PHONY: help install install-dev weights serve test quick test-shortcuts-off drive check format lint types docs docs-artefacts text-models providers mutation sbom fuzz soak bench bench-gate bench-ablation bench-peers fmt lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 14
@@ -65,11 +65,8 @@ types: install-dev  ## do the types hold?
 docs: install-dev weights  ## the documentation alone: links, and the examples run against a live gateway
 	@$(BIN)/python -m pytest tests/docs $(ARGS)
 
-fidelity: install-dev  ## docs/fidelity.md anew: what becomes of each feature between the dialects
-	@$(BIN)/python -m tests.laws.fidelity > docs/fidelity.new && mv docs/fidelity.new docs/fidelity.md
-
-reliability: install-dev  ## the tables of docs/reliability.md anew, from the catalogue of faults and the tests
-	@$(BIN)/python scripts/reliability.py
+docs-artefacts: install-dev  ## the generated pages, into build/docs (losses, faults), and their summaries in docs
+	@$(BIN)/python scripts/docs_artefacts.py
 
 text-models: install-dev  ## the tables of docs/text-models.md anew, from the rows and the vectors
 	@$(BIN)/python scripts/text_models.py
@@ -122,7 +119,7 @@ lock: $(VENV)/lock.stamp  ## pyproject.toml -> requirements/*.txt; with ARGS=--u
 	@$(BIN)/python scripts/sbom.py
 
 clean:  ## remove everything that was made here; the weights stay in your cache
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python: | scripts/venv

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.architecture.tree import ROOT
+from tests.faults.catalogue import catalogue as catalogue_of_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 PITFALLS: Final = ROOT / "docs" / "pitfalls.md"
 CATALOGUE: Final = ROOT / "docs" / "catalogue.md"
-RELIABILITY: Final = ROOT / "docs" / "reliability.md"
 
 CITING: Final = ("src", "tests", "docs", "bench", "drive", "scripts")
 """The folders whose files may cite an id; beside them the pages at the root."""
@@ -55,11 +55,12 @@ def entries() -> set[str]:
     catalogue = CATALOGUE.read_text(encoding="utf-8")
     references = first_cells(_section(catalogue, "Reference systems"))
     findings = first_cells(_section(catalogue, "Findings"))
-    faults = first_cells(RELIABILITY.read_text(encoding="utf-8"))
+    faults = catalogue_of_faults()
     pitfalls = first_cells(PITFALLS.read_text(encoding="utf-8"))
     return {
         *references,
-        *faults,
+        *(case.id for case in faults.case),
+        *(requirement.id for requirement in faults.requirement),
         *(f"findings-{key}" for key in [*findings, *references]),
         *(f"pitfall-{key}" for key in pitfalls),
     }

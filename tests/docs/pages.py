@@ -87,7 +87,12 @@ def prose(page: Path) -> str:
 
 def links(page: Path) -> list[str]:
     """The targets of a page's links, those of reference links included."""
-    return [match["target"] or match["reference"] for match in LINK.finditer(CODE.sub("", prose(page)))]
+    return links_in(page.read_text(encoding="utf-8"))
+
+
+def links_in(text: str) -> list[str]:
+    """The targets of the links in the text of a page."""
+    return [match["target"] or match["reference"] for match in LINK.finditer(CODE.sub("", FENCE.sub("", text)))]
 
 
 def anchors(page: Path) -> set[str]:
@@ -114,6 +119,15 @@ def table(page: str, heading: str) -> Rows:
 def columns(page: str, heading: str, count: int) -> Rows:
     """The first columns of a table; in the others stands what no code says."""
     return [row[:count] for row in table(page, heading)]
+
+
+def broken(page: Path, link: str) -> bool:
+    """Whether a link of this page leads nowhere. Links to other hosts are not requested."""
+    if "://" in link or link.startswith("mailto:"):
+        return False
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    return not target.exists() or (bool(anchor) and anchor not in anchors(target))
 
 
 def code(*words: object) -> str:

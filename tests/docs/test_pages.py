@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, examples, links, prose
+from tests.docs.pages import PAGES, ROOT, Block, blocks, broken, examples, links, prose
 
 READERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
@@ -17,15 +17,6 @@ READERS: dict[str, Callable[[str], object]] = {
 MARKS = {("python", "run"), ("sh", "run"), ("json", "output"), ("text", "output")}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-
-
-def broken(page: Path, link: str) -> bool:
-    """Does a link of this page lead nowhere? What is elsewhere on the net is not asked."""
-    if "://" in link or link.startswith("mailto:"):
-        return False
-    name, _, anchor = link.partition("#")
-    target = (page.parent / name).resolve() if name else page
-    return not target.exists() or (bool(anchor) and anchor not in anchors(target))
 
 
 def fault(block: Block) -> str | None:
